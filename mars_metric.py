@@ -1,0 +1,279 @@
+"""MARS as a module of Hugging Face evaluate; the method itself lives in the package mars_score.
+
+evaluate reads the import lines of this file by a regular expression: after an import of mars_score stands the
+name under which pip finds it, and nothing else.
+"""
+
+import contextlib
+import inspect
+import os
+from typing import Any
+
+import datasets
+import evaluate
+
+from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references  # From: mars-score
+from mars_score.shared import check_options, free_models, shared_scorer  # From: mars-score
+
+_CITATION = """\
+@inproceedings{liu-etal-2021-language,
+    title = "Language Model Augmented Relevance Score",
+    author = "Liu, Ruibo and Wei, Jason and Vosoughi, Soroush",
+    booktitle = "Proceedings of the 59th Annual Meeting of the Association for Computational Linguistics
+      and the 11th International Joint Conference on Natural Language Processing (Volume 1: Long Papers)",
+    month = aug,
+    year = "2021",
+    address = "Online",
+    publisher = "Association for Computational Linguistics",
+    url = "https://aclanthology.org/2021.acl-long.521",
+    doi = "10.18653/v1/2021.acl-long.521",
+    pages = "6677--6690",
+}
+"""
+
+_DESCRIPTION = """\
+MARS (Language Model Augmented Relevance Score) scores generated text against human references AND the context
+that it was generated from. A language model rewrites each reference in the light of the context: words that matter
+least are masked, more and more of them, and filled in again with a view to the words that follow. The score of a
+candidate is its weighted mean cosine similarity with the reference and these augmented references, so that a
+candidate that fits the context is not punished for saying it in other words than the reference.
+"""
+
+_KWARGS_DESCRIPTION = """
+Scores candidates given references and contexts.
+
+Args:
+    predictions (`list` of `str`): candidates, one a row. A blank one scores 0.0.
+    references (`list` of `str` or of `list` of `str`): one or several human references a row; rows may be mixed.
+    contexts (`list` of `str` or of `list` of `str`): what the text was generated from (a document, a question, a
+        dialogue), one a row; a list of strings is joined with spaces. May be omitted with `use_context=False`.
+    detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
+    **settings: settings and arguments of `mars_score.MarsScorer`, here for one call, or at `evaluate.load` for
+        all calls: `preset` (`"mini"`, `"base"` or `"paper"`: which models), `variant`, `max_mask_ratio`,
+        `planner`, `use_context`, `q`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
+
+Returns:
+    mars (`float`): mean score of the rows; as a weighted mean of cosines it lies in [-1, 1], mostly in [0, 1].
+    scores (`list` of `float`): score of each row; with `detailed=True`.
+    signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
+    augmented_references (`list` of `list` of `str`): of each row its references and what the language model made
+        of them, without repetitions; none where the candidate is blank; with `detailed=True`.
+
+Examples:
+
+    Example 1: the candidate that fits the context scores higher.
+
+    >>> import evaluate
+    >>> mars = evaluate.load("mars", preset="mini")
+    >>> results = mars.compute(
+    ...     predictions=["She took the bus to work until it was fixed.", "The cat slept on the sofa."],
+    ...     references=["She went to work by bus.", "She went to work by bus."],
+    ...     contexts=["Jane's car broke down on Monday.", "Jane's car broke down on Monday."],
+    ...     detailed=True,
+    ... )
+    >>> results["scores"][0] > results["scores"][1]
+    True
+    >>> sorted(results)
+    ['augmented_references', 'mars', 'scores', 'signature']
+
+    Example 2: several references a row; settings for one call.
+
+    >>> results = mars.compute(
+    ...     predictions=["He is happy."],
+    ...     references=[["He feels happy.", "He is in a good mood."]],
+    ...     contexts=["How is Tom today?"],
+    ...     max_mask_ratio=0.4,
+    ... )
+    >>> list(results)
+    ['mars']
+    >>> 0.5 < results["mars"] <= 1
+    True
+
+    Example 3: without contexts.
+
+    >>> results = mars.compute(predictions=["Hello there."], references=["Hello there."], use_context=False)
+    >>> 0.5 < results["mars"] <= 1
+    True
+
+    Example 4: row by row or in batches, as beside other metrics in `evaluate.combine`.
+
+    >>> mars.add(prediction="He is happy.", reference="He feels happy.", context="How is Tom today?")
+    >>> mars.add_batch(
+    ...     predictions=["Hello there."], references=["Hello, you."], contexts=["Tom greets Ann."]
+    ... )
+    >>> list(mars.compute())
+    ['mars']
+"""
+
+# What evaluate's own constructor takes; it would swallow all else without a word.
+_EVALUATE_ARGUMENTS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
+class Mars(evaluate.Metric):  # type: ignore[misc]
+    """MARS as a metric of Hugging Face evaluate.
+
+    Args:
+        config_name: the preset, in evaluate's words; the same as ``preset``.
+        arguments: those of ``evaluate.Metric`` (``cache_dir``, ``experiment_id``, ...), and settings and arguments
+            of ``mars_score.MarsScorer``, which hold for all calls that do not override them.
+
+    Raises:
+        TypeError: an unknown setting.
+        ValueError: an unknown preset or variant, or a value out of range.
+    """
+
+    # What evaluate.Metric keeps of the rows that wait for compute().
+    filelock: Any
+    cache_file_name: Any
+    filelocks: Any
+    file_paths: Any
+
+    def __init__(self, config_name: str | None = None, **arguments: Any) -> None:
+        base = {name: value for name, value in arguments.items() if name in _EVALUATE_ARGUMENTS}
+        self._options = {name: value for name, value in arguments.items() if name not in base}
+        if config_name not in (None, "default") and self._options.setdefault("preset", config_name) != config_name:
+            raise ValueError(
+                f"config_name {config_name!r} and preset {self._options['preset']!r} differ; give one"
+            )
+        check_options(self._options)
+        self._contexts_omitted = False  # in some of the rows that wait for compute()
+        super().__init__(config_name=config_name, **base)
+
+    def _info(self) -> evaluate.MetricInfo:
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_KWARGS_DESCRIPTION,
+            features=datasets.Features(
+                {"predictions": text, "references": datasets.Sequence(text), "contexts": text}
+            ),
+            reference_urls=["https://aclanthology.org/2021.acl-long.521"],
+            license="Apache-2.0",
+        )
+
+    def compute(
+        self,
+        *,
+        predictions: Any = None,
+        references: Any = None,
+        contexts: Any = None,
+        detailed: bool = False,
+        **settings: Any,
+    ) -> dict[str, Any] | None:
+        """Score the rows given here together with those that were added before.
+
+        Bad input and unknown settings raise before any model loads and leave the rows added before as they are;
+        if the scoring itself fails, they are dropped. Returns None in the processes that only add rows.
+        """
+        options = {**self._options, **settings}
+        check_options(options)
+        use_context = options.get("use_context", True)
+        rows: dict[str, Any] = {}
+        if any(column is not None for column in (predictions, references, contexts)):
+            rows = _checked(predictions, references, contexts, use_context=use_context)
+        elif self.writer is None:
+            raise ValueError("there is nothing to score: pass predictions, references and contexts, or add rows")
+        if use_context and self._contexts_omitted:
+            raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
+        scorer = shared_scorer(**options)
+        try:
+            result = super().compute(**rows, detailed=detailed, scorer=scorer)
+        except BaseException:
+            self._drop_rows()
+            raise
+        self._contexts_omitted = False
+        self.filelocks = self.file_paths = None  # done with; they would keep the object from being pickled
+        return result  # type: ignore[no-any-return]
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, contexts: Any = None) -> None:
+        """Add rows, which a later ``compute()`` scores; ``contexts`` by name, beside other metrics too."""
+        use_context = self._options.get("use_context", True)
+        super().add_batch(**_checked(predictions, references, contexts, use_context=use_context))
+        self._contexts_omitted |= contexts is None
+
+    def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
+        """Add one row, which a later ``compute()`` scores.
+
+        The names of the columns (``predictions``, ``references``, ``contexts``) do as well: evaluate uses both.
+        """
+        row = {"predictions": prediction, "references": reference, "contexts": context}
+        for name in plural:
+            if name not in row:
+                raise TypeError(f"unknown input {name!r}; a row has a prediction, a reference and a context")
+        row |= plural
+        contexts = None if row["contexts"] is None else [row["contexts"]]
+        checked = _checked(
+            [row["predictions"]],
+            [row["references"]],
+            contexts,
+            use_context=self._options.get("use_context", True),
+            first_row=len(self),
+        )
+        super().add(**{name: values[0] for name, values in checked.items()})
+        self._contexts_omitted |= contexts is None
+
+    @staticmethod
+    def free() -> None:
+        """Let go of the models of all instances in this process; they are loaded again when needed."""
+        free_models()
+
+    def _compute(
+        self,
+        predictions: list[str],
+        references: list[list[str]],
+        contexts: list[str],
+        detailed: bool = False,
+        scorer: Any = None,
+    ) -> dict[str, Any]:
+        result = scorer.score(predictions, references, contexts)
+        if not detailed:
+            return {"mars": float(result.score)}
+        return {
+            "mars": float(result.score),
+            "scores": [float(score) for score in result.scores],
+            "signature": str(result.signature),
+            "augmented_references": [_augmented_texts(row) for row in result.rows],
+        }
+
+    def _drop_rows(self) -> None:
+        """Remove the files of the rows and release their locks, which evaluate keeps when scoring fails."""
+        held = [
+            *zip(self.filelocks or (), self.file_paths or (), strict=True),
+            (self.filelock, self.cache_file_name),
+        ]
+        self.writer = self.buf_writer = self.data = None
+        self.filelocks = self.file_paths = self.filelock = self.cache_file_name = None
+        self._contexts_omitted = False
+        for lock, path in reversed(held):
+            if lock is not None and lock.is_locked:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
+                lock.release()
+
+
+def _checked(
+    predictions: Any, references: Any, contexts: Any, *, use_context: bool, first_row: int = 0
+) -> dict[str, Any]:
+    """The rows in the one form of ``_info``: strings, and lists of strings for the references."""
+    columns: dict[str, Any] = {
+        "predictions": check_candidates(predictions, where=lambda row: f"predictions[{first_row + row}]"),
+        "references": [
+            list(texts)
+            for texts in check_references(references, where=lambda row: f"references[{first_row + row}]")
+        ],
+    }
+    columns["contexts"] = check_contexts(
+        contexts,
+        len(columns["predictions"]),
+        use_context=use_context or contexts is not None,  # given ones are kept: compute() may want them
+        where=lambda row: f"contexts[{first_row + row}]",
+    )
+    check_lengths(**columns)
+    return columns
+
+
+def _augmented_texts(row: Any) -> list[str]:
+    """The references of a row and their augmentations, in order and without repetitions."""
+    return list(dict.fromkeys(text for reference in row.references for text in reference.augmented.texts))

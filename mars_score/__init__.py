@@ -1,0 +1,22 @@
+"""MARS: a context-aware metric for generated text (Liu, Wei, Vosoughi, ACL 2021).
+
+``import mars_score`` is light: torch is imported when a scorer first needs a model.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mars_score.result import MarsResult
+    from mars_score.scorer import MarsScorer
+
+__version__ = "0.1.0"
+__all__ = ["MarsResult", "MarsScorer", "__version__"]
+
+_HOME = {"MarsScorer": "mars_score.scorer", "MarsResult": "mars_score.result"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

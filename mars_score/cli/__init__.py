@@ -1,0 +1,70 @@
+"""The command ``mars``: reads rows from files, scores or augments them, prints or writes the outcome.
+
+Exit codes: 0 done; 1 a model cannot be had; 2 bad input or usage; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from mars_score import __version__
+from mars_score.cli import augment, score
+from mars_score.errors import ModelUnavailableError
+
+COMMANDS = (score, augment)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage that argparse puts before it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what :func:`main` reports."""
+        raise ValueError(f"{message} (see: {self.prog} --help)")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of ``mars`` with all its commands."""
+    parser = _Parser(
+        prog="mars",
+        description="MARS: scores generated text by its similarity with references that a language model "
+        "augmented in the light of their context.",
+    )
+    parser.add_argument("--version", action="version", version=f"mars {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
+    try:
+        args = make_parser().parse_args(argv)
+        args.run(args)
+        sys.stdout.flush()
+    except SystemExit as stop:  # --help and --version
+        return int(stop.code or 0)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except BrokenPipeError:  # the reader has gone, as in: mars score ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ModelUnavailableError, ImportError) as error:
+        return _fail(str(error), 1)
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)
+    except (ValueError, TypeError) as error:
+        return _fail(str(error), 2)
+    return 0
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"mars: error: {' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,86 @@
+"""What people read: a table on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from mars_score.result import MarsResult, RowScore
+
+_SHOWN = 3  # lowest and highest rows that are shown
+
+
+def show_result(result: MarsResult, candidates: Sequence[str], *, detailed: bool) -> None:
+    """Print score, signature, notices and some rows (all of them if ``detailed``) to standard output."""
+    shown = list(range(len(result.rows))) if detailed else _lowest_and_highest(result.scores)
+    if sys.stdout.isatty():
+        _show_table(result, candidates, shown, detailed=detailed)
+    else:
+        for line in _plain_lines(result, candidates, shown, detailed=detailed):
+            _print(line)
+
+
+def _lowest_and_highest(scores: Sequence[float]) -> list[int]:
+    """Row numbers by rising score; of many rows the first and the last few."""
+    order = sorted(range(len(scores)), key=lambda row: scores[row])
+    return order if len(order) <= 2 * _SHOWN else order[:_SHOWN] + order[-_SHOWN:]
+
+
+def _augmentations(row: RowScore) -> list[tuple[str, float, str]]:
+    """Of every reference of a row: mask ratio, similarity with the candidate, text."""
+    return [
+        (ratio, similarity, text)
+        for reference in row.references
+        for ratio, similarity, text in zip(
+            ["reference", *(f"masked {one.mask_ratio:.0%}" for one in reference.augmented.augmentations)],
+            reference.similarities,
+            reference.augmented.texts,
+            strict=True,
+        )
+    ]
+
+
+def _plain_lines(result: MarsResult, candidates: Sequence[str], shown: list[int], *, detailed: bool) -> list[str]:
+    lines = [f"MARS {result.score:.4f}   rows {len(result.rows)}", f"signature {result.signature}"]
+    lines += [f"notice: {notice}" for notice in result.notices]
+    lines.append("line  score   candidate" + ("" if detailed else " (lowest and highest)"))
+    for row in shown:
+        lines.append(f"{row + 1:>4}  {result.rows[row].score:.4f}  {_one_line(candidates[row], detailed)}")
+        for ratio, similarity, text in _augmentations(result.rows[row]) if detailed else ():
+            lines.append(f"      {similarity:.4f}  {ratio}: {_one_line(text, detailed)}")
+    return lines
+
+
+def _show_table(result: MarsResult, candidates: Sequence[str], shown: list[int], *, detailed: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    title = f"MARS {result.score:.4f}, {len(result.rows)} rows"
+    table = Table(title=title, caption=None if detailed else "lowest and highest rows")
+    table.add_column("line", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("text", overflow="fold")
+    for row in shown:
+        text = Text(_one_line(candidates[row], detailed))
+        table.add_row(str(row + 1), f"{result.rows[row].score:.4f}", text)
+        for ratio, similarity, augmented in _augmentations(result.rows[row]) if detailed else ():
+            table.add_row(
+                "", Text(f"{similarity:.4f}", "dim"), Text(f"{ratio}: {_one_line(augmented, True)}", "dim")
+            )
+    console.print(table)
+    console.print(Text(f"signature {result.signature}", "dim"))
+    for notice in result.notices:
+        console.print(Text(f"notice: {notice}", "yellow"))
+
+
+def _one_line(text: str, whole: bool) -> str:
+    """``text`` without line breaks and control characters, shortened unless ``whole``."""
+    line = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    return line if whole or len(line) <= 80 else line[:79] + "…"
+
+
+def _print(line: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    print(line.encode(encoding, "replace").decode(encoding))

@@ -1,0 +1,1 @@
+"""Template -> augmented reference: generate, judge, revise, while planning towards the words to come."""

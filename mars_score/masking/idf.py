@@ -1,0 +1,37 @@
+"""Inverse document frequency: how rare a word is among the references (section 2.1)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Idf:
+    """IDF(w) = log(1 + M / max(df(w), 1)), at least log 2, so that priorities alpha / IDF are finite.
+
+    Attributes:
+        documents: M, the number of distinct texts.
+        frequencies: df, the number of texts in which a lower-cased word occurs.
+    """
+
+    documents: int
+    frequencies: Mapping[str, int]
+
+    @classmethod
+    def count(cls, words_of: Mapping[str, Iterable[str]]) -> Idf:
+        """Count over distinct texts: keys are the texts, so that repeating one changes nothing.
+
+        Args:
+            words_of: the words of each text, lower-cased (``Analysis.lower_words``, ``WordAnalyser.words``).
+        """
+        frequencies = Counter(word for words in words_of.values() for word in set(words))
+        return cls(len(words_of), MappingProxyType(dict(frequencies)))
+
+    def __getitem__(self, word: str) -> float:
+        """IDF of a lower-cased word; a word that was not counted is as rare as one that was counted once."""
+        # With no texts at all (M = 0) every IDF is log 2, rather than 0.
+        return math.log(1 + max(self.documents, 1) / max(self.frequencies.get(word, 0), 1))

@@ -1,0 +1,120 @@
+"""What a scorer returns: frozen, and everything that prints, plots or writes only reads it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from mars_score.masking.template import Template
+from mars_score.signature import Signature
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """One augmented reference: the infilled template of one mask ratio."""
+
+    mask_ratio: float
+    template: Template
+    text: str
+
+
+@dataclass(frozen=True)
+class AugmentedReference:
+    """A human reference with its augmentations, in the order of their mask ratios."""
+
+    reference: str
+    augmentations: tuple[Augmentation, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The human reference (index 0) and the augmented references."""
+        return (self.reference, *(augmentation.text for augmentation in self.augmentations))
+
+
+@dataclass(frozen=True)
+class ReferenceScore:
+    """A candidate against one human reference.
+
+    Attributes:
+        augmented: the reference with its augmentations.
+        similarities: cosine with each of ``augmented.texts``, in [-1, 1].
+        score: their geometrically weighted mean (section 2.3).
+    """
+
+    augmented: AugmentedReference
+    similarities: tuple[float, ...]
+    score: float
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """A candidate's score and how it came about; a blank candidate scores 0.0 and has no references."""
+
+    score: float
+    references: tuple[ReferenceScore, ...]
+
+
+@dataclass(frozen=True)
+class MarsResult:
+    """Scores of a call.
+
+    Attributes:
+        rows: one entry per row, in input order.
+        signature: all that the scores depend on besides the texts; cite it beside the score.
+        notices: what was done to some inputs (blank, shortened), one sentence each with counts.
+    """
+
+    rows: tuple[RowScore, ...]
+    signature: Signature
+    notices: tuple[str, ...] = field(default=())
+
+    @property
+    def scores(self) -> list[float]:
+        """One score per row, in input order."""
+        return [row.score for row in self.rows]
+
+    @property
+    def score(self) -> float:
+        """The mean over rows; 0.0 for no rows."""
+        return sum(self.scores) / len(self.rows) if self.rows else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, dicts, strings and numbers, ready for JSON."""
+        return {
+            "mars": self.score,
+            "scores": self.scores,
+            "signature": str(self.signature),
+            "settings": self.signature.to_dict(),
+            "notices": list(self.notices),
+            "rows": [_row_to_dict(row) for row in self.rows],
+        }
+
+    def to_json(self, **kwargs: Any) -> str:
+        """``to_dict`` as JSON text; keyword arguments go to ``json.dumps``."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
+
+
+def augmented_to_dict(augmented: AugmentedReference) -> dict[str, Any]:
+    """An augmented reference as plain data."""
+    return {
+        "reference": augmented.reference,
+        "augmentations": [
+            {"mask_ratio": one.mask_ratio, "template": str(one.template), "text": one.text}
+            for one in augmented.augmentations
+        ],
+    }
+
+
+def _row_to_dict(row: RowScore) -> dict[str, Any]:
+    return {
+        "score": row.score,
+        "references": [
+            {
+                **augmented_to_dict(reference.augmented),
+                "similarities": list(reference.similarities),
+                "score": reference.score,
+            }
+            for reference in row.references
+        ],
+    }

@@ -1,0 +1,211 @@
+"""MarsScorer: the facade that joins masking, infilling and similarity."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from mars_score.augmenter import Augmented, Augmenter, Progress
+from mars_score.errors import MarsWarning
+from mars_score.masking.analysis import prepare_reference
+from mars_score.result import AugmentedReference, MarsResult, ReferenceScore, RowScore
+from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.settings import Settings, resolve_settings
+from mars_score.signature import make_signature
+from mars_score.similarity.aggregation import combine_references, weighted_similarity
+from mars_score.store import Store, store_folder
+
+if TYPE_CHECKING:
+    from mars_score.similarity.encoder import SentenceEncoder
+
+
+class MarsScorer:
+    """Scores candidates by their similarity with augmented references.
+
+    Models are loaded when they are first needed and stay loaded until :meth:`free`.
+
+    Args:
+        preset: which models: ``"mini"``, ``"base"`` (default) or ``"paper"``; see the README.
+        batch_size: jobs (a reference at one mask ratio) that the language model infills together.
+        device: ``"cpu"``, ``"cuda"``, ...; None: CUDA where there is one.
+        store: folder for what is kept between processes; None: the user's cache folder (or ``MARS_STORE``),
+            False: keep nothing.
+        progress: called as ``progress(stage, done, total)``; None: no reports.
+        settings: any setting of :mod:`mars_score.settings`, by name.
+
+    Raises:
+        ValueError: an unknown preset or variant, or a setting out of range.
+        TypeError: an unknown setting.
+    """
+
+    def __init__(
+        self,
+        preset: str | None = None,
+        *,
+        batch_size: int = 32,
+        device: str | None = None,
+        store: Store = None,
+        progress: Progress | None = None,
+        **settings: Any,
+    ) -> None:
+        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+            raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
+        self.settings: Settings = resolve_settings(preset, **settings)
+        self.batch_size = batch_size
+        self.device = device
+        self.store = store_folder(store)
+        self.progress = progress
+
+    def score(self, predictions: Any, references: Any, contexts: Any = None) -> MarsResult:
+        """Score candidates.
+
+        Args:
+            predictions: one candidate a row; a blank one scores 0.0.
+            references: a string or a list of strings a row.
+            contexts: a string a row (a list of strings is joined); may be left out with ``use_context=False``.
+
+        Returns:
+            Scores in [-1, 1] (in practice mostly in [0, 1]), higher is better, with all their details.
+
+        Raises:
+            TypeError, ValueError: bad input, named with its row, before any model is loaded.
+            ModelUnavailableError: a model cannot be loaded.
+        """
+        candidates = check_candidates(predictions)
+        rows, texts = self._check(references, contexts, predictions=candidates)
+        augmented = self._augment(rows, texts)
+        compared = [
+            (candidate, [one.reference for one in row] if candidate.strip() else [])
+            for candidate, row in zip(candidates, augmented, strict=True)
+        ]
+        similarities, shortened = self._compare(compared)
+        notices = {
+            _BLANK: [not candidate.strip() for candidate in candidates],
+            **_cuts(augmented),
+            _TEXT_CUT: shortened,
+        }
+        row_scores = tuple(
+            self._row_score(references, of_row)
+            for (_, references), of_row in zip(compared, similarities, strict=True)
+        )
+        signature = make_signature(self.settings, self._augmenter.analyser.pipeline, map(len, rows))
+        return MarsResult(row_scores, signature, _warn(notices))
+
+    def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
+        """Per row its references and their augmentations, without repetitions: references for any metric.
+
+        Args and errors as for :meth:`score`.
+        """
+        return [
+            list(dict.fromkeys(text for reference in row for text in reference.texts))
+            for row in self.augment_references(references, contexts)
+        ]
+
+    def augment_references(self, references: Any, contexts: Any = None) -> list[tuple[AugmentedReference, ...]]:
+        """Per row one AugmentedReference per human reference; args and errors as for :meth:`score`."""
+        augmented = self._augment(*self._check(references, contexts))
+        _warn(_cuts(augmented))
+        return [tuple(one.reference for one in row) for row in augmented]
+
+    def free(self) -> None:
+        """Let go of the models; they are loaded again when needed."""
+        for name in ("_augmenter", "_encoder"):
+            self.__dict__.pop(name, None)
+
+    def _check(
+        self, references: Any, contexts: Any, **columns: Sequence[str]
+    ) -> tuple[list[tuple[str, ...]], list[str]]:
+        """References and contexts of each row."""
+        rows = check_references(references)
+        check_lengths(**columns, references=rows)
+        texts = check_contexts(contexts, len(rows), use_context=self.settings.use_context)
+        check_lengths(references=rows, contexts=texts)
+        return rows, texts
+
+    def _augment(self, rows: Sequence[Sequence[str]], contexts: Sequence[str]) -> list[list[Augmented]]:
+        """Augmented references of each row."""
+        strip = self.settings.masking.strip_urls_hashtags
+        pairs = [
+            [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
+            for row, context in zip(rows, contexts, strict=True)
+        ]
+        augmented = self._augmenter.augment([pair for row in pairs for pair in row])
+        return [[augmented[pair] for pair in row] for row in pairs]
+
+    def _compare(
+        self, rows: Sequence[tuple[str, Sequence[AugmentedReference]]]
+    ) -> tuple[list[list[tuple[float, ...]]], list[bool]]:
+        """Cosines of each candidate with each text of its references, and whether a text was shortened."""
+        texts_of_rows = [
+            [candidate, *(text for reference in references for text in reference.texts)] if references else []
+            for candidate, references in rows
+        ]
+        texts = list(dict.fromkeys(text for row in texts_of_rows for text in row))
+        if not texts:
+            return [[] for _ in rows], [False] * len(rows)
+        vectors = dict(zip(texts, self._encoder.encode(texts, partial(self._report, "embed")), strict=True))
+        long = dict(zip(texts, self._encoder.shortened(texts), strict=True))
+        similarities = [
+            [tuple(float(vectors[candidate] @ vectors[text]) for text in one.texts) for one in references]
+            for candidate, references in rows
+        ]
+        return similarities, [any(long[text] for text in row) for row in texts_of_rows]
+
+    def _row_score(
+        self, references: Sequence[AugmentedReference], similarities: Sequence[tuple[float, ...]]
+    ) -> RowScore:
+        """The score of one candidate (section 2.3); 0.0 without references (a blank candidate)."""
+        settings = self.settings.similarity
+        scores = [
+            ReferenceScore(reference, cosines, weighted_similarity(cosines, settings.q))
+            for reference, cosines in zip(references, similarities, strict=True)
+        ]
+        if not scores:
+            return RowScore(0.0, ())
+        return RowScore(
+            combine_references([one.score for one in scores], settings.reference_aggregation), tuple(scores)
+        )
+
+    @cached_property
+    def _augmenter(self) -> Augmenter:
+        return Augmenter(self.settings, self.batch_size, self.device, self.store, self._report)
+
+    @cached_property
+    def _encoder(self) -> SentenceEncoder:
+        from mars_score.models import load_encoder
+        from mars_score.similarity.encoder import SentenceEncoder
+
+        models = self.settings.models
+        return SentenceEncoder(load_encoder(models.encoder, models.dtype, self.device), self.batch_size)
+
+    def _report(self, stage: str, done: int, total: int) -> None:
+        if self.progress:
+            self.progress(stage, done, total)
+
+
+_BLANK = "blank candidates score 0.0"
+_CONTEXT_CUT = "the end of the context is beyond the language model's window and was not read"
+_REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
+_TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
+
+
+def _cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:
+    """Rows with shortened contexts and with references that were not augmented to their end."""
+    return {
+        _CONTEXT_CUT: [any(one.context_cut for one in row) for row in augmented],
+        _REFERENCE_CUT: [any(one.reference_cut for one in row) for row in augmented],
+    }
+
+
+def _warn(notices: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
+    """One sentence and one warning per kind of notice, with the number of rows and the first of them."""
+    sentences = []
+    for what, flags in notices.items():
+        rows = [row for row, flag in enumerate(flags) if flag]
+        if rows:
+            first = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+            sentences.append(f"{what}: {len(rows)} of {len(flags)} rows ({first})")
+            warnings.warn(sentences[-1], MarsWarning, stacklevel=3)
+    return tuple(sentences)

@@ -1,0 +1,96 @@
+"""The signature: all that a score depends on besides the texts, as sacreBLEU does it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from mars_score.models import fingerprint
+from mars_score.settings import Settings, resolve_settings
+
+_MODELS = ("language_model", "encoder", "masked_language_model")
+_LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names and values in the pipeline's order.
+
+    Attributes:
+        entries: everything, defaults included.
+        brief: names of the entries that the text shows: those that the package's version and the variant
+            do not imply.
+    """
+
+    entries: Mapping[str, Any]
+    brief: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """One line to print beside a score: ``mars|version:0.1.0|variant:v1|refs:1|...``."""
+        return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All entries as plain data."""
+        return dict(self.entries)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={weight:g}" for name, weight in value.items())
+    return str(value)
+
+
+def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: Iterable[int]) -> Signature:
+    """The signature of a call.
+
+    Args:
+        settings: of the scorer.
+        spacy_pipeline: name and version.
+        reference_counts: number of human references of each row.
+    """
+    from mars_score import __version__
+
+    usual = dict(resolve_settings("base", settings.variant).items())
+    values = dict(settings.items())
+    entries: dict[str, Any] = {"version": __version__, "variant": values.pop("variant")}
+    brief = ["version", "variant", "references"]
+    counts = sorted(set(reference_counts))
+    entries["references"] = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
+    for name, value in values.items():
+        if name in _MODELS:
+            entries[name] = fingerprint(value)
+            if name != _unused_language_model(settings):
+                brief.append(name)
+        elif name == "idf_corpus":
+            entries[name] = "references" if value is None else _corpus(value)
+            brief.append(name)
+        else:
+            entries[name] = dict(value) if isinstance(value, Mapping) else value
+            if value != usual[name] or name == "dtype":
+                brief.append(name)
+    entries["spacy_pipeline"] = spacy_pipeline
+    entries |= {name: _installed(name) for name in _LIBRARIES}
+    return Signature(entries, (*brief, "spacy_pipeline", *_LIBRARIES))
+
+
+def _unused_language_model(settings: Settings) -> str:
+    return "masked_language_model" if settings.infilling.infiller == "causal" else "language_model"
+
+
+def _corpus(texts: Iterable[str]) -> str:
+    """Hash and size of the distinct texts of an IDF corpus."""
+    distinct = sorted(set(texts))
+    digest = hashlib.blake2b("\0".join(distinct).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{digest}({len(distinct)})"
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"

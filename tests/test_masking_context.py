@@ -1,0 +1,65 @@
+"""Context-carrying words: a longest common subsequence, of the textbook's length."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mars_score.masking.context import context_carrying
+
+WORDS = st.lists(st.sampled_from(["the", "a", "cat", "sat", ".", "n't", "x", "-1", "😀"]), max_size=14)
+
+
+def textbook_length(first, second):
+    lengths = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+    for i, left in enumerate(first):
+        for j, right in enumerate(second):
+            lengths[i + 1][j + 1] = (
+                lengths[i][j] + 1 if left == right else max(lengths[i][j + 1], lengths[i + 1][j])
+            )
+    return lengths[-1][-1]
+
+
+def is_subsequence(words, of):
+    rest = iter(of)
+    return all(word in rest for word in words)
+
+
+@given(WORDS, WORDS)
+@example(["the", "cat", "sat"], ["a", "cat"])
+@example(["a", "b", "c", "d"], ["d", "a", "c", "b", "d"])
+def test_it_is_a_longest_common_subsequence(reference, context):
+    indices = context_carrying(reference, context)
+    assert len(indices) == textbook_length(reference, context)
+    assert is_subsequence([reference[index] for index in sorted(indices)], context)
+
+
+def test_by_hand():
+    reference = "she waited to get her car fixed".split()
+    context = "her car broke down and she took it to get fixed".split()
+    assert context_carrying(reference, context) == {0, 2, 3, 6}
+
+
+def test_the_order_of_the_context_counts():
+    assert len(context_carrying(["a", "b"], ["b", "a"])) == 1
+
+
+def test_a_reference_wholly_inside_the_context():
+    reference = "it was the best of times".split()
+    assert context_carrying(reference, ["well", ",", *reference, ",", "he", "said"]) == set(range(6))
+
+
+def test_no_context_and_no_words():
+    assert context_carrying(["a", "b"], []) == frozenset()
+    assert context_carrying([], ["a", "b"]) == frozenset()
+    assert context_carrying([], []) == frozenset()
+
+
+def test_words_of_equal_hash_are_told_apart():
+    class Colliding(str):
+        __slots__ = ()
+
+        def __hash__(self):
+            return 1
+
+    assert context_carrying([Colliding("cat"), Colliding("dog")], [Colliding("dog")]) == {1}

@@ -1,0 +1,104 @@
+"""The knapsack against brute force, and its rule for ties."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from mars_score.masking.knapsack import knapsack
+
+
+def brute_force(priorities, costs, budget):
+    """Largest sum, then fewest items, then lexicographically smallest indices: every subset is looked at."""
+    subsets = itertools.chain.from_iterable(
+        itertools.combinations(range(len(costs)), size) for size in range(len(costs) + 1)
+    )
+    feasible = [subset for subset in subsets if sum(costs[item] for item in subset) <= budget]
+    return min(feasible, key=lambda subset: (-sum(priorities[item] for item in subset), len(subset), subset))
+
+
+def random_case(rng, draw_priority, draw_cost):
+    count = rng.randrange(9)
+    priorities = [draw_priority(rng) for _ in range(count)]
+    costs = [draw_cost(rng) for _ in range(count)]
+    budgets = [rng.randrange(sum(costs) + 3) for _ in range(3)]
+    return priorities, costs, budgets
+
+
+PRIORITIES = {
+    "distinct": lambda rng: rng.randrange(1, 6_000_000),
+    "many ties": lambda rng: rng.randrange(1, 4),
+    "all equal": lambda rng: 1_442_695,
+    "with zeros": lambda rng: rng.choice([0, 0, 1, 2]),
+    "beyond 64 bits": lambda rng: rng.choice([10**20, 2 * 10**20, 10**20 + 1]),
+    "around the 64-bit limit": lambda rng: rng.choice([2**63 // 9, 2**62, 1]),
+}
+COSTS = {
+    "paper": lambda rng: rng.choice([1, 10]),
+    "general": lambda rng: rng.randrange(1, 8),
+    "equal": lambda rng: 1,
+}
+
+
+@pytest.mark.parametrize("costs", COSTS)
+@pytest.mark.parametrize("priorities", PRIORITIES)
+def test_knapsack_equals_brute_force(priorities, costs):
+    rng = random.Random(f"{priorities} {costs}")
+    for _ in range(250):
+        case = random_case(rng, PRIORITIES[priorities], COSTS[costs])
+        assert knapsack(*case) == [brute_force(case[0], case[1], budget) for budget in case[2]], case
+
+
+@pytest.mark.parametrize(
+    ("priorities", "costs", "budget", "chosen"),
+    [
+        ([5, 5, 5], [1, 1, 1], 2, (0, 1)),  # leftmost
+        ([2, 1, 1], [1, 1, 1], 3, (0, 1, 2)),
+        ([1, 1, 2], [1, 1, 2], 2, (2,)),  # fewest items before leftmost
+        ([3, 1, 2, 4], [1, 1, 1, 2], 2, (0, 2)),
+        ([4, 1, 3, 2], [2, 1, 2, 1], 3, (0, 3)),
+        ([3, 1, 2, 2, 3], [2, 1, 1, 1, 1], 3, (2, 3, 4)),
+        ([2, 3, 3, 2], [1, 2, 2, 1], 3, (0, 1)),  # {0,1}, {0,2}, {1,3} and {2,3} are worth the same
+        ([100, 1], [10, 1], 9, (1,)),
+        ([100, 1], [10, 1], 10, (0,)),
+        ([0, 7], [1, 1], 2, (1,)),  # worthless items stay
+    ],
+)
+def test_ties_and_borders_by_hand(priorities, costs, budget, chosen):
+    assert knapsack(priorities, costs, [budget]) == [chosen]
+
+
+def test_budgets_are_answered_in_the_order_given():
+    assert knapsack([1, 3, 2], [1, 1, 1], [3, 0, 1, 2, 1]) == [(0, 1, 2), (), (1,), (1, 2), (1,)]
+
+
+def test_a_budget_far_above_all_costs_takes_everything_without_a_table_of_its_size():
+    assert knapsack([1, 3, 2], [1, 10, 1], [10**15]) == [(0, 1, 2)]
+
+
+def test_nothing_to_choose_from():
+    assert knapsack([], [], [0, 5]) == [(), ()]
+    assert knapsack([1], [1], []) == []
+
+
+def test_a_long_case_equals_the_greedy_answer_where_greed_is_exact():
+    rng = random.Random(7)
+    priorities = rng.sample(range(1, 10**7), 700)  # distinct, so that the answer is unique
+    best = sorted(range(700), key=lambda item: -priorities[item])
+    budgets = [140, 280, 420]
+    assert knapsack(priorities, [1] * 700, budgets) == [tuple(sorted(best[:budget])) for budget in budgets]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1], [1, 1], [1]), "1 priorities but 2 costs"),
+        (([1, 1], [1, 0], [1]), "costs must be positive"),
+        (([1], [1], [3, -1]), "budgets must not be negative"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        knapsack(*arguments)

