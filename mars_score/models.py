@@ -14,10 +14,20 @@ from mars_score.wheels import is_wheel, language_model_source, wheel_folder, whe
 
 
 def pick_device(device: str | None) -> str:
-    """The given device, else CUDA where there is one, else the CPU."""
+    """The given device, else CUDA where there is one, else the CPU.
+
+    Raises:
+        ValueError: torch knows no such device, or this machine has none.
+    """
     import torch
 
-    return device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device {device!r} is not there ({str(error).splitlines()[0]})") from error
+    return device
 
 
 @contextmanager
@@ -45,6 +55,14 @@ def _loading(name: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+_loaded: dict[tuple[str, ...], Any] = {}  # models by name, folder or wheel, shared by the process's scorers
+
+
+def free_models() -> None:
+    """Forget all loaded models; scorers that still hold some keep them until they are freed themselves."""
+    _loaded.clear()
+
+
 def load_language_model(
     spec: Any, kind: str, dtype: str, device: str | None, store: Path | None
 ) -> tuple[Any, Any]:
@@ -62,6 +80,14 @@ def load_language_model(
     """
     if isinstance(spec, tuple):
         return spec
+    key = (kind, str(spec), dtype, pick_device(device))
+    if key not in _loaded:
+        _loaded[key] = _load_language_model(spec, kind, dtype, pick_device(device), store)
+    model, tokenizer = _loaded[key]
+    return model, tokenizer
+
+
+def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: Path | None) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
@@ -71,24 +97,31 @@ def load_language_model(
         loader = AutoModelForCausalLM if kind == "causal" else AutoModelForMaskedLM
         model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **extra)
         model.requires_grad_(False)
-        return model.eval().to(pick_device(device)), tokenizer
+        return model.eval().to(device), tokenizer
 
 
 def load_encoder(spec: Any, dtype: str, device: str | None) -> Any:
-    """A SentenceTransformer; a ready-made one is returned as it is.
+    """A SentenceTransformer, loaded once in a process; a ready-made one is returned as it is.
 
     Raises:
         ModelUnavailableError: nothing can be loaded by this name.
     """
     if not isinstance(spec, (str, os.PathLike)):
         return spec
+    key = ("encoder", str(spec), dtype, pick_device(device))
+    if key not in _loaded:
+        _loaded[key] = _load_encoder(spec, dtype, pick_device(device))
+    return _loaded[key]
+
+
+def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
     import torch
 
     with _loading(spec):
         from sentence_transformers import SentenceTransformer
 
         source = wheel_folder(str(spec)) if is_wheel(spec) else spec
-        encoder = SentenceTransformer(str(source), device=pick_device(device))
+        encoder = SentenceTransformer(str(source), device=device)
         return encoder.to(getattr(torch, dtype)).eval()
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from mars_score.presets import DEFAULT_PRESET, PRESETS
@@ -33,7 +33,7 @@ def _number(name: str, value: Any, low: float, high: float, *, above_low: bool =
 
 
 def _integer(name: str, value: Any, low: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
 
 
@@ -81,12 +81,14 @@ class MaskingSettings:
             _number(f"pos_weights[{tag!r}]", weight, 0, 1000, above_low=True)
         object.__setattr__(self, "pos_weights", dict(self.pos_weights))
         if self.idf_corpus is not None:
-            corpus = self.idf_corpus
-            if isinstance(corpus, str) or not all(isinstance(text, str) for text in corpus):
-                raise ValueError("idf_corpus must be a list of strings")
+            if isinstance(self.idf_corpus, str) or not isinstance(self.idf_corpus, Iterable):
+                raise ValueError(f"idf_corpus must be a list of strings, got {self.idf_corpus!r:.60}")
+            corpus = tuple(self.idf_corpus)
+            if not all(isinstance(text, str) for text in corpus):
+                raise ValueError("idf_corpus must hold strings only")
             if not corpus:
                 raise ValueError("idf_corpus is empty; leave it out to count over the references of the call")
-            object.__setattr__(self, "idf_corpus", tuple(corpus))
+            object.__setattr__(self, "idf_corpus", corpus)
 
 
 @dataclass(frozen=True)
@@ -123,15 +125,12 @@ class InfillingSettings:
     """``"causal"``: Algorithm 2 with a causal language model; ``"masked"``: the paper's naive baseline."""
     sigma: int = 3
     """A blank of b tokens is filled with 1 to b + sigma tokens."""
-    whole_words: bool = False
-    """An infill may only end where the model would begin a new word or punctuation mark."""
     max_context_tokens: int | None = None
     """Keep at most this many tokens of the context's beginning; None: as many as the window allows."""
 
     def __post_init__(self) -> None:
         _choice("infiller", self.infiller, ("causal", "masked"))
         _integer("sigma", self.sigma, 0)
-        _flag("whole_words", self.whole_words)
         if self.max_context_tokens is not None:
             _integer("max_context_tokens", self.max_context_tokens, 1)
 
@@ -183,6 +182,7 @@ class Settings:
     """All settings of a scorer; make one with :func:`resolve_settings`."""
 
     variant: str
+    """Form of the score and its constants: ``"v1"`` or ``"paper"``."""
     use_context: bool = True
     """False: the context is empty everywhere (no prompt, no context-carrying words)."""
     masking: MaskingSettings = field(default_factory=MaskingSettings)
@@ -239,11 +239,12 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
         ValueError: an unknown preset or variant, or a value out of range.
         TypeError: an unknown setting.
     """
+    origin = "" if preset else "MARS_PRESET: "
     preset = preset or os.environ.get("MARS_PRESET") or DEFAULT_PRESET
-    if preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     variant = variant or ("paper" if preset == "paper" else DEFAULT_VARIANT)
-    if variant not in VARIANTS:
+    if not isinstance(variant, str) or variant not in VARIANTS:
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
     for name in overrides:
         if name not in SETTING_NAMES:

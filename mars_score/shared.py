@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from mars_score import models
 from mars_score.settings import SETTING_NAMES, resolve_settings
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def check_options(options: Mapping[str, Any]) -> None:
 def shared_scorer(**options: Any) -> MarsScorer:
     """The process's one scorer for these arguments of MarsScorer, made when it is first asked for.
 
-    Arguments are compared after presets and defaults are filled in; objects (models, callbacks) by identity.
+    Arguments are compared after presets and defaults are filled in; ready-made models by identity. ``progress``
+    is not compared: the scorer reports to whoever asked for it last.
 
     Raises:
         TypeError: an unknown setting.
@@ -48,7 +50,9 @@ def shared_scorer(**options: Any) -> MarsScorer:
     with _lock:
         if key not in _scorers:
             _scorers[key] = MarsScorer(**options)
-        return _scorers[key]
+        scorer = _scorers[key]
+    scorer.progress = options.get("progress")
+    return scorer
 
 
 def free_models() -> None:
@@ -58,6 +62,7 @@ def free_models() -> None:
         _scorers.clear()
     for scorer in scorers:
         scorer.free()
+    models.free_models()
 
 
 def _scorer_defaults() -> dict[str, Any]:
@@ -74,7 +79,7 @@ def _settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _key(options: Mapping[str, Any]) -> tuple[Any, ...]:
     how = {name: options.get(name, default) for name, default in _scorer_defaults().items()}
-    del how["preset"]  # what it stands for is among the settings
+    del how["preset"], how["progress"]  # what a preset stands for is among the settings
     if how["store"] is None:
         how["store"] = os.environ.get("MARS_STORE")
     settings = resolve_settings(**_settings_of(options))

@@ -64,11 +64,11 @@ def window(model) -> int:
     return model.config.max_position_embeddings - unused
 
 
-def cut_context(context: str, reference: str, model, tokenizer, settings: InfillingSettings) -> list[int]:
+def cut_context(context: str, reference: str, end: int, tokenizer, settings: InfillingSettings) -> list[int]:
     """The context's first tokens: room is left for twice the reference and 64 tokens."""
     context = context.strip()
     reference_ids = encode(tokenizer, f" {reference}" if context else reference)
-    limit = max(0, window(model) - (2 * len(reference_ids) + 64))
+    limit = max(0, end - (2 * len(reference_ids) + 64))
     if settings.max_context_tokens is not None:
         limit = min(limit, settings.max_context_tokens)
     return encode(tokenizer, context)[:limit]
@@ -140,11 +140,6 @@ def best(scores: torch.Tensor) -> int:
     return int((scores == scores.max()).nonzero()[0])
 
 
-def begins_word(text: str) -> bool:
-    """Whether a token begins a word or a punctuation mark (and is not part of a character)."""
-    return not text[:1].isalnum() and text[:1] != "\ufffd"
-
-
 def cache_of(model, ids: list[int]) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Keys and values of ``ids``, layer by layer."""
     cache = DynamicCache()
@@ -201,23 +196,16 @@ def perplexity(model, prompt: list[int], written: list[int]) -> float:
     return math.exp(-total / len(written))
 
 
-def endings(model, ids: list[int], generated: list[int], tokenizer, reference: str) -> list[bool]:
-    """For each prefix of ``generated`` whether the model would begin a word after it."""
-    after_all = best(bar(logits_of(model, ids + generated)[-1], tokenizer, reference, None))
-    return [begins_word(decode(tokenizer, [token])) for token in [*generated[1:], after_all]]
-
-
-def judge(perplexities: list[float], allowed: list[bool]) -> int:
-    """The length of the best allowed prefix (of any if none is allowed); the shortest of several."""
-    candidates = [(value, length) for length, value in enumerate(perplexities, start=1)]
-    return min([pair for pair, ok in zip(candidates, allowed, strict=True) if ok] or candidates)[1]
+def judge(perplexities: list[float]) -> int:
+    """The length of the best prefix; the shortest of several."""
+    return perplexities.index(min(perplexities)) + 1
 
 
 def infill(
     context: str, template: Template, model, tokenizer, planning: PlanningSettings, infilling: InfillingSettings
 ) -> Infilled:
     """Generate, judge, revise (Algorithm 2): fill the blanks from left to right."""
-    context_ids = cut_context(context, template.reference, model, tokenizer, infilling)
+    context_ids = cut_context(context, template.reference, window(model), tokenizer, infilling)
     pieces = tokenise(template, tokenizer, after_context=bool(context_ids))
     prompt = make_prompt(context_ids, pieces, tokenizer)
     pieces = fit(pieces, len(prompt), window(model), infilling.sigma)
@@ -237,22 +225,20 @@ def infill(
             blank.rewards.append(rewards)
         prefixes = [blank.generated[: i + 1] for i in range(len(blank.generated))]
         blank.perplexities = [perplexity(model, prompt, written + prefix + next_block) for prefix in prefixes]
-        allowed = [True] * len(prefixes)
-        if infilling.whole_words:
-            allowed = endings(model, prompt + written, blank.generated, tokenizer, template.reference)
-        blank.length = judge(blank.perplexities, allowed)
+        blank.length = judge(blank.perplexities)
         written = written + blank.generated[: blank.length]
         infills.append(decode(tokenizer, blank.generated[: blank.length]))
         blanks.append(blank)
-    return Infilled(template.fill(infills), infills, blanks, prompt)
+    return Infilled(template.fill(infills).strip(), infills, blanks, prompt)
 
 
 def infill_masked(context: str, template: Template, model, tokenizer, infilling: InfillingSettings) -> Infilled:
     """The naive variant: one mask per masked token, all predicted at once."""
-    context_ids = cut_context(context, template.reference, model, tokenizer, infilling)
+    end = window(model) - 1  # one position is the closing token's
+    context_ids = cut_context(context, template.reference, end, tokenizer, infilling)
     pieces = tokenise(template, tokenizer, after_context=bool(context_ids))
     prompt = [tokenizer.cls_token_id, *context_ids]
-    pieces = fit(pieces, len(prompt), window(model) - 1, extra=0)  # one position is the closing token's
+    pieces = fit(pieces, len(prompt), end, extra=0)
     mask = tokenizer.mask_token_id
     ids = [mask if piece.blank else token for piece in pieces for token in piece.ids]
     logits = logits_of(model, [*prompt, *ids, tokenizer.sep_token_id])
@@ -264,7 +250,7 @@ def infill_masked(context: str, template: Template, model, tokenizer, infilling:
             blanks.append(Blank([best(token_scores) for token_scores in scores], length=len(scores)))
             infills.append(decode(tokenizer, blanks[-1].generated))
         position += len(piece.ids)
-    return Infilled(template.fill(infills), infills, blanks, prompt)
+    return Infilled(template.fill(infills).strip(), infills, blanks, prompt)
 
 
 def augment(context: str, template: Template, settings: Settings) -> Infilled:

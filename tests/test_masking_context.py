@@ -35,8 +35,8 @@ def test_it_is_a_longest_common_subsequence(reference, context):
 
 
 def test_by_hand():
-    reference = "she waited to get her car fixed".split()
-    context = "her car broke down and she took it to get fixed".split()
+    reference = ["she", "waited", "to", "get", "her", "car", "fixed"]
+    context = ["her", "car", "broke", "down", "and", "she", "took", "it", "to", "get", "fixed"]
     assert context_carrying(reference, context) == {0, 2, 3, 6}
 
 
@@ -45,7 +45,7 @@ def test_the_order_of_the_context_counts():
 
 
 def test_a_reference_wholly_inside_the_context():
-    reference = "it was the best of times".split()
+    reference = ["it", "was", "the", "best", "of", "times"]
     assert context_carrying(reference, ["well", ",", *reference, ",", "he", "said"]) == set(range(6))
 
 

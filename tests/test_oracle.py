@@ -56,7 +56,7 @@ def test_blanks_are_filled_and_text_is_kept(causal, masked, context, planning):
     _, tokenizer = causal
     result = infill(context, masked, causal, planning)
     assert len(result.infills) == len(masked.blanks)
-    assert result.text == masked.fill(result.infills)
+    assert result.text == masked.fill(result.infills).strip()  # the joining space is not part of the text
     pieces = oracle.tokenise(masked, tokenizer, after_context=bool(context))
     for piece, blank, text in zip([p for p in pieces if p.blank], result.blanks, result.infills, strict=True):
         assert len(blank.generated) == len(blank.perplexities) == len(piece.ids) + INFILLING.sigma
@@ -141,25 +141,7 @@ def test_perplexity_agrees_with_the_models_own_loss(causal):
 
 
 def test_judge():
-    assert oracle.judge([3.0, 1.0, 1.0], [True, True, True]) == 2
-    assert oracle.judge([3.0, 1.0, 2.0], [True, False, True]) == 3
-    assert oracle.judge([3.0, 1.0, 2.0], [False, False, False]) == 2
-
-
-@TEMPLATES
-def test_whole_words_end_where_the_model_begins_one(causal, masked):
-    _, tokenizer = causal
-    for blank in infill(CONTEXT, masked, causal, whole_words=True, sigma=6).blanks:
-        starts = [oracle.begins_word(oracle.decode(tokenizer, [token])) for token in blank.generated[1:]]
-        if blank.length < len(blank.generated) and any(starts):
-            assert starts[blank.length - 1]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [(" a", True), ("a", False), (",", True), ("'s", True), ("7", False), ("\ufffd", False)]
-)
-def test_begins_word(text, expected):
-    assert oracle.begins_word(text) is expected
+    assert oracle.judge([3.0, 1.0, 1.0]) == 2
 
 
 # --- Self-planning
@@ -230,17 +212,16 @@ def test_prompt(gpt2, llama):
 
 
 def test_context_is_cut_from_its_end(causal, roberta_mlm):
-    for model, tokenizer in (causal, roberta_mlm):
+    for _, tokenizer in (causal, roberta_mlm):
         ids = oracle.encode(tokenizer, TEXT.strip())
         reference_length = len(oracle.encode(tokenizer, " " + REFERENCE))
-        kept = oracle.cut_context(TEXT, REFERENCE, model, tokenizer, INFILLING)
+        kept = oracle.cut_context(TEXT, REFERENCE, 96, tokenizer, INFILLING)
         assert kept == ids[: 96 - 2 * reference_length - 64]
         assert 2 < len(kept) < len(ids)
         assert (
-            oracle.cut_context(TEXT, REFERENCE, model, tokenizer, InfillingSettings(max_context_tokens=2))
-            == ids[:2]
+            oracle.cut_context(TEXT, REFERENCE, 96, tokenizer, InfillingSettings(max_context_tokens=2)) == ids[:2]
         )
-        assert oracle.cut_context(" \n", REFERENCE, model, tokenizer, INFILLING) == []
+        assert oracle.cut_context(" \n", REFERENCE, 96, tokenizer, INFILLING) == []
 
 
 def test_a_context_cut_to_nothing_is_no_context():

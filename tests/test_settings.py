@@ -125,7 +125,6 @@ BAD = {
     "plan_fusion": [-0.1, 1.1, None],
     "infiller": ["t5", None],
     "sigma": [-1, 2.5, True],
-    "whole_words": [1, "no"],
     "max_context_tokens": [0, -1, 10.5, "all"],
     "q": [0, -0.5, 1.1, "0.8", None, NAN],
     "reference_aggregation": ["min", None],

@@ -25,6 +25,7 @@ from transformers import (
     RobertaForMaskedLM,
     RobertaModel,
 )
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 # What the tokenizers are trained on; words of it are few tokens, other words are many.
 TEXT = """
@@ -117,6 +118,14 @@ def tiny_gpt2(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: in
     return _build(GPT2LMHeadModel, GPT2Config(**values), seed, dtype), tokenizer
 
 
+class _ExactNorm(LlamaRMSNorm):
+    """In the model's own number type; the original computes in float32, also in a float64 model."""
+
+    def forward(self, hidden_states):
+        variance = hidden_states.pow(2).mean(-1, keepdim=True)
+        return self.weight * (hidden_states * torch.rsqrt(variance + self.variance_epsilon))
+
+
 def tiny_llama(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, **config):
     """``(model, tokenizer)``: rotary positions, grouped-query attention, padded vocabulary; adds a bos."""
     tokenizer = causal_tokenizer(adds_bos=True)
@@ -128,7 +137,11 @@ def tiny_llama(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: i
     }
     ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
     values = {**size, **heads, **ids, "vocab_size": len(tokenizer) + 16, "initializer_range": 0.3, **config}
-    return _build(LlamaForCausalLM, LlamaConfig(**values), seed, dtype), tokenizer
+    model = _build(LlamaForCausalLM, LlamaConfig(**values), seed, dtype)
+    for module in model.modules():
+        if isinstance(module, LlamaRMSNorm):
+            module.__class__ = _ExactNorm
+    return model, tokenizer
 
 
 def _roberta_config(n_positions: int, **config) -> RobertaConfig:

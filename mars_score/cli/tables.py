@@ -43,7 +43,7 @@ def _augmentations(row: RowScore) -> list[tuple[str, float, str]]:
 def _plain_lines(result: MarsResult, candidates: Sequence[str], shown: list[int], *, detailed: bool) -> list[str]:
     lines = [f"MARS {result.score:.4f}   rows {len(result.rows)}", f"signature {result.signature}"]
     lines += [f"notice: {notice}" for notice in result.notices]
-    lines.append("line  score   candidate" + ("" if detailed else " (lowest and highest)"))
+    lines.append("line  score   candidate" + (" (lowest and highest)" if len(shown) < len(result.rows) else ""))
     for row in shown:
         lines.append(f"{row + 1:>4}  {result.rows[row].score:.4f}  {_one_line(candidates[row], detailed)}")
         for ratio, similarity, text in _augmentations(result.rows[row]) if detailed else ():
@@ -58,7 +58,7 @@ def _show_table(result: MarsResult, candidates: Sequence[str], shown: list[int],
 
     console = Console()
     title = f"MARS {result.score:.4f}, {len(result.rows)} rows"
-    table = Table(title=title, caption=None if detailed else "lowest and highest rows")
+    table = Table(title=title, caption="lowest and highest rows" if len(shown) < len(result.rows) else None)
     table.add_column("line", justify="right")
     table.add_column("score", justify="right")
     table.add_column("text", overflow="fold")
@@ -70,9 +70,9 @@ def _show_table(result: MarsResult, candidates: Sequence[str], shown: list[int],
                 "", Text(f"{similarity:.4f}", "dim"), Text(f"{ratio}: {_one_line(augmented, True)}", "dim")
             )
     console.print(table)
-    console.print(Text(f"signature {result.signature}", "dim"))
+    console.print(Text(f"signature {result.signature}", "dim"), soft_wrap=True)  # to be copied as it is
     for notice in result.notices:
-        console.print(Text(f"notice: {notice}", "yellow"))
+        console.print(Text(f"notice: {notice}", "yellow"), soft_wrap=True)
 
 
 def _one_line(text: str, whole: bool) -> str:

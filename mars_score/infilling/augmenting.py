@@ -19,10 +19,12 @@ class Infiller(Protocol):
     Attributes:
         codec: the language model's tokenizer.
         sigma: how many tokens more than the masked text an infill may have.
+        shortest_start: how many tokens it needs before the first blank.
     """
 
     codec: TextCodec
     sigma: int
+    shortest_start: int
 
     @property
     def window(self) -> int:
@@ -61,15 +63,19 @@ def augment(
         max_context_tokens: see ``InfillingSettings``.
         progress: called with the number of jobs done and of all jobs.
     """
-    codec, sigma = infiller.codec, infiller.sigma
+    codec = infiller.codec
     windows = {
         key: fit_context(codec, *key, infiller.window, max_context_tokens)
         for key in dict.fromkeys((context, template.reference) for context, template in pairs)
     }
-    jobs = [make_job(codec, template, windows[context, template.reference], sigma) for context, template in pairs]
+    jobs = [
+        make_job(codec, template, windows[context, template.reference], infiller.sigma, infiller.shortest_start)
+        for context, template in pairs
+    ]
     augmented = []
     for (context, template), infills in zip(pairs, infiller.infill(jobs, progress), strict=True):
-        text = template.fill([codec.decode(infill.tokens) for infill in infills])
+        # The space between context and reference belongs to a leading blank's infill, but not to the text.
+        text = template.fill([codec.decode(infill.tokens) for infill in infills]).strip()
         reference_cut = len(infills) < len(template.blanks)
         augmented.append(AugmentedText(text, windows[context, template.reference].cut, reference_cut))
     return augmented

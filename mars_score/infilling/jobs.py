@@ -95,8 +95,15 @@ def fit_context(
     return Window(tuple(ids[:limit]), len(ids) > limit, size)
 
 
-def make_job(codec: TextCodec, template: Template, window: Window, sigma: int) -> Job:
+def make_job(codec: TextCodec, template: Template, window: Window, sigma: int, shortest_start: int) -> Job:
     """Tokenise a template behind its context.
+
+    Args:
+        codec: the language model's tokenizer.
+        template: with at least one blank.
+        window: the context as it was cut for this reference.
+        sigma: tokens that an infill may have beyond those of the masked text.
+        shortest_start: tokens that must stand before the first blank; begin-of-text tokens fill up.
 
     Each piece is tokenised on its own with the whitespace before it. What lies beyond the window is left
     out: the last text block is cut, later blanks are dropped and keep the reference's words.
@@ -108,8 +115,8 @@ def make_job(codec: TextCodec, template: Template, window: Window, sigma: int) -
     joiner = " " if window.context else ""
     texts = [joiner + pieces[0].text, *(piece.text for piece in pieces[1:])]
     tokens = [codec.encode(text) for text in texts]
-    if len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < 2:
-        prompt.insert(0, codec.begin)  # so that there is a cache to plan with
+    while len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < shortest_start:
+        prompt.insert(0, codec.begin)
 
     lead: tuple[int, ...] = ()
     blanks: list[Blank] = []

@@ -9,31 +9,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface, AttentionMaskInterface, DynamicCache
+from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
 
 from mars_score.errors import UnsupportedModelError
+from mars_score.infilling.attention import NewStates, split_attention
 from mars_score.infilling.cache import KeyValueCache, LayerStates
 from mars_score.infilling.tokens import TextCodec
 
 CHUNK = 512  # tokens fed at once while a prompt is read; bounds the attention mask
 VOCABULARY_ROWS = 512  # hidden states turned into logits at once; bounds their memory
-_ATTENTION = "mars_mixed_precision"
-
-
-def _mixed_precision_attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor, **kwargs: Any
-) -> tuple[Tensor, None]:
-    """Attention in the precision of the cache (float32 while planning), output in that of the model."""
-    mask = attention_mask.to(key.dtype)
-    output, _ = sdpa_attention_forward(module, query.to(key.dtype), key, value, mask, **kwargs)
-    return output.to(query.dtype), None
-
-
-AttentionInterface.register(_ATTENTION, _mixed_precision_attention)
-AttentionMaskInterface.register(_ATTENTION, sdpa_mask)
 
 
 class CausalLanguageModel:
@@ -105,20 +90,6 @@ class CausalLanguageModel:
         finally:
             self.model.train()
 
-    @contextmanager
-    def _attention(self, past: LayerStates | None) -> Iterator[None]:
-        """Mixed-precision attention where the cache is more precise than the model."""
-        config = self.model.config
-        if past is None or past[0][0].dtype == self.dtype:
-            yield
-            return
-        usual = config._attn_implementation
-        config._attn_implementation = _ATTENTION
-        try:
-            yield
-        finally:
-            config._attn_implementation = usual
-
     def forward(
         self, tokens: Tensor, positions: Tensor, visible: Tensor, past: LayerStates | None
     ) -> tuple[Tensor, LayerStates]:
@@ -134,23 +105,19 @@ class CausalLanguageModel:
         Returns:
             Hidden states of the last layer, (rows, tokens, hidden size), and the new tokens' keys and values.
         """
-        slots = past[0][0].shape[2] if past else 0
-        cache = DynamicCache(config=self.model.config)
-        for layer, (keys, values) in zip(cache.layers, past or [], strict=False):
-            layer.keys, layer.values = keys, values
-            layer.dtype, layer.device, layer.is_initialized = keys.dtype, keys.device, True
         lowest = torch.finfo(self.dtype).min
         mask = torch.zeros(visible.shape, dtype=self.dtype, device=self.device).masked_fill_(~visible, lowest)
-        with self._attention(past), self._evaluating():
-            hidden = self.model.base_model(
+        new = NewStates()
+        with split_attention(self.model.config), self._evaluating():
+            hidden: Tensor = self.model.base_model(
                 input_ids=tokens,
                 position_ids=positions,
                 attention_mask=mask[:, None],
-                past_key_values=cache,
+                past_key_values=new,
                 use_cache=True,
+                mars_past=past,
             ).last_hidden_state
-        states = [(layer.keys[:, :, slots:], layer.values[:, :, slots:]) for layer in cache.layers]
-        return hidden, states
+        return hidden, new.states
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(..., hidden size) to (..., vocabulary), in float32 or better."""

@@ -26,6 +26,7 @@ class MaskedInfiller:
     """
 
     sigma = 0  # a blank keeps its number of tokens
+    shortest_start = 1
 
     def __init__(self, model: Any, tokenizer: Any, batch_size: int = 32) -> None:
         self.model = model

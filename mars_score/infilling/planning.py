@@ -102,8 +102,9 @@ def _ascend(past: LayerStates, gradients: Sequence[Tensor], settings: PlanningSe
     moved = []
     pairs = zip(gradients[::2], gradients[1::2], strict=True)
     for (keys, values), (keys_gradient, values_gradient) in zip(past, pairs, strict=True):
-        square = keys_gradient.square().sum((1, 2, 3)) + values_gradient.square().sum((1, 2, 3))
-        length = settings.plan_step / (square.sqrt() ** settings.plan_norm_exponent + EPSILON)
-        length = length[:, None, None, None]
-        moved.append((keys.detach() + length * keys_gradient, values.detach() + length * values_gradient))
+        norms = [torch.linalg.vector_norm(one, dim=(1, 2, 3)) for one in (keys_gradient, values_gradient)]
+        norm = torch.hypot(*norms)
+        length = (settings.plan_step / (norm**settings.plan_norm_exponent + EPSILON))[:, None, None, None]
+        # In place: the gradients are of no other use, and as large as the cache.
+        moved.append((keys_gradient.mul_(length).add_(keys), values_gradient.mul_(length).add_(values)))
     return moved

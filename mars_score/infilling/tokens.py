@@ -113,7 +113,3 @@ class TextCodec:
             for place in (any_place, begins_word, continues)
         ]
         return np.stack([self._table(kind, vocabulary) for kind in kinds])
-
-    def follows_a_word(self, vocabulary: int) -> NDArray[np.bool_]:
-        """Tokens before which a word may end: they begin with neither letter, digit nor half a character."""
-        return self._table([not (text[:1].isalnum() or text[:1] == "\ufffd") for text in self._texts], vocabulary)

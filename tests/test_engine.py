@@ -1,0 +1,231 @@
+"""The batched engine against the sequential oracle, in float64 with tiny random models."""
+
+import json
+import random
+from pathlib import Path
+
+import oracle
+import pytest
+import tiny_models
+import torch
+
+from mars_score.infilling.augmenting import augment
+from mars_score.infilling.engine import CausalInfiller
+from mars_score.infilling.jobs import fit_context, make_job
+from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.infilling.masked import MaskedInfiller
+from mars_score.masking.analysis import WordAnalyser
+from mars_score.masking.template import Template
+from mars_score.settings import InfillingSettings, PlanningSettings
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
+
+
+def random_templates(texts, seed):
+    """A template per text and mask ratio, with words masked at random (leading and trailing ones too)."""
+    generator = random.Random(seed)
+    templates = []
+    for analysis in WordAnalyser().analyse(texts):
+        for ratio in (0.2, 0.5):
+            count = max(1, int(ratio * len(analysis.words)))
+            templates.append(Template.from_mask(analysis, generator.sample(range(len(analysis.words)), count)))
+    return templates
+
+
+def pairs(seed=0):
+    """(context, template) pairs: real texts, a shared context, none, and texts that are hard to tokenise."""
+    rows = [json.loads(line) for line in (EXAMPLES / "stories.jsonl").read_text(encoding="utf-8").splitlines()]
+    texts = [
+        (rows[0]["context"], "She called a friend and waited for help."),
+        (rows[0]["context"], "A truck took her home."),
+        (rows[1]["context"], "They don't win, but it's\nfine: caf\u00e9 \U0001f600 na\u00efve!"),
+        ("Hi", "Well, that was quick."),
+        ("", "Nobody knew why."),
+        ("", "\u05e9\u05dc\u05d5\u05dd  world ..."),
+    ]
+    templates = random_templates([text for _, text in texts], seed)
+    return [
+        (context, template)
+        for (context, _), two in zip(texts, zip(*[iter(templates)] * 2, strict=True), strict=True)
+        for template in two
+    ]
+
+
+def jobs_of(infiller, of_pairs, limit=None):
+    """The jobs as :func:`augment` makes them."""
+    jobs = []
+    for context, template in of_pairs:
+        window = fit_context(infiller.codec, context, template.reference, infiller.window, limit)
+        jobs.append(make_job(infiller.codec, template, window, infiller.sigma, infiller.shortest_start))
+    return jobs
+
+
+def assert_same(infills, expected):
+    assert [infill.tokens for infill in infills] == [tuple(b.generated[: b.length]) for b in expected.blanks]
+    for infill, blank in zip(infills, expected.blanks, strict=True):
+        assert infill.perplexities == pytest.approx(blank.perplexities, rel=1e-9)
+
+
+CASES = {
+    "planned": (PlanningSettings(), InfillingSettings(), 192, True),
+    "plain": (PlanningSettings(planner="none"), InfillingSettings(), 192, True),
+    "no context": (PlanningSettings(), InfillingSettings(), 192, False),
+    "neither": (PlanningSettings(planner="none"), InfillingSettings(), 192, False),
+    "fused": (
+        PlanningSettings(plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1),
+        InfillingSettings(sigma=1),
+        192,
+        True,
+    ),
+    "small window": (PlanningSettings(), InfillingSettings(), 96, True),
+    "tiny window": (PlanningSettings(), InfillingSettings(), 24, True),
+    "limited context": (PlanningSettings(), InfillingSettings(sigma=0, max_context_tokens=5), 192, True),
+}
+
+
+@pytest.fixture(scope="module", params=[(name, model) for name in CASES for model in BUILDERS], ids=str)
+def case(request):
+    """An infiller's arguments, its pairs and what the oracle says of them."""
+    name, kind = request.param
+    planning, infilling, window, use_context = CASES[name]
+    model, tokenizer = BUILDERS[kind](seed=5, n_positions=window)
+    work = [(context if use_context else "", template) for context, template in pairs()]
+    expected = [
+        oracle.infill(context, template, model, tokenizer, planning, infilling) for context, template in work
+    ]
+    return model, tokenizer, planning, infilling, work, expected
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 17])
+def test_engine_equals_oracle(case, batch_size):
+    model, tokenizer, planning, infilling, work, expected = case
+    infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), planning, infilling, batch_size)
+    orders = {1: list(range(len(work))), 3: list(range(len(work)))[::-1], 17: list(range(len(work)))}
+    order = orders[batch_size]
+    if batch_size == 17:
+        random.Random(1).shuffle(order)
+    jobs = jobs_of(infiller, [work[i] for i in order], infilling.max_context_tokens)
+    for index, infills in zip(order, infiller.infill(jobs), strict=True):
+        assert_same(infills, expected[index])
+    texts = augment(infiller, work, infilling.max_context_tokens)
+    assert [text.text for text in texts] == [one.text for one in expected]
+
+
+def test_cases_reach_the_window():
+    """The small windows do cut contexts and references, so that the cases above test it."""
+    model, tokenizer = tiny_models.tiny_gpt2(seed=5, n_positions=96)
+    infiller = CausalInfiller(
+        CausalLanguageModel(model, tokenizer), PlanningSettings(planner="none"), InfillingSettings()
+    )
+    small = augment(infiller, pairs())
+    assert any(text.context_cut for text in small)
+    model, tokenizer = tiny_models.tiny_gpt2(seed=5, n_positions=24)
+    infiller = CausalInfiller(
+        CausalLanguageModel(model, tokenizer), PlanningSettings(planner="none"), InfillingSettings()
+    )
+    assert any(text.reference_cut for text in augment(infiller, pairs()))
+
+
+@pytest.mark.parametrize("n_positions", [192, 60])
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_masked_infiller_equals_oracle(n_positions, batch_size):
+    model, tokenizer = tiny_models.tiny_roberta_mlm(seed=3, n_positions=n_positions)
+    infiller = MaskedInfiller(model, tokenizer, batch_size)
+    work = pairs()
+    expected = [
+        oracle.infill_masked(context, template, model, tokenizer, InfillingSettings())
+        for context, template in work
+    ]
+    for infills, one in zip(infiller.infill(jobs_of(infiller, work)), expected, strict=True):
+        assert [infill.tokens for infill in infills] == [tuple(blank.generated) for blank in one.blanks]
+    assert [text.text for text in augment(infiller, work)] == [one.text for one in expected]
+
+
+def test_equal_jobs_are_infilled_once(causal, monkeypatch):
+    infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(planner="none"), InfillingSettings())
+    jobs = jobs_of(infiller, pairs()[:2])
+    counted = []
+    usual = infiller._infill_batch
+    monkeypatch.setattr(infiller, "_infill_batch", lambda batch: (counted.append(len(batch)), usual(batch))[1])
+    first, second, third, fourth = infiller.infill([*jobs, *jobs])
+    assert sum(counted) == 2
+    assert first == third
+    assert second == fourth
+
+
+def test_batches_respect_the_cache_budget(causal, monkeypatch):
+    from mars_score.infilling import engine
+
+    infiller = CausalInfiller(
+        CausalLanguageModel(*causal), PlanningSettings(planner="none"), InfillingSettings(), 32
+    )
+    jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
+    longest = max(job.most_tokens(3) for job in jobs)
+    monkeypatch.setattr(engine, "CACHE_BYTES", 2 * longest * infiller.model.token_bytes)
+    batches = list(infiller._batches(jobs))
+    assert (
+        sorted(job for batch in batches for job in batch) == sorted(jobs)
+        if False
+        else sum(map(len, batches)) == len(jobs)
+    )
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(job.most_tokens(3) for job in batch) <= 2 * longest
+    assert len(batches) > 1
+
+
+def test_infills_hold_no_barred_tokens(causal):
+    """No special tokens anywhere, line breaks only where the reference has one, word starts as masked."""
+    model, tokenizer = causal
+    infiller = CausalInfiller(
+        CausalLanguageModel(model, tokenizer), PlanningSettings(planner="none"), InfillingSettings()
+    )
+    jobs = jobs_of(infiller, pairs())
+    for job, infills in zip(jobs, infiller.infill(jobs), strict=True):
+        for blank, infill in zip(job.blanks, infills, strict=True):
+            text = infiller.codec.decode(infill.tokens)
+            assert not set(infill.tokens) & set(tokenizer.all_special_ids)
+            assert job.line_breaks or "\n" not in text
+            assert text[:1].isspace() == blank.begins_word
+            assert 1 <= len(infill.tokens) <= blank.length + 3
+
+
+def test_long_text_blocks_are_read_in_chunks(causal, monkeypatch):
+    """Reading in chunks and judging in parts changes nothing."""
+    from mars_score.infilling import engine, language_model
+
+    settings = (PlanningSettings(planner="none"), InfillingSettings())
+    infiller = CausalInfiller(CausalLanguageModel(*causal), *settings)
+    work = pairs()
+    whole = infiller.infill(jobs_of(infiller, work))
+    monkeypatch.setattr(language_model, "CHUNK", 4)
+    monkeypatch.setattr(language_model, "VOCABULARY_ROWS", 3)
+    monkeypatch.setattr(engine, "MASK_ENTRIES", 1)
+    parts = infiller.infill(jobs_of(infiller, work))
+    for one, other in zip(whole, parts, strict=True):
+        assert [infill.tokens for infill in one] == [infill.tokens for infill in other]
+        for a, b in zip(one, other, strict=True):
+            assert a.perplexities == pytest.approx(b.perplexities, rel=1e-9)
+
+
+def test_a_special_token_in_a_text_is_text(causal):
+    model, tokenizer = causal
+    codec = CausalLanguageModel(model, tokenizer).codec
+    ids = codec.encode("a <|endoftext|> b")
+    assert tokenizer.eos_token_id not in ids
+    assert codec.decode(ids) == "a <|endoftext|> b"
+
+
+def test_the_model_is_left_as_it_was(causal):
+    model, tokenizer = causal
+    model.train()
+    model.requires_grad_(True)
+    try:
+        infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PlanningSettings(), InfillingSettings())
+        infiller.infill(jobs_of(infiller, pairs()[:2]))
+        assert model.training
+        assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
+    finally:
+        model.eval()
+    assert model.config._attn_implementation == "sdpa"
+    assert torch.is_grad_enabled()
