@@ -1,0 +1,36 @@
+# make demo | test | test-slow | bench | lint; each first makes .venv and installs what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# Idle threads that spin make two processes on two cores many times slower.
+export OMP_WAIT_POLICY = PASSIVE
+
+.PHONY: install demo test test-slow bench lint clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt requirements-mini.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements-mini.txt
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[mini,dev]'
+	touch $@
+
+demo: install
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto $(ARGS)
+
+test-slow: install
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+bench: install
+	$(BIN)/python benchmarks/batching.py $(ARGS)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv build dist *.egg-info
