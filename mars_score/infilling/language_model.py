@@ -16,6 +16,7 @@ from mars_score.errors import UnsupportedModelError
 from mars_score.infilling.attention import NewStates, split_attention
 from mars_score.infilling.cache import KeyValueCache, LayerStates
 from mars_score.infilling.tokens import TextCodec
+from mars_score.torch_modes import ordinary_mode
 
 CHUNK = 512  # tokens fed at once while a prompt is read; bounds the attention mask
 VOCABULARY_ROWS = 512  # hidden states turned into logits at once; bounds their memory
@@ -43,8 +44,16 @@ class CausalLanguageModel:
         # The type in which logits are judged and the cache is perturbed.
         self.precise = torch.promote_types(self.dtype, torch.float32)
         self.window = _window(model)
-        with self._evaluating():
-            self._check()
+        try:
+            with self._evaluating(), ordinary_mode():
+                self._check()
+        except (UnsupportedModelError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # whatever a model of another build stumbles over
+            raise UnsupportedModelError(
+                f"{type(model).__name__} does not run with an explicit cache and attention mask ({error}); "
+                "choose a GPT-2 or Llama style language_model"
+            ) from error
 
     def _check(self) -> None:
         """Compare a short text read through the engine's cache and masks with a plain forward pass."""
