@@ -60,23 +60,26 @@ class Augmenter:
         self.report = report
         self.analyser = WordAnalyser()
 
-    def augment(self, pairs: Sequence[Pair]) -> dict[Pair, Augmented]:
+    def augment(self, pairs: Sequence[Pair], others: Sequence[str] = ()) -> dict[Pair, Augmented]:
         """Augment the references of a call, each different pair of context and reference once.
 
-        IDF is counted over the different references among ``pairs`` unless a corpus is set.
+        IDF is counted over the different references among ``pairs`` and ``others`` (prepared references of
+        the call that are not to be augmented) unless a corpus is set.
         """
         distinct = list(dict.fromkeys(pairs))
-        templates = self._templates(distinct)
+        if not distinct:
+            return {}
+        templates = self._templates(distinct, others)
         infilled = self._infill(templates)
         return {pair: _join(pair, templates[pair], infilled) for pair in distinct}
 
-    def _templates(self, pairs: Sequence[Pair]) -> dict[Pair, Templates]:
+    def _templates(self, pairs: Sequence[Pair], others: Sequence[str]) -> dict[Pair, Templates]:
         """Templates of each pair (section 2.1)."""
         masking = self.settings.masking
         if masking.max_mask_ratio == 0:
             return {pair: [] for pair in pairs}
         self.report("analyse", 0, len(pairs))
-        references = list(dict.fromkeys(reference for _, reference in pairs))
+        references = list(dict.fromkeys([*(reference for _, reference in pairs), *others]))
         analyses = dict(zip(references, self.analyser.analyse(references), strict=True))
         if masking.idf_corpus is None:
             idf = Idf.count({text: analysis.lower_words for text, analysis in analyses.items()})

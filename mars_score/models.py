@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -162,17 +163,19 @@ def _hash_folder(folder: Path) -> str:
 
 
 def _hash_object(parts: tuple[Any, ...]) -> str:
-    """Hash of a model object's weights and configuration, and of its tokenizer's vocabulary."""
+    """Hash of a model object's weights, modules and configuration, and of its tokenizer's vocabulary."""
     import torch
 
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
         if hasattr(part, "state_dict"):
-            digest.update(str(getattr(part, "config", "")).encode())
+            digest.update(f"{part}{getattr(part, 'config', '')}{getattr(part, 'max_seq_length', '')}".encode())
             for name, weight in part.state_dict().items():
                 digest.update(f"{name}{weight.dtype}{tuple(weight.shape)}".encode())
                 digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
         tokenizer = getattr(getattr(part, "tokenizer", part), "backend_tokenizer", None)
         if tokenizer is not None:
-            digest.update(tokenizer.to_str().encode())
+            rules = json.loads(tokenizer.to_str())
+            del rules["truncation"], rules["padding"]  # as the last call left them
+            digest.update(json.dumps(rules).encode())
     return digest.hexdigest()

