@@ -1,0 +1,98 @@
+"""Real rows for a benchmark, their templates, and confidence intervals over them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score.infilling.engine import CausalInfiller
+from mars_score.infilling.jobs import Job, fit_context, make_job
+from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.masking.analysis import WordAnalyser, prepare_reference
+from mars_score.masking.idf import Idf
+from mars_score.masking.templates import make_templates
+from mars_score.rowfiles import read_rows
+from mars_score.settings import MaskingSettings
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A row of a meta-evaluation file, with the first of its references."""
+
+    context: str
+    reference: str
+    candidate: str
+    group: str
+
+
+def sample_rows(args: argparse.Namespace, count: int, generator: np.random.Generator) -> list[Sample]:
+    """Draw rows from ``args.files`` in turn, at random within each; every group and reference at most once.
+
+    Raises:
+        ValueError: the files hold fewer fitting rows.
+    """
+    pools = [_fitting(path, args.max_context_words, args.min_reference_words) for path in args.files]
+    orders = [[pool[index] for index in generator.permutation(len(pool))] for pool in pools]
+    chosen: list[Sample] = []
+    groups, references = set(), set()
+    while len(chosen) < count:
+        if not any(orders):
+            raise ValueError(f"the files hold {len(chosen)} fitting rows of different groups, {count} are wanted")
+        for order in orders:
+            while order and len(chosen) < count:
+                row = order.pop()
+                if row.group in groups or row.reference in references:
+                    continue
+                chosen.append(row)
+                groups.add(row.group)
+                references.add(row.reference)
+                break
+    return chosen
+
+
+def _fitting(path: str, max_context_words: int, min_reference_words: int) -> list[Sample]:
+    rows = [
+        Sample(row["context"].strip(), row["references"][0].strip(), row["candidate"], f"{path}:{row['group']}")
+        for row in read_rows(path).rows
+        if isinstance(row["context"], str) and row["references"]
+    ]
+    return [
+        row
+        for row in rows
+        if 0 < len(row.context.split()) <= max_context_words and len(row.reference.split()) >= min_reference_words
+    ]
+
+
+def first_blanks(model: CausalLanguageModel, rows: Sequence[Sample], extra: int) -> dict[Job, str]:
+    """A job per distinct template whose first blank has a text block after it -> its reference."""
+    analyser = WordAnalyser()
+    references = [prepare_reference(row.reference, strip_urls_hashtags=False) for row in rows]
+    analyses = list(analyser.analyse(references))
+    idf = Idf.count({one.text: one.lower_words for one in analyses})
+    jobs = {}
+    for row, analysis, words in zip(rows, analyses, analyser.words([row.context for row in rows]), strict=True):
+        window = fit_context(model.codec, row.context, analysis.text, model.window)
+        for _, template in make_templates(analysis, words, idf, MaskingSettings()):
+            job = (
+                make_job(model.codec, template, window, extra, CausalInfiller.shortest_start)
+                if template.blanks
+                else None
+            )
+            if job and job.blanks and job.blanks[0].after:
+                jobs[job] = analysis.text
+    return jobs
+
+
+def bootstrap_interval(
+    values: NDArray[np.float64], groups: Sequence[str], generator: np.random.Generator, resamples: int = 10_000
+) -> list[float]:
+    """95 % confidence interval of the mean of ``values``, whole groups resampled (percentiles)."""
+    _, index = np.unique(groups, return_inverse=True)
+    sums, counts = np.bincount(index, values), np.bincount(index)
+    drawn = generator.integers(len(counts), size=(resamples, len(counts)))
+    means = sums[drawn].sum(1) / counts[drawn].sum(1)
+    return [float(bound) for bound in np.percentile(means, [2.5, 97.5])]
