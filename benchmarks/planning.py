@@ -72,6 +72,8 @@ def main() -> None:
         "share_improved": float((totals > 0).mean()),
         "share_equal": float((totals == 0).mean()),
         "share_worse": float((totals < 0).mean()),
+        "share_of_draft_tokens_that_are_future_words_planned": _said_early(arms["self"]),
+        "share_of_draft_tokens_that_are_future_words_plain": _said_early(arms["none"]),
         "planned_tokens": len(before),
         "reward_before_steps": float(before.mean()),
         "reward_after_steps": float(after.mean()),
@@ -108,6 +110,12 @@ def _drafts(
         drafts.update((row.job, tuple(row.draft)) for row in rows)
         progress(f"planner {planning.planner}: {len(drafts)} of {len(jobs)} blanks")
     return drafts
+
+
+def _said_early(drafts: Drafts) -> float:
+    """Share of the drafts' tokens that the text blocks still to come hold too."""
+    early = [token in job.future(0) for job, draft in drafts.items() for token in draft]
+    return sum(early) / len(early)
 
 
 def _block_log_probability(model: CausalLanguageModel, jobs: dict[Job, str], drafts: Drafts) -> list[float]:
