@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 
@@ -22,3 +23,16 @@ def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
             if torch.is_autocast_enabled(device_type):
                 modes.enter_context(torch.autocast(device_type, enabled=False))
         yield
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """No dropout while MARS uses a model, whatever mode its owner left it in."""
+    if not model.training:
+        yield
+        return
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train()

@@ -181,6 +181,13 @@ def test_scoring_in_small_types(folders, outside, dtype):
 
 SIZE = {"vocab_size": 528, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 WIDTHS = {**SIZE, "intermediate_size": 64, "max_position_embeddings": 96}
+GPT_NEO = {
+    "vocab_size": 528,
+    "hidden_size": 32,
+    "num_layers": 2,
+    "num_heads": 4,
+    "max_position_embeddings": 96,
+}
 IDS = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
 
 REFUSED = {
@@ -194,15 +201,7 @@ REFUSED = {
     ),
     "GPTNeoForCausalLM": (
         "GPTNeoConfig",
-        {
-            "vocab_size": 528,
-            "hidden_size": 32,
-            "num_layers": 2,
-            "num_heads": 4,
-            "attention_types": [[["global", "local"], 1]],
-            "window_size": 4,
-            "max_position_embeddings": 96,
-        },
+        {**GPT_NEO, "attention_types": [[["global", "local"], 1]], "window_size": 4},
     ),
 }
 TAKEN = {
@@ -219,14 +218,7 @@ OPEN = {
     "GemmaForCausalLM": ("GemmaConfig", {**WIDTHS, "num_key_value_heads": 2, "head_dim": 8}),
     "GPTNeoForCausalLM": (
         "GPTNeoConfig",
-        {
-            "vocab_size": 528,
-            "hidden_size": 32,
-            "num_layers": 2,
-            "num_heads": 4,
-            "attention_types": [[["global"], 2]],
-            "max_position_embeddings": 96,
-        },
+        {**GPT_NEO, "attention_types": [[["global"], 2]]},
     ),
 }
 

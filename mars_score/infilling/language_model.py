@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from mars_score.errors import UnsupportedModelError
 from mars_score.infilling.attention import NewStates, split_attention
 from mars_score.infilling.cache import KeyValueCache, LayerStates
 from mars_score.infilling.tokens import TextCodec
-from mars_score.torch_modes import ordinary_mode
+from mars_score.torch_modes import evaluating, ordinary_mode
 
 CHUNK = 512  # tokens fed at once while a prompt is read; bounds the attention mask
 VOCABULARY_ROWS = 512  # hidden states turned into logits at once; bounds their memory
@@ -45,7 +44,7 @@ class CausalLanguageModel:
         self.precise = torch.promote_types(self.dtype, torch.float32)
         self.window = _window(model)
         try:
-            with self._evaluating(), ordinary_mode():
+            with evaluating(self.model), ordinary_mode():
                 self._check()
         except (UnsupportedModelError, torch.OutOfMemoryError):
             raise
@@ -87,18 +86,6 @@ class CausalLanguageModel:
                 "pass; choose a GPT-2 or Llama style language_model"
             )
 
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        """No dropout while MARS uses the model, whatever mode its owner left it in."""
-        if not self.model.training:
-            yield
-            return
-        self.model.eval()
-        try:
-            yield
-        finally:
-            self.model.train()
-
     def forward(
         self, tokens: Tensor, positions: Tensor, visible: Tensor, past: LayerStates | None
     ) -> tuple[Tensor, LayerStates]:
@@ -117,7 +104,7 @@ class CausalLanguageModel:
         lowest = torch.finfo(self.dtype).min
         mask = torch.zeros(visible.shape, dtype=self.dtype, device=self.device).masked_fill_(~visible, lowest)
         new = NewStates()
-        with split_attention(self.model.config), self._evaluating():
+        with split_attention(self.model.config), evaluating(self.model):
             hidden: Tensor = self.model.base_model(
                 input_ids=tokens,
                 position_ids=positions,

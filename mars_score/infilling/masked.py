@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mars_score.infilling.jobs import Infill, Job
 from mars_score.infilling.tokens import TextCodec, token_kind
-from mars_score.torch_modes import ordinary_mode
+from mars_score.torch_modes import evaluating, ordinary_mode
 
 # These count positions from the padding token's id on.
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "data2vec-text")
@@ -49,17 +49,12 @@ class MaskedInfiller:
         """The infills of each job's blanks; equal jobs are infilled once."""
         different = sorted((job for job in dict.fromkeys(jobs) if job.blanks), key=lambda job: -job.most_tokens(0))
         infills: dict[Job, tuple[Infill, ...]] = dict.fromkeys(jobs, ())
-        was_training = self.model.training
-        self.model.eval()
-        try:
-            with ordinary_mode():
-                for start in range(0, len(different), self.batch_size):
-                    batch = different[start : start + self.batch_size]
-                    infills.update(zip(batch, self._infill_batch(batch), strict=True))
-                    if progress:
-                        progress(start + len(batch), len(different))
-        finally:
-            self.model.train(was_training)
+        with evaluating(self.model), ordinary_mode():
+            for start in range(0, len(different), self.batch_size):
+                batch = different[start : start + self.batch_size]
+                infills.update(zip(batch, self._infill_batch(batch), strict=True))
+                if progress:
+                    progress(start + len(batch), len(different))
         return [infills[job] for job in jobs]
 
     def _infill_batch(self, jobs: Sequence[Job]) -> list[tuple[Infill, ...]]:
