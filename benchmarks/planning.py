@@ -8,7 +8,7 @@ block that follows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
@@ -23,6 +23,7 @@ from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import Step, planned_step
+from mars_score.infilling.row import Row
 from mars_score.settings import InfillingSettings, PlanningSettings
 from mars_score.torch_modes import ordinary_mode
 
@@ -100,15 +101,17 @@ def _recording(rewards: list[torch.Tensor]) -> Callable[..., Step]:
 def _drafts(
     model: CausalLanguageModel, jobs: dict[Job, str], planning: PlanningSettings, extra: int, batch_size: int
 ) -> Drafts:
-    """Write b + extra tokens into each job's first blank, never judged, towards the whole job's future."""
+    """The b + extra tokens written into each job's first blank, before they are judged."""
     infiller = CausalInfiller(model, planning, InfillingSettings(sigma=extra), batch_size)
     drafts: Drafts = {}
-    for batch in infiller._batches(list(jobs)):
-        batch.sort(key=lambda job: -job.blanks[0].length)  # as the engine wants its rows
-        rows, cache = infiller._start(batch, max(job.most_tokens(extra) for job in batch))
-        infiller._generate(rows, cache)
-        drafts.update((row.job, tuple(row.draft)) for row in rows)
-        progress(f"planner {planning.planner}: {len(drafts)} of {len(jobs)} blanks")
+    usual = Row.keep
+
+    def keep(row: Row, block_surprise: Sequence[float]) -> int:
+        drafts.setdefault(row.job, tuple(row.draft))
+        return usual(row, block_surprise)
+
+    with mock.patch.object(Row, "keep", keep):
+        infiller.infill(list(jobs), lambda *_: progress(f"planner {planning.planner}: {len(drafts)} blanks begun"))
     return drafts
 
 

@@ -7,7 +7,7 @@ close the choice was: the difference of the two tokens' scores, or of the two le
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from unittest import mock
 
@@ -22,8 +22,8 @@ from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import plain_step, planned_step
+from mars_score.infilling.row import Row
 from mars_score.settings import InfillingSettings, PlanningSettings
-from mars_score.torch_modes import ordinary_mode
 
 BASE = 32
 NEAR_TIE = 1e-3  # nats
@@ -100,18 +100,22 @@ def _gap(job: Job, planner: str, *outcomes: tuple[Infill, ...]) -> float:
 
         return recorded
 
+    drafts: list[tuple[tuple[int, ...], list[torch.Tensor]]] = []  # of each blank, with the scores of its tokens
+    usual = Row.keep
+
+    def keep(row: Row, block_surprise: Sequence[float]) -> int:
+        drafts.append((tuple(row.draft), scores.copy()))
+        scores.clear()
+        return usual(row, block_surprise)
+
     recorders = {"planned_step": recording(planned_step), "plain_step": recording(plain_step)}
-    with ordinary_mode(), mock.patch.dict(vars(engine), recorders):
-        (row,), cache = infiller._start([job], job.most_tokens(infiller.sigma))
-        for pair in zip(*outcomes, strict=True):
-            scores.clear()
-            infiller._generate([row], cache)
-            draft = tuple(row.draft)
-            infiller._judge([row], cache)
-            if pair[0].tokens != pair[1].tokens:
-                return max(_distance(one.tokens, draft, row.infills[-1], scores) for one in pair)
-            if row.infills[-1].tokens != pair[0].tokens:
-                return math.inf
+    with mock.patch.dict(vars(engine), recorders), mock.patch.object(Row, "keep", keep):
+        [infills] = infiller.infill([job])
+    for ours, pair, (draft, of_draft) in zip(infills, zip(*outcomes, strict=True), drafts, strict=True):
+        if pair[0].tokens != pair[1].tokens:
+            return max(_distance(one.tokens, draft, ours, of_draft) for one in pair)
+        if ours.tokens != pair[0].tokens:
+            return math.inf
     return math.inf
 
 

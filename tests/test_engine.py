@@ -9,6 +9,7 @@ import pytest
 import tiny_models
 import torch
 
+from mars_score.infilling import engine, language_model
 from mars_score.infilling.augmenting import augment
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import fit_context, make_job
@@ -109,7 +110,7 @@ def test_engine_equals_oracle(case, batch_size):
     for index, infills in zip(order, infiller.infill(jobs), strict=True):
         assert_same(infills, expected[index])
     texts = augment(infiller, work, infilling.max_context_tokens)
-    assert [text.text for text in texts] == [one.text for one in expected]
+    assert [texts[pair].text for pair in work] == [one.text for one in expected]
 
 
 def test_cases_reach_the_window():
@@ -119,12 +120,12 @@ def test_cases_reach_the_window():
         CausalLanguageModel(model, tokenizer), PlanningSettings(planner="none"), InfillingSettings()
     )
     small = augment(infiller, pairs())
-    assert any(text.context_cut for text in small)
+    assert any(text.context_cut for text in small.values())
     model, tokenizer = tiny_models.tiny_gpt2(seed=5, n_positions=24)
     infiller = CausalInfiller(
         CausalLanguageModel(model, tokenizer), PlanningSettings(planner="none"), InfillingSettings()
     )
-    assert any(text.reference_cut for text in augment(infiller, pairs()))
+    assert any(text.reference_cut for text in augment(infiller, pairs()).values())
 
 
 @pytest.mark.parametrize("n_positions", [192, 60])
@@ -139,39 +140,105 @@ def test_masked_infiller_equals_oracle(n_positions, batch_size):
     ]
     for infills, one in zip(infiller.infill(jobs_of(infiller, work)), expected, strict=True):
         assert [infill.tokens for infill in infills] == [tuple(blank.generated) for blank in one.blanks]
-    assert [text.text for text in augment(infiller, work)] == [one.text for one in expected]
+    texts = augment(infiller, work)
+    assert [texts[pair].text for pair in work] == [one.text for one in expected]
 
 
-def test_equal_jobs_are_infilled_once(causal, monkeypatch):
+def test_equal_jobs_are_infilled_once_and_reported(causal):
     infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(planner="none"), InfillingSettings())
     jobs = jobs_of(infiller, pairs()[:2])
-    counted = []
-    usual = infiller._infill_batch
-    monkeypatch.setattr(infiller, "_infill_batch", lambda batch: (counted.append(len(batch)), usual(batch))[1])
-    first, second, third, fourth = infiller.infill([*jobs, *jobs])
-    assert sum(counted) == 2
-    assert first == third
-    assert second == fourth
+    done = []
+    infills = infiller.infill([*jobs, *jobs], lambda *one: done.append(one))
+    assert dict(done) == dict(zip(jobs, infills, strict=False))
+    assert len(done) == 2
+    assert infills[:2] == infills[2:]
 
 
-def test_batches_respect_the_cache_budget(causal, monkeypatch):
-    from mars_score.infilling import engine
+@pytest.mark.parametrize("batch_size", [1, 2, 5, 64])
+def test_prompts_are_read_once(causal, monkeypatch, batch_size):
+    """Though the jobs of a prompt are not let in together."""
+    settings = (PlanningSettings(planner="none"), InfillingSettings())
+    infiller = CausalInfiller(CausalLanguageModel(*causal), *settings, batch_size)
+    jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
+    read = []
+    usual = infiller.model.read
 
+    def watched(texts, *args, **kwargs):
+        read.extend(texts)
+        return usual(texts, *args, **kwargs)
+
+    monkeypatch.setattr(infiller.model, "read", watched)
+    infiller.infill(jobs)
+    prompts = {job.prompt for job in jobs}
+    assert len(prompts) < len(jobs)
+    assert sorted(read) == sorted([*prompts, *(job.lead for job in jobs if job.lead)])
+
+
+def test_no_more_rows_than_memory_holds(causal, monkeypatch):
+    """Long jobs a few abreast, short ones in greater number; a finished job makes room for the next."""
     infiller = CausalInfiller(
-        CausalLanguageModel(*causal), PlanningSettings(planner="none"), InfillingSettings(), 32
+        CausalLanguageModel(*causal), PlanningSettings(planner="none"), InfillingSettings(), 8
     )
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
+    expected = infiller.infill(jobs)
     longest = max(job.most_tokens(3) for job in jobs)
-    monkeypatch.setattr(engine, "CACHE_BYTES", 2 * longest * infiller.model.token_bytes)
-    batches = list(infiller._batches(jobs))
-    assert (
-        sorted(job for batch in batches for job in batch) == sorted(jobs)
-        if False
-        else sum(map(len, batches)) == len(jobs)
-    )
-    for batch in batches:
-        assert len(batch) == 1 or len(batch) * max(job.most_tokens(3) for job in batch) <= 2 * longest
-    assert len(batches) > 1
+    sizes = []
+    usual = engine.plain_step
+
+    def step(model, cache, tokens):
+        sizes.append((cache.rows, cache.capacity, len(tokens)))
+        return usual(model, cache, tokens)
+
+    monkeypatch.setattr(engine, "plain_step", step)
+    monkeypatch.setattr(engine, "cache_bytes", lambda device: 2 * longest * infiller.model.token_bytes)
+    assert tokens_of(infiller.infill(jobs)) == tokens_of(expected)
+    assert all(rows * capacity <= 2 * longest for rows, capacity, _ in sizes)
+    assert len({rows for rows, _, _ in sizes}) > 1
+    assert all(used <= rows for rows, _, used in sizes)
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
+def test_running_out_of_memory_halves_the_batch(causal, monkeypatch, error):
+    infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(), InfillingSettings(), 8)
+    jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
+    expected = infiller.infill(jobs)
+    usual = engine.planned_step
+
+    def step(model, cache, tokens, *args):
+        if len(tokens) > 3:
+            raise error
+        return usual(model, cache, tokens, *args)
+
+    monkeypatch.setattr(engine, "planned_step", step)
+    done = []
+    assert tokens_of(infiller.infill(jobs, lambda *one: done.append(one))) == tokens_of(expected)
+    assert infiller.batch_size == 2
+    assert len(done) == len(jobs)
+
+
+def test_memory_for_a_single_job_is_needed(causal, monkeypatch):
+    def step(*args):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(), InfillingSettings(), 8)
+    monkeypatch.setattr(engine, "planned_step", step)
+    with pytest.raises(torch.OutOfMemoryError):
+        infiller.infill(jobs_of(infiller, pairs()))
+    assert infiller.batch_size == 1
+
+
+def test_other_errors_are_not_swallowed(causal, monkeypatch):
+    def step(*args):
+        raise RuntimeError("shapes do not match")
+
+    infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(), InfillingSettings(), 8)
+    monkeypatch.setattr(engine, "planned_step", step)
+    with pytest.raises(RuntimeError, match="shapes"):
+        infiller.infill(jobs_of(infiller, pairs()))
+
+
+def tokens_of(infills):
+    return [[infill.tokens for infill in of_job] for of_job in infills]
 
 
 def test_infills_hold_no_barred_tokens(causal):
@@ -192,13 +259,13 @@ def test_infills_hold_no_barred_tokens(causal):
 
 def test_long_text_blocks_are_read_in_chunks(causal, monkeypatch):
     """Reading in chunks and judging in parts changes nothing."""
-    from mars_score.infilling import engine, language_model
 
     settings = (PlanningSettings(planner="none"), InfillingSettings())
     infiller = CausalInfiller(CausalLanguageModel(*causal), *settings)
     work = pairs()
     whole = infiller.infill(jobs_of(infiller, work))
     monkeypatch.setattr(language_model, "CHUNK", 4)
+    monkeypatch.setattr(language_model, "PASS_TOKENS", 10)
     monkeypatch.setattr(language_model, "VOCABULARY_ROWS", 3)
     monkeypatch.setattr(engine, "MASK_ENTRIES", 1)
     parts = infiller.infill(jobs_of(infiller, work))

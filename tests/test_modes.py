@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 
 import oracle
 import pytest
@@ -16,6 +15,7 @@ from mars_score.errors import UnsupportedModelError
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import fit_context, make_job
 from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.infilling.perturbation import LayerPerturbation
 from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.template import Template
@@ -117,23 +117,29 @@ WRITTEN = [
 
 
 def planning(model, tokenizer, monkeypatch):
-    """Step of planned decoding on some texts, and what the model was fed with as past."""
+    """Step of planned decoding on some texts, and how the cache was moved: per layer what the moves add up to."""
     language_model = CausalLanguageModel(model, tokenizer)
     texts = [language_model.codec.encode(text) for text in WRITTEN]
     cache, _ = language_model.read([text[:-1] for text in texts], capacity=40)
-    kept = [state.clone() for layer in cache.layers for state in layer]
+    before = [state.clone() for layer in range(language_model.layers) for state in cache.past(layer, cache.slots)]
     future = sorted(set(language_model.codec.encode(FUTURE_TEXT)))
-    pasts = []
-    usual = language_model.forward
-    monkeypatch.setattr(language_model, "forward", lambda *args: (pasts.append(args[3]), usual(*args))[1])
+    perturbations = []
+
+    class Watched(LayerPerturbation):
+        def __init__(self):
+            super().__init__()
+            perturbations.append(self)
+
+    monkeypatch.setattr("mars_score.infilling.planning.LayerPerturbation", Watched)
     tokens = torch.tensor([text[-1] for text in texts])
     with torch.no_grad():
         step = planned_step(language_model, cache, tokens, [future] * len(texts), PlanningSettings())
         plain = plain_step(language_model, cache, tokens)
-    for before, after in zip(kept, (state for layer in cache.layers for state in layer), strict=True):
-        assert after.dtype == model.dtype
-        assert torch.equal(before, after)
-    return step, plain, pasts[:-1], language_model
+    after = [state for layer in range(language_model.layers) for state in cache.past(layer, cache.slots)]
+    assert all(state.dtype == model.dtype for state in after)
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+    moves = [[factors for kind in (one._keys, one._values) for factors in kind] for one in perturbations]
+    return step, plain, moves, language_model
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
@@ -142,15 +148,17 @@ def test_rewards_rise_as_in_float32(kind, dtype, monkeypatch):
     small, tokenizer = BUILDERS[kind](seed=6, dtype=dtype)
     exact, _ = BUILDERS[kind](seed=6, dtype=dtype)
     expected, *_ = planning(exact.float(), tokenizer, monkeypatch)
-    step, plain, pasts, language_model = planning(small, tokenizer, monkeypatch)
+    step, plain, moves, language_model = planning(small, tokenizer, monkeypatch)
 
-    assert len(pasts) == 4
-    assert all(state.dtype == torch.float32 for past in pasts for layer in past for state in layer)
-    for before, after in itertools.pairwise(pasts):  # the cache moves by little, yet in most places
-        moved = [a != b for one, two in zip(before, after, strict=True) for a, b in zip(one, two, strict=True)]
-        lengths = [len(language_model.codec.encode(text)) - 1 for text in WRITTEN]
-        filled = [part[row, :, :length] for part in moved for row, length in enumerate(lengths)]
-        assert sum(int(part.sum()) for part in filled) > 0.8 * sum(part.numel() for part in filled)
+    lengths = [len(language_model.codec.encode(text)) - 1 for text in WRITTEN]
+    for of_layer in moves:
+        assert len(of_layer) == 2 * 3  # keys and values, three gradient steps
+        assert all(factor.dtype == torch.float32 for factors in of_layer for factor in factors)
+        for slots, directions in of_layer:  # the cache moves by little, yet in most places, and not in padding
+            moved = slots.transpose(2, 3) @ directions
+            filled = [moved[row, :, :length] for row, length in enumerate(lengths)]
+            assert sum(int((part != 0).sum()) for part in filled) > 0.8 * sum(part.numel() for part in filled)
+            assert all((moved[row, :, length:] == 0).all() for row, length in enumerate(lengths))
     assert step.rewards.dtype == torch.float32
     assert step.scores.dtype == torch.float32
     assert all(state.dtype == dtype for layer in step.states for state in layer)

@@ -1,25 +1,27 @@
-"""Attention over a cache that is handed in from outside and never copied.
+"""Attention of tokens that are fed without padding, over a cache that is handed in and never copied.
 
 Transformers' own cache appends each new token by copying all cached keys and values, in every layer and
-step. Here a model writes its new keys and values into :class:`NewStates`, and the attention function gets
-the past beside them.
+step, and its batches are padded. Here a model is given the tokens of all rows as one sequence; only the
+attention function, which gets a :class:`Feed`, knows which row each belongs to and where its past is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, Cache
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from mars_score.infilling.cache import LayerStates
+from mars_score.infilling.cache import KeyValueCache, LayerStates
+from mars_score.infilling.perturbation import LayerPerturbation
 
-NAME = "mars_split"
+NAME = "mars"
 
 
 class NewStates(Cache):  # type: ignore[misc]
@@ -27,71 +29,146 @@ class NewStates(Cache):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__(layers=[])
-        self.states: LayerStates = []
+        self.states: LayerStates = []  # each (heads, tokens, head size)
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Note the new keys and values of a layer and hand back only them."""
+        """Note the new keys and values of a layer and hand them back."""
         if layer_idx != len(self.states):
             raise NotImplementedError("layers that share keys and values")
-        self.states.append((key_states, value_states))
+        self.states.append((key_states[0], value_states[0]))
         return key_states, value_states
 
 
-def _split_attention(
+@dataclass
+class Feed:
+    """The rows that the tokens of one pass belong to.
+
+    Attributes:
+        counts: tokens of each row; the pass's sequence is row after row.
+        mask: added to the attention scores, (rows, 1, longest, slots + longest): over the past's slots, then
+            over the row's tokens of this pass.
+        cache: the past; None: there is none.
+        rows: the cache's rows that are meant, (rows,); None: all, in order.
+        slots: how many slots of the past to look at.
+        perturbations: of the past, per layer; one token a row only.
+    """
+
+    counts: Sequence[int]
+    mask: Tensor
+    cache: KeyValueCache | None = None
+    rows: Tensor | None = None
+    slots: int = 0
+    perturbations: Sequence[LayerPerturbation] | None = None
+
+    def __post_init__(self) -> None:
+        self._longest = max(self.counts)
+        if self._longest == 1:
+            return
+        starts = [0]
+        for count in self.counts:
+            starts.append(starts[-1] + count)
+        # Padding, which the mask hides, is filled with the row's first token.
+        spread = [
+            start + (place if place < count else 0)
+            for start, count in zip(starts[:-1], self.counts, strict=True)
+            for place in range(self._longest)
+        ]
+        packed = [row * self._longest + place for row, count in enumerate(self.counts) for place in range(count)]
+        device = self.mask.device
+        self._spread, self._packed = torch.tensor(spread).to(device), torch.tensor(packed).to(device)
+
+    def by_row(self, states: Tensor) -> Tensor:
+        """(1, heads, tokens, head size) -> (rows, heads, longest, head size)."""
+        if self._longest == 1:
+            return states.transpose(0, 2)
+        heads, size = states.shape[1], states.shape[3]
+        spread = states[0].index_select(1, self._spread)
+        return spread.reshape(heads, len(self.counts), self._longest, size).transpose(0, 1)
+
+    def in_sequence(self, output: Tensor) -> Tensor:
+        """(rows, heads, longest, head size) -> (1, tokens, heads, head size)."""
+        if self._longest == 1:
+            return output.permute(2, 0, 1, 3)
+        return output.transpose(1, 2).flatten(0, 1).index_select(0, self._packed)[None]
+
+
+def _attention(
     module: Any,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor,
     scaling: float | None = None,
-    mars_past: LayerStates | None = None,
+    *,
+    mars_feed: Feed,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of new tokens over the past and themselves, in the precision of the past.
+    """Attention of new tokens over the past and themselves.
 
-    Takes query, key and value of the new tokens, (rows, heads, tokens, head size) with fewer heads for key
-    and value where heads share them; the mask, (rows, 1, tokens, slots + tokens), is added to the scores.
-    ``mars_past`` holds per layer the past's keys and values, (rows, key heads, slots, head size); None: no
-    past. Returns (rows, tokens, heads, head size) in the query's type.
+    Takes query, key and value of the new tokens, (1, heads, tokens, head size), fewer heads for key and value
+    where heads share them. Returns (1, tokens, heads, head size).
     """
-    output: Tensor
-    if mars_past is None:
-        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
-        return output, None
-    past_key, past_value = mars_past[module.layer_idx]
-    mask, new_query, new_key, new_value = (
-        state.to(past_key.dtype) for state in (attention_mask, query, key, value)
-    )
-    if query.shape[2] > 1:  # a copy of the past is small beside the work
-        keys, values = torch.cat([past_key, new_key], dim=2), torch.cat([past_value, new_value], dim=2)
-        output, _ = sdpa_attention_forward(module, new_query, keys, values, mask, scaling=scaling, **kwargs)
+    feed, layer = mars_feed, module.layer_idx
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    new = feed.by_row(query), feed.by_row(key), feed.by_row(value)
+    past = feed.cache.past(layer, feed.slots, feed.rows) if feed.cache is not None and feed.slots else None
+    if past is not None and feed.mask.shape[2] == 1:
+        perturbation = feed.perturbations[layer] if feed.perturbations else None
+        output = _one_token(new, past, feed.mask, scale, perturbation)
     else:
-        scale = scaling if scaling is not None else query.shape[-1] ** -0.5
-        output = _one_token(new_query, new_key, new_value, past_key, past_value, mask, scale)
-    return output.to(query.dtype), None
+        output = _several_tokens(new, past, feed.mask, scale)
+    return feed.in_sequence(output.to(query.dtype)), None
+
+
+def _several_tokens(
+    new: tuple[Tensor, Tensor, Tensor], past: tuple[Tensor, Tensor] | None, mask: Tensor, scale: float
+) -> Tensor:
+    """A copy of the past is small beside the work."""
+    query, key, value = new
+    if past is not None:
+        key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
+    shared = query.shape[1] // key.shape[1]
+    if shared > 1 and query.device.type != "cpu":  # kernels that know shared heads take no mask
+        key, value = key.repeat_interleave(shared, dim=1), value.repeat_interleave(shared, dim=1)
+    return scaled_dot_product_attention(
+        query, key, value, mask, scale=scale, enable_gqa=query.shape[1] != key.shape[1]
+    )
 
 
 def _one_token(
-    query: Tensor, key: Tensor, value: Tensor, past_key: Tensor, past_value: Tensor, mask: Tensor, scaling: float
+    new: tuple[Tensor, Tensor, Tensor],
+    past: tuple[Tensor, Tensor],
+    mask: Tensor,
+    scale: float,
+    perturbation: LayerPerturbation | None,
 ) -> Tensor:
-    """One new token a row: scores with the past and with itself are joined, keys and values are not."""
+    """One new token a row: scores with the past and with itself are joined, keys and values are not.
+
+    In the mask's precision.
+    """
+    query, key, value, past_key, past_value = (states.to(mask.dtype) for states in (*new, *past))
     rows, heads, _, size = query.shape
     slots = past_key.shape[2]
-    grouped = query.reshape(rows, key.shape[1], -1, size) * scaling  # query heads by the key head they share
-    scores = torch.cat([grouped @ past_key.transpose(2, 3), (grouped * key).sum(-1, keepdim=True)], dim=-1)
-    weights = torch.softmax(scores + mask, dim=-1)  # (rows, key heads, query heads a key head, slots + 1)
-    output = weights[..., :slots] @ past_value + weights[..., slots:] * value
-    return output.reshape(rows, 1, heads, size)
+    grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # query heads by the key head they share
+    scores = grouped @ past_key.transpose(2, 3)
+    if perturbation is not None:
+        scores = perturbation.add_to_scores(scores, grouped)
+    with_itself = (grouped * key).sum(-1, keepdim=True)
+    weights = torch.softmax(torch.cat([scores, with_itself], dim=-1) + mask, dim=-1)
+    output = weights[..., :slots] @ past_value
+    if perturbation is not None:
+        output = perturbation.add_to_output(output, weights[..., :slots])
+    return (output + weights[..., slots:] * value).reshape(rows, heads, 1, size)
 
 
-AttentionInterface.register(NAME, _split_attention)
+AttentionInterface.register(NAME, _attention)
 AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 @contextmanager
-def split_attention(config: Any) -> Iterator[None]:
+def mars_attention(config: Any) -> Iterator[None]:
     """Let the model of ``config`` attend as above, and as before afterwards."""
     usual = config._attn_implementation
     config._attn_implementation = NAME

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mars_score.infilling.jobs import Infill, Job, fit_context, make_job
+from mars_score.infilling.jobs import Done, Infill, Job, fit_context, make_job
 from mars_score.infilling.tokens import TextCodec
 from mars_score.masking.template import Template
 
-Progress = Callable[[int, int], None]
+Pair = tuple[str, Template]  # a context (blank for none) and a template with at least one blank
 
 
 class Infiller(Protocol):
@@ -30,8 +30,8 @@ class Infiller(Protocol):
     def window(self) -> int:
         """Positions for prompt and reference."""
 
-    def infill(self, jobs: Sequence[Job], progress: Progress | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once."""
+    def infill(self, jobs: Sequence[Job], done: Done | None = None) -> list[tuple[Infill, ...]]:
+        """The infills of each job's blanks; equal jobs are infilled once, and reported as they are done."""
 
 
 @dataclass(frozen=True)
@@ -51,31 +51,39 @@ class AugmentedText:
 
 def augment(
     infiller: Infiller,
-    pairs: Sequence[tuple[str, Template]],
+    pairs: Sequence[Pair],
     max_context_tokens: int | None = None,
-    progress: Progress | None = None,
-) -> list[AugmentedText]:
+    done: Callable[[Pair, AugmentedText], None] | None = None,
+) -> dict[Pair, AugmentedText]:
     """Infill templates behind their contexts.
 
     Args:
         infiller: the engine with its language model.
-        pairs: contexts (blank for none) and templates with at least one blank; what is equal is done once.
+        pairs: contexts and templates; what is equal is done once.
         max_context_tokens: see ``InfillingSettings``.
-        progress: called with the number of jobs done and of all jobs.
+        done: called with each different pair and its text, in the order in which they are done.
     """
     codec = infiller.codec
     windows = {
         key: fit_context(codec, *key, infiller.window, max_context_tokens)
         for key in dict.fromkeys((context, template.reference) for context, template in pairs)
     }
-    jobs = [
-        make_job(codec, template, windows[context, template.reference], infiller.sigma, infiller.shortest_start)
-        for context, template in pairs
-    ]
-    augmented = []
-    for (context, template), infills in zip(pairs, infiller.infill(jobs, progress), strict=True):
-        # The space between context and reference belongs to a leading blank's infill, but not to the text.
-        text = template.fill([codec.decode(infill.tokens) for infill in infills]).strip()
-        reference_cut = len(infills) < len(template.blanks)
-        augmented.append(AugmentedText(text, windows[context, template.reference].cut, reference_cut))
+    pairs_of: dict[Job, list[Pair]] = {}
+    for context, template in dict.fromkeys(pairs):
+        window = windows[context, template.reference]
+        job = make_job(codec, template, window, infiller.sigma, infiller.shortest_start)
+        pairs_of.setdefault(job, []).append((context, template))
+    augmented: dict[Pair, AugmentedText] = {}
+
+    def join(job: Job, infills: tuple[Infill, ...]) -> None:
+        for context, template in pairs_of[job]:
+            # The space between context and reference belongs to a leading blank's infill, but not to the text.
+            text = template.fill([codec.decode(infill.tokens) for infill in infills]).strip()
+            reference_cut = len(infills) < len(template.blanks)
+            one = AugmentedText(text, windows[context, template.reference].cut, reference_cut)
+            augmented[context, template] = one
+            if done:
+                done((context, template), one)
+
+    infiller.infill(list(pairs_of), join)
     return augmented

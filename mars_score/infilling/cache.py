@@ -7,66 +7,88 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-LayerStates = list[tuple[Tensor, Tensor]]  # per layer: keys and values, each (rows, heads, tokens, head size)
+LayerStates = list[tuple[Tensor, Tensor]]  # per layer: keys and values
 
 
 class KeyValueCache:
     """Keys and values per layer, left-aligned: a row's i-th token is in slot i.
 
-    Slots beyond a row's length hold rubbish that the attention mask hides and later tokens overwrite.
+    Slots beyond a row's length hold rubbish, which attention masks hide and later tokens overwrite.
+
+    Args:
+        like: per layer keys and values, each (heads, tokens, head size); only their shapes and types count.
+        rows: how many there is room for.
+        capacity: slots of each.
+
+    Attributes:
+        lengths: tokens of each row in use; the first ``len(lengths)`` rows are.
     """
 
-    def __init__(self, layers: LayerStates, lengths: Tensor) -> None:
-        self.layers = layers
-        self.lengths = lengths  # (rows,)
-
-    @classmethod
-    def empty(cls, like: LayerStates, rows: int, capacity: int) -> KeyValueCache:
-        """A cache of ``capacity`` slots for ``rows`` rows with the shapes and types of ``like``.
-
-        One slot more catches what is appended but not counted.
-        """
-        layers = [
-            tuple(state.new_zeros(rows, state.shape[1], capacity + 1, state.shape[3]) for state in layer)
-            for layer in like
+    def __init__(self, like: LayerStates, rows: int, capacity: int) -> None:
+        self._storage: LayerStates = [
+            (
+                keys.new_zeros(rows, keys.shape[0], capacity, keys.shape[2]),
+                values.new_zeros(rows, values.shape[0], capacity, values.shape[2]),
+            )
+            for keys, values in like
         ]
-        lengths = torch.zeros(rows, dtype=torch.long, device=like[0][0].device)
-        return cls(layers, lengths)  # type: ignore[arg-type]
+        self.rows = rows
+        self.capacity = capacity
+        self.lengths: list[int] = []
 
     @property
     def slots(self) -> int:
         """Slots up to the longest row's end."""
-        return int(self.lengths.max())
+        return max(self.lengths, default=0)
 
-    @property
-    def past(self) -> LayerStates:
-        """Views of keys and values up to the longest row's end."""
-        slots = self.slots
-        return [(keys[:, :, :slots], values[:, :, :slots]) for keys, values in self.layers]
+    def past(self, layer: int, slots: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """A layer's keys and values up to a slot, (rows, heads, slots, head size).
 
-    def select(self, rows: Sequence[int], capacity: int) -> KeyValueCache:
-        """A copy that holds the given rows in the given order (a row may come several times)."""
-        index = torch.tensor(rows, device=self.lengths.device)
-        lengths = self.lengths[index]
-        slots = int(lengths.max())
-        chosen = KeyValueCache.empty(self.layers, len(rows), capacity)
-        for old, new in zip(self.layers, chosen.layers, strict=True):
-            for source, target in zip(old, new, strict=True):
-                target[:, :, :slots] = source[index, :, :slots]
-        chosen.lengths = lengths
-        return chosen
+        Views of all rows in use; copies of chosen ``rows``.
+        """
+        keys, values = self._storage[layer]
+        if rows is None:
+            used = len(self.lengths)
+            return keys[:used, :, :slots], values[:used, :, :slots]
+        return keys[rows, :, :slots], values[rows, :, :slots]
 
-    def view(self, start: int, stop: int) -> KeyValueCache:
-        """The rows ``start`` to ``stop``, sharing storage: appending to the view appends here."""
-        layers = [(keys[start:stop], values[start:stop]) for keys, values in self.layers]
-        return KeyValueCache(layers, self.lengths[start:stop])
+    def write(
+        self,
+        states: LayerStates,
+        rows: Sequence[int],
+        slots: Sequence[int],
+        tokens: Sequence[int] | None = None,
+    ) -> None:
+        """Put new keys and values, (heads, tokens, head size) a layer, into the given rows' slots.
 
-    def append(self, states: LayerStates, counts: Tensor | int = 1) -> None:
-        """Write new tokens behind each row's end; of each row the first ``counts`` are kept."""
-        tokens = states[0][0].shape[2]
-        slots = self.lengths[:, None] + torch.arange(tokens, device=self.lengths.device)  # (rows, tokens)
-        slots.clamp_(max=self.layers[0][0].shape[2] - 1)  # the slot that catches uncounted tokens
-        for layer, new in zip(self.layers, states, strict=True):
-            for storage, state in zip(layer, new, strict=True):
-                storage.scatter_(2, slots[:, None, :, None].expand(state.shape), state)
-        self.lengths += counts
+        Args:
+            states: of all tokens of a pass.
+            rows: where each token goes.
+            slots: likewise.
+            tokens: which of the pass's tokens are meant; None: all.
+        """
+        device = self._storage[0][0].device
+        row, slot = torch.tensor([rows, slots]).to(device)
+        chosen = None if tokens is None else torch.tensor(tokens).to(device)
+        for storage, new in zip(self._storage, states, strict=True):
+            for target, state in zip(storage, new, strict=True):
+                kept = state if chosen is None else state[:, chosen]
+                target[row, :, slot] = kept.transpose(0, 1).to(target.dtype)
+
+    def add(self, source: KeyValueCache, row: int, length: int | None = None) -> None:
+        """Put a copy of another cache's row (its first ``length`` tokens) behind the last row in use."""
+        length = source.lengths[row] if length is None else length
+        for target, origin in zip(self._storage, source._storage, strict=True):
+            for to, of in zip(target, origin, strict=True):
+                to[len(self.lengths), :, :length] = of[row, :, :length]
+        self.lengths.append(length)
+
+    def remove(self, row: int) -> None:
+        """Take a row out; the last one takes its place."""
+        length = self.lengths.pop()
+        if row == len(self.lengths):
+            return
+        for keys, values in self._storage:
+            for states in (keys, values):
+                states[row, :, :length] = states[len(self.lengths), :, :length]
+        self.lengths[row] = length

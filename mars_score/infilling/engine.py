@@ -1,22 +1,30 @@
-"""Batched infilling: generate, judge, revise (Algorithm 2), many jobs abreast, blank by blank."""
+"""Batched infilling: generate, judge, revise (Algorithm 2), many jobs abreast.
+
+Jobs are at different blanks and different tokens of them at the same time; one that is done makes room for
+the next.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 
 from mars_score.infilling.cache import KeyValueCache
-from mars_score.infilling.jobs import Infill, Job
+from mars_score.infilling.jobs import Done, Infill, Job
 from mars_score.infilling.judging import judge, layout_size
 from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.infilling.memory import cache_bytes, is_out_of_memory
 from mars_score.infilling.planning import plain_step, planned_step
+from mars_score.infilling.pool import Pool
 from mars_score.infilling.row import Row
 from mars_score.infilling.tokens import token_kind
 from mars_score.settings import InfillingSettings, PlanningSettings
 from mars_score.torch_modes import ordinary_mode
 
-CACHE_BYTES = 2**30  # a batch's cached keys and values; planning needs about six times as much
+MOST_ROWS = {"cpu": 64}  # jobs abreast unless told; more are no faster
+MOST_ROWS_ELSEWHERE = 1024
 MASK_ENTRIES = 2**26  # attention mask entries of one judging pass
 
 
@@ -27,7 +35,7 @@ class CausalInfiller:
         model: the language model.
         planning: the planner's settings.
         infilling: sigma.
-        batch_size: jobs abreast, at most.
+        batch_size: jobs abreast, at most; None: by the device and its memory. Halved where memory runs out.
     """
 
     shortest_start = 2  # one token in the cache that is planned with, and one to feed
@@ -37,130 +45,214 @@ class CausalInfiller:
         model: CausalLanguageModel,
         planning: PlanningSettings,
         infilling: InfillingSettings,
-        batch_size: int = 32,
+        batch_size: int | None = None,
     ) -> None:
         self.model = model
         self.planning = planning
         self.codec = model.codec
         self.window = model.window
         self.sigma = infilling.sigma
-        self.batch_size = batch_size
-        self._allowed = torch.from_numpy(self.codec.allowed(model.vocabulary)).to(model.device)
+        self.batch_size = batch_size or MOST_ROWS.get(model.device.type, MOST_ROWS_ELSEWHERE)
+        self.allowed = torch.from_numpy(self.codec.allowed(model.vocabulary)).to(model.device)
 
-    def infill(
-        self, jobs: Sequence[Job], progress: Callable[[int, int], None] | None = None
-    ) -> list[tuple[Infill, ...]]:
+    def infill(self, jobs: Sequence[Job], done: Done | None = None) -> list[tuple[Infill, ...]]:
         """The infills of each job's blanks; equal jobs are infilled once.
 
         Args:
             jobs: templates in token ids.
-            progress: called with the number of jobs done and the number of different jobs.
+            done: called with each different job and its infills, in the order in which they are done.
         """
-        different = [job for job in dict.fromkeys(jobs) if job.blanks]
-        infills: dict[Job, tuple[Infill, ...]] = dict.fromkeys(jobs, ())
-        done = 0
+        infills: dict[Job, tuple[Infill, ...]] = {}
+
+        def note(job: Job, of_job: tuple[Infill, ...]) -> None:
+            infills[job] = of_job
+            if done:
+                done(job, of_job)
+
+        for job in dict.fromkeys(jobs):
+            if not job.blanks:  # they lie beyond the window
+                note(job, ())
+        waiting = [job for job in dict.fromkeys(jobs) if job.blanks]
         with ordinary_mode():
-            for batch in self._batches(different):
-                infills.update(self._infill_batch(batch))
-                done += len(batch)
-                if progress:
-                    progress(done, len(different))
+            while waiting:
+                run = _Run(self, *self._next_run(waiting))
+                try:
+                    for job, of_job in run:
+                        note(job, of_job)
+                except (RuntimeError, MemoryError) as error:
+                    if run.size == 1 or not is_out_of_memory(error):
+                        raise
+                    self.batch_size = run.size // 2  # what was under way begins anew
+                waiting = [job for job in waiting if job not in infills]
         return [infills[job] for job in jobs]
 
-    def _batches(self, jobs: Sequence[Job]) -> Iterator[list[Job]]:
-        """Longest first, jobs of one prompt together, within the batch size and the cache's memory."""
-        limit = CACHE_BYTES // self.model.token_bytes
-        batch: list[Job] = []
-        for job in sorted(jobs, key=lambda job: (-len(job.prompt), job.prompt, -job.most_tokens(self.sigma))):
-            longest = max(other.most_tokens(self.sigma) for other in (*batch, job))
-            if batch and (len(batch) == self.batch_size or (len(batch) + 1) * longest > limit):
-                yield batch
-                batch = []
-            batch.append(job)
-        if batch:
-            yield batch
+    def _next_run(self, jobs: Sequence[Job]) -> tuple[list[Job], int]:
+        """The longest jobs, and how many of them fit abreast; more of shorter ones fit, in a run to come."""
+        longest = max(job.most_tokens(self.sigma) for job in jobs)
+        fitting = cache_bytes(self.model.device) // (self.model.token_bytes * longest)
+        if fitting >= self.batch_size:
+            return list(jobs), self.batch_size
+        return [job for job in jobs if 2 * job.most_tokens(self.sigma) > longest], max(1, fitting)
 
-    def _infill_batch(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, tuple[Infill, ...]]]:
-        capacity = max(job.most_tokens(self.sigma) for job in jobs)
-        rows, cache = self._start(jobs, capacity)
-        while True:
-            yield from ((row.job, tuple(row.infills)) for row in rows if row.finished)
-            # Rows with a text block to come (they plan and are judged by it) before rows without, either kind
-            # by falling number of tokens to generate: those still generating are the first ones of a kind.
-            order = sorted(
-                (index for index, row in enumerate(rows) if not row.finished),
-                key=lambda index: (not rows[index].blank.after, -rows[index].blank.length),
-            )
-            if not order:
-                return
-            rows = [rows[index] for index in order]
-            cache = cache.select(order, capacity)
-            self._generate(rows, cache)
-            self._judge(rows, cache)
 
-    def _start(self, jobs: Sequence[Job], capacity: int) -> tuple[list[Row], KeyValueCache]:
+class _Run:
+    """Jobs being infilled together.
+
+    Attributes:
+        size: rows abreast, at most.
+    """
+
+    def __init__(self, infiller: CausalInfiller, jobs: Sequence[Job], size: int) -> None:
+        self.infiller = infiller
+        self.model = infiller.model
+        self.size = min(size, len(jobs))
+        # Of the jobs to come, the first is the last: longest prompts first, equal prompts together.
+        self._waiting = sorted(
+            jobs, key=lambda job: (len(job.prompt), job.prompt, job.most_tokens(infiller.sigma))
+        )
+        self._prompt: _Prompt | None = None
+        self._finished: list[Row] = []
+        capacity = max(job.most_tokens(infiller.sigma) for job in jobs)
+        self._main = Pool(self.model.new_cache(self.size, capacity))
+        # A row whose blank has no text behind it has nothing to plan towards. Such rows wait in a small pool
+        # of their own until it is full or nothing else is left.
+        self._planned = infiller.planning.planner == "self"
+        self._tail = Pool(self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity))
+
+    def __iter__(self) -> Iterator[tuple[Job, tuple[Infill, ...]]]:
+        while self._waiting or self._main.rows or self._tail.rows:
+            self._admit()
+            self._advance(self._main if self._main.rows else self._tail)
+            while self._finished:
+                row = self._finished.pop()
+                yield row.job, tuple(row.infills)
+
+    def _admit(self) -> None:
+        """Let waiting jobs in, some at a time: reading a single prompt leaves the machine half idle."""
+        some = max(1, self.size // 8)
+        while self._waiting and (self._main.room >= some or not self._main.rows):
+            count = min(2 * some, self._main.room)
+            jobs, self._waiting = self._waiting[-count:][::-1], self._waiting[:-count]
+            self._start(jobs)
+
+    def _start(self, jobs: Sequence[Job]) -> None:
         """Read prompts (each different one once) and leads."""
-        prompts = list(dict.fromkeys(job.prompt for job in jobs))
-        cache, prompt_hidden = self.model.read(prompts, capacity=max(map(len, prompts)))
-        which = [prompts.index(job.prompt) for job in jobs]
-        cache = cache.select(which, capacity)
+        prompts = self._read_prompts(jobs)
+        cache = self.model.new_cache(len(jobs), max(len(job.prompt) + len(job.lead) for job in jobs))
+        for job in jobs:
+            cache.add(prompts[job.prompt].cache, prompts[job.prompt].row)
+        surprises = self._read_leads(jobs, [prompts[job.prompt].last for job in jobs], cache)
+        for index, (job, surprise) in enumerate(zip(jobs, surprises, strict=True)):
+            cache.lengths[index] -= 1  # the last token is pending
+            self._place(Row(job, (job.prompt + job.lead)[-1], surprise, len(job.lead)), cache, index)
+
+    def _read_leads(
+        self, jobs: Sequence[Job], before: Sequence[torch.Tensor], cache: KeyValueCache
+    ) -> list[float]:
+        """Read the text blocks that some jobs begin with, behind their prompts; total surprisal of each."""
+        leading = [index for index, job in enumerate(jobs) if job.lead]
         surprises = [0.0] * len(jobs)
-        if any(job.lead for job in jobs):
-            _, lead_hidden = self.model.read([job.lead for job in jobs], cache)
-            for index, job in enumerate(jobs):
-                if job.lead:
-                    before = torch.cat([prompt_hidden[which[index]][-1:], lead_hidden[index][:-1]])
-                    targets = torch.tensor(job.lead, device=self.model.device)
-                    surprises[index] = float(self.model.surprisal(before, targets).double().sum())
-        cache.lengths -= 1
-        return [
-            Row(job, (job.prompt + job.lead)[-1], surprise, len(job.lead))
-            for job, surprise in zip(jobs, surprises, strict=True)
-        ], cache
+        if leading:
+            leads = [jobs[index].lead for index in leading]
+            _, hidden = self.model.read(leads, cache, leading)
+            seen = [
+                torch.cat([before[index][None], of_lead[:-1]])
+                for index, of_lead in zip(leading, hidden, strict=True)
+            ]
+            targets = torch.tensor([token for lead in leads for token in lead]).to(self.model.device)
+            surprise = self.model.surprisal(torch.cat(seen), targets).double().cpu()
+            for index, of_lead in zip(leading, torch.split(surprise, [len(lead) for lead in leads]), strict=True):
+                surprises[index] = float(of_lead.sum())
+        return surprises
 
-    def _generate(self, rows: list[Row], cache: KeyValueCache) -> None:
-        """Write b + sigma tokens into each row's blank, greedily."""
-        with_block = sum(bool(row.blank.after) for row in rows)
-        planned = self.planning.planner == "self"
-        for row in rows:
+    def _read_prompts(self, jobs: Sequence[Job]) -> dict[tuple[int, ...], _Prompt]:
+        """The jobs' prompts; the last one is remembered for jobs that wait."""
+        known = {self._prompt.tokens: self._prompt} if self._prompt else {}
+        new = [prompt for prompt in dict.fromkeys(job.prompt for job in jobs) if prompt not in known]
+        if new:
+            cache, hidden = self.model.read(new, capacity=max(map(len, new)))
+            known |= {prompt: _Prompt(prompt, cache, row, hidden[row][-1]) for row, prompt in enumerate(new)}
+        self._prompt = None
+        if self._waiting and self._waiting[-1].prompt in known:
+            self._prompt = known[self._waiting[-1].prompt]
+        return known
+
+    def _place(self, row: Row, source: KeyValueCache, index: int) -> None:
+        """Put a row, which is row ``index`` of a cache, into the pool for its next blank."""
+        pool = self._tail if self._planned and not row.blank.after else self._main
+        while not pool.room:
+            self._advance(pool)
+        pool.add(row, source, index)
+
+    def _advance(self, pool: Pool) -> None:
+        """Write a token in each row; judge the drafts that are long enough, and go to their next blanks."""
+        self._write(pool)
+        drafted = [
+            index
+            for index, row in enumerate(pool.rows)
+            if len(row.draft) == row.blank.length + self.infiller.sigma
+        ]
+        self._judge(pool, drafted)
+        for index in reversed(drafted):
+            row = pool.rows[index]
+            if row.finished:
+                self._finished.append(pool.remove(index))
+                continue
             row.start_draft()
-        for length in range(max(row.blank.length for row in rows) + self.sigma):
-            for start, stop in ((0, with_block), (with_block, len(rows))):
-                active = [row for row in rows[start:stop] if length < row.blank.length + self.sigma]
-                if active:
-                    self._write(
-                        active, cache.view(start, start + len(active)), planned=planned and start < with_block
-                    )
+            if self._planned and not row.blank.after:
+                self._place(row, pool.cache, index)
+                pool.remove(index)
 
-    def _write(self, rows: list[Row], cache: KeyValueCache, *, planned: bool) -> None:
-        """One token more in the draft of each row."""
-        model = self.model
-        tokens = torch.tensor([row.pending for row in rows], device=model.device)
-        if planned:
-            futures = [row.future for row in rows]
-            step = planned_step(model, cache, tokens, futures, self.planning)
+    def _write(self, pool: Pool) -> None:
+        """One token more in the draft of each row, greedily."""
+        model, rows = self.model, pool.rows
+        tokens = torch.tensor([row.pending for row in rows]).to(model.device)
+        if self._planned and pool is self._main:
+            step = planned_step(model, pool.cache, tokens, [row.future for row in rows], self.infiller.planning)
         else:
-            step = plain_step(model, cache, tokens)
-        cache.append(step.states)
+            step = plain_step(model, pool.cache, tokens)
+        pool.cache.write(step.states, range(len(rows)), pool.cache.lengths)
+        pool.cache.lengths = [length + 1 for length in pool.cache.lengths]
         kinds = [
             token_kind(first=not row.draft, begins_word=row.blank.begins_word, line_breaks=row.job.line_breaks)
             for row in rows
         ]
-        chosen = step.scores.masked_fill(~self._allowed[kinds], -torch.inf).argmax(-1)
-        starts = torch.tensor([(row.blank.after or (0,))[0] for row in rows], device=model.device)
+        allowed = self.infiller.allowed[torch.tensor(kinds).to(model.device)]
+        chosen = step.scores.masked_fill(~allowed, -torch.inf).argmax(-1)
+        starts = torch.tensor([(row.blank.after or (0,))[0] for row in rows]).to(model.device)
         both = step.plain.gather(1, torch.stack([chosen, starts], dim=1))
-        surprise = (step.plain.logsumexp(-1, keepdim=True) - both).tolist()
-        for row, token, (of_token, of_start) in zip(rows, chosen.tolist(), surprise, strict=True):
+        surprise = step.plain.logsumexp(-1, keepdim=True) - both
+        for row, token, (of_token, of_start) in zip(rows, chosen.tolist(), surprise.tolist(), strict=True):
             row.write(token, of_token, of_start)
 
-    def _judge(self, rows: list[Row], cache: KeyValueCache) -> None:
-        """Choose how many tokens of each draft to keep and write them and the next text block."""
-        with_block = sum(bool(row.blank.after) for row in rows)
-        for row in rows[with_block:]:  # open-ended: judged on what is written and the prefix
-            row.keep([0.0] * len(row.draft))
-        start = 0
-        while start < with_block:
-            size = max(map(layout_size, rows[start:with_block]))
-            stop = min(with_block, start + max(1, MASK_ENTRIES // (size * (cache.slots + size))))
-            judge(self.model, rows[start:stop], cache.view(start, stop))
-            start = stop
+    def _judge(self, pool: Pool, drafted: Sequence[int]) -> None:
+        """Choose how many tokens of each draft to keep, and write them and the text block behind them."""
+        for index in drafted:
+            if not pool.rows[index].blank.after:  # open-ended: judged on what is written and the prefix
+                pool.rows[index].keep([0.0] * len(pool.rows[index].draft))
+        judged = [index for index in drafted if not pool.rows[index].finished]
+        judged.sort(key=lambda index: layout_size(pool.rows[index]))
+        while judged:
+            size = layout_size(pool.rows[judged[-1]])
+            count = max(1, MASK_ENTRIES // (size * (pool.cache.slots + size)))
+            judge(self.model, pool, judged[-count:])
+            del judged[-count:]
+
+
+def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
+    """Most tokens to generate first, so that few are left alone at the end; jobs of one prompt together."""
+    work = {job: sum(blank.length + sigma for blank in job.blanks) for job in jobs}
+    most: dict[tuple[int, ...], int] = {}
+    for job in jobs:
+        most[job.prompt] = max(most.get(job.prompt, 0), work[job])
+    return sorted(jobs, key=lambda job: (-most[job.prompt], job.prompt, -work[job]))
+
+
+@dataclass(frozen=True)
+class _Prompt:
+    """A prompt that was read: its row of a cache, and the last token's hidden state."""
+
+    tokens: tuple[int, ...]
+    cache: KeyValueCache
+    row: int
+    last: torch.Tensor

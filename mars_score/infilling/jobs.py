@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mars_score.infilling.tokens import TextCodec, has_line_break
@@ -63,6 +64,9 @@ class Infill:
 
     tokens: tuple[int, ...]
     perplexities: tuple[float, ...]
+
+
+Done = Callable[[Job, tuple[Infill, ...]], None]  # told of each different job when its blanks are filled
 
 
 @dataclass(frozen=True)

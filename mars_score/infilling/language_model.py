@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,12 +12,13 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 from mars_score.errors import UnsupportedModelError
-from mars_score.infilling.attention import NewStates, split_attention
+from mars_score.infilling.attention import Feed, NewStates, mars_attention
 from mars_score.infilling.cache import KeyValueCache, LayerStates
 from mars_score.infilling.tokens import TextCodec
 from mars_score.torch_modes import evaluating, ordinary_mode
 
-CHUNK = 512  # tokens fed at once while a prompt is read; bounds the attention mask
+CHUNK = 512  # tokens of a row fed at once while it is read; bounds the attention mask
+PASS_TOKENS = 4096  # tokens of all rows fed at once; bounds the activations
 VOCABULARY_ROWS = 512  # hidden states turned into logits at once; bounds their memory
 
 
@@ -70,13 +71,13 @@ class CausalLanguageModel:
             raise UnsupportedModelError(
                 f"{name} was made inside torch.inference_mode and has no gradients; load it outside"
             )
-        tokens = torch.arange(6, device=self.device) % self.vocabulary
-        plain = self.model(input_ids=tokens[None], use_cache=False).logits[0, -1]
-        cache, _ = self.read([tokens[:2].tolist(), tokens[:4].tolist()], capacity=6)
-        self.token_bytes = sum(
-            state.shape[1] * state.shape[3] * self.precise.itemsize for layer in cache.layers for state in layer
-        )
-        _, hidden = self.read([tokens[2:].tolist(), tokens[4:].tolist()], cache)
+        tokens = [token % self.vocabulary for token in range(6)]
+        inputs = torch.tensor([tokens], device=self.device)
+        plain = self.model(input_ids=inputs, use_cache=False).logits[0, -1]
+        feed = Feed([6], torch.ones(1, 1, 6, 6, dtype=self.dtype, device=self.device).tril().log())
+        _, self._states = self.forward(inputs[0], torch.arange(6, device=self.device), feed)
+        cache, _ = self.read([tokens[:2], tokens[:4]], capacity=6)
+        _, hidden = self.read([tokens[2:], tokens[4:]], cache)
         ours = self.logits(torch.stack([row[-1] for row in hidden]))
         tolerance = 1e-2 if self.dtype in (torch.float16, torch.bfloat16) else 1e-4
         scale = plain.abs().max().clamp(min=1e-6)
@@ -86,34 +87,43 @@ class CausalLanguageModel:
                 "pass; choose a GPT-2 or Llama style language_model"
             )
 
-    def forward(
-        self, tokens: Tensor, positions: Tensor, visible: Tensor, past: LayerStates | None
-    ) -> tuple[Tensor, LayerStates]:
-        """Feed tokens behind a cache.
+    @property
+    def layers(self) -> int:
+        """Number of layers with keys and values."""
+        return len(self._states)
+
+    @property
+    def token_bytes(self) -> int:
+        """Memory that a token's cached keys and values take."""
+        return sum(state.shape[0] * state.shape[2] * state.itemsize for layer in self._states for state in layer)
+
+    def new_cache(self, rows: int, capacity: int) -> KeyValueCache:
+        """A cache with room for ``rows`` rows, none of them in use."""
+        return KeyValueCache(self._states, rows, capacity)
+
+    def forward(self, tokens: Tensor, positions: Tensor, feed: Feed) -> tuple[Tensor, LayerStates]:
+        """Feed tokens of one or several rows, row after row.
 
         Args:
-            tokens: (rows, tokens) ids.
-            positions: (rows, tokens) position ids.
-            visible: (rows, tokens, slots + tokens) bool, what each token attends to: the past's slots, then
-                the tokens of this call. Each token sees at least itself.
-            past: per layer keys and values, each (rows, heads, slots, head size), or None.
+            tokens: (tokens,) ids.
+            positions: (tokens,) position ids.
+            feed: which rows they belong to, their past, and what each token sees of it; at least itself.
 
         Returns:
-            Hidden states of the last layer, (rows, tokens, hidden size), and the new tokens' keys and values.
+            Hidden states of the last layer, (tokens, hidden size), and the new keys and values, (heads, tokens,
+            head size) a layer.
         """
-        lowest = torch.finfo(self.dtype).min
-        mask = torch.zeros(visible.shape, dtype=self.dtype, device=self.device).masked_fill_(~visible, lowest)
         new = NewStates()
-        with split_attention(self.model.config), evaluating(self.model):
+        with mars_attention(self.model.config), evaluating(self.model):
             hidden: Tensor = self.model.base_model(
-                input_ids=tokens,
-                position_ids=positions,
-                attention_mask=mask[:, None],
+                input_ids=tokens[None],
+                position_ids=positions[None],
+                attention_mask=feed.mask,
                 past_key_values=new,
                 use_cache=True,
-                mars_past=past,
+                mars_feed=feed,
             ).last_hidden_state
-        return hidden, new.states
+        return hidden[0], new.states
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(..., hidden size) to (..., vocabulary), in float32 or better."""
@@ -130,41 +140,83 @@ class CausalLanguageModel:
         return torch.cat(parts)
 
     def read(
-        self, texts: Sequence[Sequence[int]], cache: KeyValueCache | None = None, capacity: int = 0
+        self,
+        texts: Sequence[Sequence[int]],
+        cache: KeyValueCache | None = None,
+        rows: Sequence[int] | None = None,
+        capacity: int = 0,
     ) -> tuple[KeyValueCache, list[Tensor]]:
-        """Feed each row's tokens behind the cache (a new one of ``capacity`` slots if None) and keep them in it.
+        """Feed each row's tokens behind a cache's rows and keep them in it.
+
+        Args:
+            texts: at least one token each.
+            cache: None: a new one with one row a text.
+            rows: the cache's rows that the texts belong to; None: all, in order.
+            capacity: slots of a new cache.
 
         Returns:
             The cache and, per row, the hidden state of each token fed, (tokens, hidden size).
         """
-        rows = len(texts)
-        hidden_parts: list[list[Tensor]] = [[] for _ in texts]
-        for start in range(0, max(map(len, texts)), CHUNK):
-            parts = [list(text[start : start + CHUNK]) for text in texts]
-            tokens, counts = self.pad(parts)
-            lengths = cache.lengths if cache else torch.zeros_like(counts)
-            past = cache.past if cache else None
-            size = tokens.shape[1]
-            offsets = torch.arange(size, device=self.device)
-            causal = (offsets[None, :] <= offsets[:, None]).expand(rows, size, size)
-            filled = torch.arange(cache.slots if cache else 0, device=self.device) < lengths[:, None]
-            visible = torch.cat([filled[:, None].expand(-1, size, -1), causal], dim=2)
-            positions = (lengths[:, None] + offsets).clamp(max=self.window - 1)  # only padding lies beyond
-            hidden, states = self.forward(tokens, positions, visible, past)
-            if cache is None:
-                cache = KeyValueCache.empty(states, rows, capacity)
-            cache.append(states, counts)
-            for row, part in enumerate(parts):
-                hidden_parts[row].append(hidden[row, : len(part)])
-        assert cache is not None
-        return cache, [torch.cat(row_parts) for row_parts in hidden_parts]
+        if cache is None:
+            cache = self.new_cache(len(texts), capacity)
+            cache.lengths = [0] * len(texts)
+        rows = range(len(texts)) if rows is None else rows
+        hidden: list[list[Tensor]] = [[] for _ in texts]
+        for part in _passes(texts):
+            fed = [texts[index][start:stop] for index, start, stop in part]
+            of_part = self._read(fed, cache, [rows[index] for index, _, _ in part])
+            for (index, _, _), states in zip(part, of_part, strict=True):
+                hidden[index].append(states)
+        return cache, [torch.cat(parts) for parts in hidden]
 
-    def pad(self, texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        """Token ids padded on the right, (rows, longest), and the number of tokens of each row."""
-        counts = torch.tensor([len(text) for text in texts], device=self.device)
-        longest = int(counts.max())
-        padded = [[*text, *[0] * (longest - len(text))] for text in texts]
-        return torch.tensor(padded, dtype=torch.long, device=self.device).reshape(len(texts), longest), counts
+    def _read(self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int]) -> Sequence[Tensor]:
+        """One pass of :meth:`read`."""
+        counts = [len(text) for text in texts]
+        before = [cache.lengths[row] for row in rows]
+        slots, longest = max(before), max(counts)
+        places = torch.arange(longest, device=self.device)
+        past = torch.arange(slots, device=self.device) < torch.tensor(before).to(self.device)[:, None]
+        past = past[:, None].expand(-1, longest, -1)
+        causal = (places <= places[:, None]).expand(len(rows), -1, -1)
+        feed = Feed(counts, self.mask(torch.cat([past, causal], dim=2)), cache, torch.tensor(rows), slots)
+        tokens = [token for text in texts for token in text]
+        positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
+        hidden, states = self.forward(
+            torch.tensor(tokens).to(self.device), torch.tensor(positions).to(self.device), feed
+        )
+        cache.write(
+            states, [row for row, count in zip(rows, counts, strict=True) for _ in range(count)], positions
+        )
+        for row, count in zip(rows, counts, strict=True):
+            cache.lengths[row] += count
+        return torch.split(hidden, counts)
+
+    def mask(self, visible: Tensor, precision: torch.dtype | None = None) -> Tensor:
+        """What is added to attention scores so that only ``visible`` places count.
+
+        Args:
+            visible: bool, (rows, tokens, slots + tokens).
+            precision: of the result, (rows, 1, tokens, slots + tokens); None: the model's.
+        """
+        precision = precision or self.dtype
+        mask = torch.zeros(visible.shape, dtype=precision, device=self.device)
+        return mask.masked_fill_(~visible, torch.finfo(precision).min)[:, None]
+
+
+def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int]]]:
+    """Which part (text, start, stop) of which texts to feed together."""
+    for start in range(0, max(map(len, texts)), CHUNK):
+        part: list[tuple[int, int, int]] = []
+        for index, text in enumerate(texts):
+            stop = min(len(text), start + CHUNK)
+            if stop <= start:
+                continue
+            if sum(end - begin for _, begin, end in part) + stop - start > PASS_TOKENS and part:
+                yield part
+                part = []
+            part.append((index, start, stop))
+        if part:
+            yield part
 
 
 def _window(model: Any) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mars_score.infilling.jobs import Infill, Job
+from mars_score.infilling.jobs import Done, Infill, Job
 from mars_score.infilling.tokens import TextCodec, token_kind
 from mars_score.torch_modes import evaluating, ordinary_mode
 
@@ -28,11 +28,11 @@ class MaskedInfiller:
     sigma = 0  # a blank keeps its number of tokens
     shortest_start = 1
 
-    def __init__(self, model: Any, tokenizer: Any, batch_size: int = 32) -> None:
+    def __init__(self, model: Any, tokenizer: Any, batch_size: int | None = None) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.codec = TextCodec(tokenizer)
-        self.batch_size = batch_size
+        self.batch_size = batch_size or 32
         allowed = self.codec.allowed(model.get_output_embeddings().weight.shape[0])
         self._allowed = torch.from_numpy(allowed).to(model.device)
 
@@ -43,18 +43,17 @@ class MaskedInfiller:
         offset = config.pad_token_id + 1 if config.model_type in _OFFSET_POSITIONS else 0
         return int(config.max_position_embeddings) - offset - 1
 
-    def infill(
-        self, jobs: Sequence[Job], progress: Callable[[int, int], None] | None = None
-    ) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once."""
-        different = sorted((job for job in dict.fromkeys(jobs) if job.blanks), key=lambda job: -job.most_tokens(0))
-        infills: dict[Job, tuple[Infill, ...]] = dict.fromkeys(jobs, ())
+    def infill(self, jobs: Sequence[Job], done: Done | None = None) -> list[tuple[Infill, ...]]:
+        """The infills of each job's blanks; equal jobs are infilled once, and reported as they are done."""
+        different = sorted(dict.fromkeys(jobs), key=lambda job: -job.most_tokens(0))
+        infills: dict[Job, tuple[Infill, ...]] = {}
         with evaluating(self.model), ordinary_mode():
             for start in range(0, len(different), self.batch_size):
                 batch = different[start : start + self.batch_size]
-                infills.update(zip(batch, self._infill_batch(batch), strict=True))
-                if progress:
-                    progress(start + len(batch), len(different))
+                for job, of_job in zip(batch, self._infill_batch(batch), strict=True):
+                    infills[job] = of_job
+                    if done:
+                        done(job, of_job)
         return [infills[job] for job in jobs]
 
     def _infill_batch(self, jobs: Sequence[Job]) -> list[tuple[Infill, ...]]:
@@ -83,6 +82,6 @@ class MaskedInfiller:
         ]
         # The context may hold the mask token's text but never its id, so the masks are all ours.
         masked = logits[tokens == self.tokenizer.mask_token_id]
-        allowed = self._allowed[kinds]
+        allowed = self._allowed[torch.tensor(kinds, dtype=torch.long)]
         chosen = iter(masked.masked_fill(~allowed, -torch.inf).argmax(-1).tolist())
         return tuple(Infill(tuple(next(chosen) for _ in range(blank.length)), ()) for blank in job.blanks)

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mars_score.infilling.attention import Feed
 from mars_score.infilling.cache import KeyValueCache, LayerStates
 from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.infilling.perturbation import LayerPerturbation
 from mars_score.settings import PlanningSettings
-
-EPSILON = 1e-15  # added to the gradient's norm, as in PPLM
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Step:
     Attributes:
         plain: logits from the unperturbed cache, (rows, vocabulary).
         scores: what the next token is chosen by, (rows, vocabulary).
-        states: keys and values of the fed token, from the unperturbed cache.
+        states: keys and values of the fed token, from the unperturbed cache, (heads, rows, head size) a layer.
         rewards: the reward before and after each gradient step, (plan_iterations + 1, rows); None if plain.
     """
 
@@ -39,19 +39,19 @@ class Step:
     rewards: Tensor | None = None
 
 
-def _feed(
-    model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor, past: LayerStates
-) -> tuple[Tensor, LayerStates]:
-    """Feed one token a row behind the cache; ``past`` stands in for the cache's own keys and values."""
-    filled = torch.arange(cache.slots, device=model.device) < cache.lengths[:, None]
-    visible = torch.cat([filled, filled.new_ones(len(tokens), 1)], dim=1)[:, None]
-    hidden, states = model.forward(tokens[:, None], cache.lengths[:, None], visible, past)
-    return model.logits(hidden[:, -1]), states
+def _feed(model: CausalLanguageModel, cache: KeyValueCache, precision: torch.dtype) -> tuple[Tensor, Feed]:
+    """Positions of one token more in each row of the cache, and what its attention sees."""
+    lengths = torch.tensor(cache.lengths).to(model.device)
+    visible = torch.arange(cache.slots + 1, device=model.device) < lengths[:, None]
+    visible[:, -1] = True  # the token itself
+    return lengths, Feed([1] * len(lengths), model.mask(visible[:, None], precision), cache, slots=cache.slots)
 
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
     """Feed ``tokens`` (rows,) behind the cache; the next token is chosen by the plain logits."""
-    logits, states = _feed(model, cache, tokens, cache.past)
+    positions, feed = _feed(model, cache, model.dtype)
+    hidden, states = model.forward(tokens, positions, feed)
+    logits = model.logits(hidden)
     return Step(logits, logits, states)
 
 
@@ -71,40 +71,43 @@ def planned_step(
         futures: per row the distinct token ids of the text blocks to come, at least one.
         settings: step length, number of steps, temperature, norm exponent and fusion.
     """
-    future, counts = model.pad(futures)
-    weights = (torch.arange(future.shape[1], device=model.device) < counts[:, None]) / counts[:, None].to(
-        model.precise
-    )
-    past = [(keys.detach().to(model.precise), values.detach().to(model.precise)) for keys, values in cache.past]
+    future, weights = _future(model, futures)
+    positions, feed = _feed(model, cache, model.precise)
+    perturbations = [LayerPerturbation() for _ in range(model.layers)]
+    feed.perturbations = perturbations
     rewards = []
     for iteration in range(settings.plan_iterations + 1):
         climbing = iteration < settings.plan_iterations
-        leaves = [state.requires_grad_(climbing) for layer in past for state in layer]
+        for perturbation in perturbations:
+            perturbation.climbing = climbing
         with torch.set_grad_enabled(climbing):
-            logits, states = _feed(model, cache, tokens, past)
-            planned = torch.log_softmax(logits / settings.plan_temperature, dim=-1)
-            reward = (planned.gather(1, future) * weights).sum(1)  # Eq. 5, mean over the future's tokens
-        rewards.append(reward.detach())
+            hidden, states = model.forward(tokens, positions, feed)
+            logits = model.logits(hidden)
+        moved = logits.detach()
         if iteration == 0:
-            plain = logits.detach()
-            kept = [(keys.detach().to(model.dtype), values.detach().to(model.dtype)) for keys, values in states]
+            plain = moved
+            kept = [(keys.detach(), values.detach()) for keys, values in states]
+        # The reward (Eq. 5) is the mean log-probability of the future's tokens.
+        probabilities = torch.softmax(moved / settings.plan_temperature, dim=-1)
+        tiny = torch.finfo(model.precise).tiny
+        rewards.append((probabilities.gather(1, future).clamp(min=tiny).log() * weights).sum(1))
         if climbing:
-            gradients = torch.autograd.grad(reward, leaves, torch.ones_like(reward))
-            past = _ascend(past, gradients, settings)
-    scores = planned
+            # Its gradient with respect to the logits: the future's weights - the probabilities, over xi.
+            upstream = probabilities.neg_().scatter_add_(1, future, weights).div_(settings.plan_temperature)
+            places = [place for one in perturbations for place in (one.scores, one.output)]
+            gradients = torch.autograd.grad(logits, places, upstream)
+            for one, of_scores, of_output in zip(perturbations, gradients[::2], gradients[1::2], strict=True):
+                one.climb(of_scores, of_output, settings.plan_step, settings.plan_norm_exponent)
+    scores = moved
     if settings.plan_fusion < 1:
+        planned = torch.log_softmax(moved / settings.plan_temperature, dim=-1)
         scores = settings.plan_fusion * planned + (1 - settings.plan_fusion) * torch.log_softmax(plain, dim=-1)
     return Step(plain, scores, kept, torch.stack(rewards))
 
 
-def _ascend(past: LayerStates, gradients: Sequence[Tensor], settings: PlanningSettings) -> LayerStates:
-    """One gradient step, normalised per row and layer over keys and values together (Eq. 6)."""
-    moved = []
-    pairs = zip(gradients[::2], gradients[1::2], strict=True)
-    for (keys, values), (keys_gradient, values_gradient) in zip(past, pairs, strict=True):
-        norms = [torch.linalg.vector_norm(one, dim=(1, 2, 3)) for one in (keys_gradient, values_gradient)]
-        norm = torch.hypot(*norms)
-        length = (settings.plan_step / (norm**settings.plan_norm_exponent + EPSILON))[:, None, None, None]
-        # In place: the gradients are of no other use, and as large as the cache.
-        moved.append((keys_gradient.mul_(length).add_(keys), values_gradient.mul_(length).add_(values)))
-    return moved
+def _future(model: CausalLanguageModel, futures: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Each row's future tokens, padded, and their weights: 1 / their number, 0 for padding."""
+    longest = max(map(len, futures))
+    tokens = [[*future, *[0] * (longest - len(future))] for future in futures]
+    weights = [[1 / len(future)] * len(future) + [0.0] * (longest - len(future)) for future in futures]
+    return torch.tensor(tokens).to(model.device), torch.tensor(weights, dtype=model.precise).to(model.device)
