@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.kept import Kept, digest
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.idf import Idf
 from mars_score.masking.template import Template
 from mars_score.masking.templates import make_templates
+from mars_score.models import fingerprint, is_here
 from mars_score.result import Augmentation, AugmentedReference
 from mars_score.settings import Settings
 
@@ -21,7 +26,12 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
 Templates = list[tuple[float, Template]]  # with their mask ratios
+Filled = tuple[str, bool, bool]  # an augmented reference's text; whether context and reference were cut
 Progress = Callable[[str, int, int], None]
+
+# Part of the keys of what is kept; to be raised when the same settings come to give other infills.
+_METHOD = 1
+_KEEP_SECONDS = 5.0  # what is done is kept this often, so that little is lost when a run is stopped
 
 
 @dataclass(frozen=True)
@@ -47,18 +57,26 @@ class Augmenter:
         batch_size: jobs that the language model infills together.
         device: where it runs.
         store: folder for converted models, or None.
+        kept: the store of results.
         report: called as ``report(stage, done, total)``.
     """
 
     def __init__(
-        self, settings: Settings, batch_size: int, device: str | None, store: Path | None, report: Progress
+        self,
+        settings: Settings,
+        batch_size: int | None,
+        device: str | None,
+        store: Path | None,
+        kept: Kept,
+        report: Progress,
     ) -> None:
         self.settings = settings
         self.batch_size = batch_size
         self.device = device
         self.store = store
         self.report = report
-        self.analyser = WordAnalyser()
+        self.kept = kept
+        self.analyser = WordAnalyser(kept)
 
     def augment(self, pairs: Sequence[Pair], others: Sequence[str] = ()) -> dict[Pair, Augmented]:
         """Augment the references of a call, each different pair of context and reference once.
@@ -70,8 +88,8 @@ class Augmenter:
         if not distinct:
             return {}
         templates = self._templates(distinct, others)
-        infilled = self._infill(templates)
-        return {pair: _join(pair, templates[pair], infilled) for pair in distinct}
+        filled = self._infill(templates)
+        return {pair: _join(pair, templates[pair], filled) for pair in distinct}
 
     def _templates(self, pairs: Sequence[Pair], others: Sequence[str]) -> dict[Pair, Templates]:
         """Templates of each pair (section 2.1)."""
@@ -99,21 +117,74 @@ class Augmenter:
         texts = list(self.settings.masking.idf_corpus or ())
         return Idf.count(dict(zip(texts, self.analyser.words(texts), strict=True)))
 
-    def _infill(self, templates: dict[Pair, Templates]) -> dict[tuple[str, Template], AugmentedText]:
-        """Infilled text of each different (context, template) that has a blank (section 2.2)."""
-        jobs = dict.fromkeys(
+    def _infill(self, templates: dict[Pair, Templates]) -> dict[tuple[str, Template], Filled]:
+        """Infilled text of each different (context, template) that has a blank (section 2.2), kept or new."""
+        pairs = dict.fromkeys(
             (context, template)
             for (context, _), of_pair in templates.items()
             for _, template in of_pair
             if template.blanks
         )
-        if not jobs:
+        if not pairs:
             return {}
+        keys = self._keys(list(pairs))
+        kept = self.kept.get("infills", list(keys.values()))
+        filled: dict[tuple[str, Template], Filled] = {
+            pair: tuple(json.loads(kept[key])) for pair, key in keys.items() if key in kept
+        }
+        missing = [pair for pair in pairs if pair not in filled]
+        if missing:
+            filled |= self._infill_anew(missing, keys)
+        return filled
+
+    def _keys(self, pairs: Sequence[tuple[str, Template]]) -> dict[tuple[str, Template], bytes]:
+        """What each infill depends on, and nothing else: not the other rows, nor how its words were chosen."""
+        infilling, planning = self.settings.infilling, self.settings.planning
+        model = self.settings.models.language_model
+        settings = dataclasses.asdict(infilling) | dataclasses.asdict(planning)
+        if infilling.infiller == "masked":
+            model = self.settings.models.masked_language_model
+            settings = {"max_context_tokens": infilling.max_context_tokens}
+        elif planning.planner == "none":
+            settings = dataclasses.asdict(infilling)
+        if not is_here(model):  # its revision is known once it has been fetched
+            _ = self._infiller
+        common = digest(
+            _METHOD, infilling.infiller, settings, fingerprint(model), self.settings.models.dtype
+        ).hex()
+        return {
+            (context, template): digest(common, context, template.reference, template.blanks)
+            for context, template in pairs
+        }
+
+    def _infill_anew(
+        self, pairs: Sequence[tuple[str, Template]], keys: dict[tuple[str, Template], bytes]
+    ) -> dict[tuple[str, Template], Filled]:
+        """Infilled texts, kept as they are done."""
         from mars_score.infilling.augmenting import augment
 
-        limit = self.settings.infilling.max_context_tokens
-        texts = augment(self._infiller, list(jobs), limit, partial(self.report, "infill"))
-        return dict(zip(jobs, texts, strict=True))
+        filled: dict[tuple[str, Template], Filled] = {}
+        unkept: dict[bytes, bytes] = {}
+        kept_at = time.monotonic()
+
+        def keep() -> None:
+            nonlocal kept_at
+            self.kept.put("infills", unkept)
+            unkept.clear()
+            kept_at = time.monotonic()
+
+        def done(pair: tuple[str, Template], one: AugmentedText) -> None:
+            filled[pair] = one.text, one.context_cut, one.reference_cut
+            unkept[keys[pair]] = json.dumps(filled[pair]).encode()
+            if time.monotonic() - kept_at > _KEEP_SECONDS:
+                keep()
+            self.report("infill", len(filled), len(pairs))
+
+        try:
+            augment(self._infiller, pairs, self.settings.infilling.max_context_tokens, done)
+        finally:
+            keep()
+        return filled
 
     @cached_property
     def _infiller(self) -> Infiller:
@@ -137,18 +208,16 @@ class Augmenter:
         return CausalInfiller(CausalLanguageModel(*loaded), settings.planning, settings.infilling, self.batch_size)
 
 
-def _join(pair: Pair, templates: Templates, infilled: dict[tuple[str, Template], AugmentedText]) -> Augmented:
+def _join(pair: Pair, templates: Templates, filled: dict[tuple[str, Template], Filled]) -> Augmented:
     """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
     context, reference = pair
-    augmentations, used = [], []
-    for ratio, template in templates:
-        text = reference
-        if template.blanks:
-            used.append(infilled[context, template])
-            text = used[-1].text
-        augmentations.append(Augmentation(ratio, template, text))
+    of_templates = [filled.get((context, template), (reference, False, False)) for _, template in templates]
+    augmentations = tuple(
+        Augmentation(ratio, template, text)
+        for (ratio, template), (text, _, _) in zip(templates, of_templates, strict=True)
+    )
     return Augmented(
-        AugmentedReference(reference, tuple(augmentations)),
-        any(one.context_cut for one in used),
-        any(one.reference_cut for one in used),
+        AugmentedReference(reference, augmentations),
+        context_cut=any(cut for _, cut, _ in of_templates),
+        reference_cut=any(cut for _, _, cut in of_templates),
     )

@@ -93,7 +93,7 @@ def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: P
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
     with _loading(spec):
-        source, extra = language_model_source(spec, store) if is_wheel(spec) else (spec, {})
+        source, extra = language_model_source(spec, store) if is_wheel(spec) else (spec, _pinned(spec))
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
         loader = AutoModelForCausalLM if kind == "causal" else AutoModelForMaskedLM
         model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **extra)
@@ -122,7 +122,7 @@ def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
         from sentence_transformers import SentenceTransformer
 
         source = wheel_folder(str(spec)) if is_wheel(spec) else spec
-        encoder = SentenceTransformer(str(source), device=device)
+        encoder = SentenceTransformer(str(source), device=device, **_pinned(spec))
         return encoder.to(getattr(torch, dtype)).eval()
 
 
@@ -133,22 +133,41 @@ def fingerprint(spec: Any) -> str:
     if spec is None:
         return "none"
     if isinstance(spec, (str, os.PathLike)):
-        return (
-            f"folder:{_hash_folder(Path(spec))}" if Path(spec).is_dir() else f"{spec}@{_hub_revision(str(spec))}"
-        )
+        if Path(spec).is_dir():
+            return f"folder:{_hash_folder(Path(spec))}"
+        return f"{spec}@{_hub_revision(str(spec)) or 'not-loaded'}"
     parts = spec if isinstance(spec, tuple) else (spec,)
     return f"{type(parts[0]).__name__}:{_hash_object(parts)}"
 
 
-def _hub_revision(name: str) -> str:
+def is_here(spec: Any) -> bool:
+    """Whether a model can be identified without loading it: all but those that were never fetched from the Hub."""
+    return not _is_hub_name(spec) or _hub_revision(str(spec)) is not None
+
+
+def _is_hub_name(spec: Any) -> bool:
+    return isinstance(spec, (str, os.PathLike)) and not is_wheel(spec) and not Path(spec).is_dir()
+
+
+def _pinned(spec: Any) -> dict[str, str]:
+    """The revision to load: that of the copy on this machine if there is one, as results kept from it say."""
+    revision = _hub_revision(str(spec)) if _is_hub_name(spec) else None
+    return {"revision": revision} if revision else {}
+
+
+def _hub_revision(name: str) -> str | None:
     """The commit of the locally cached copy that a load would use."""
     from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
     for file in ("config.json", "modules.json"):
-        path = try_to_load_from_cache(name, file)
+        try:
+            path = try_to_load_from_cache(name, file)
+        except HFValidationError:  # loading will say so
+            return None
         if isinstance(path, str):
             return Path(path).parent.name
-    return "not-loaded"
+    return None
 
 
 def _hash_folder(folder: Path) -> str:

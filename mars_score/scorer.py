@@ -5,20 +5,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score.augmenter import Augmented, Augmenter, Progress
 from mars_score.errors import MarsWarning
+from mars_score.kept import Kept
 from mars_score.masking.analysis import prepare_reference
 from mars_score.result import AugmentedReference, MarsResult, ReferenceScore, RowScore
 from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.aggregation import combine_references, weighted_similarity
+from mars_score.similarity.embeddings import Embedder
 from mars_score.store import Store, store_folder
-
-if TYPE_CHECKING:
-    from mars_score.similarity.encoder import SentenceEncoder
 
 
 class MarsScorer:
@@ -28,7 +27,8 @@ class MarsScorer:
 
     Args:
         preset: which models: ``"mini"``, ``"base"`` (default) or ``"paper"``; see the README.
-        batch_size: jobs (a reference at one mask ratio) that the language model infills together.
+        batch_size: jobs (a reference at one mask ratio) that the language model infills together, at most;
+            None: as many as pay and as memory holds.
         device: ``"cpu"``, ``"cuda"``, ...; None: CUDA where there is one.
         store: folder for what is kept between processes; None: the user's cache folder (or ``MARS_STORE``),
             False: keep nothing.
@@ -44,18 +44,21 @@ class MarsScorer:
         self,
         preset: str | None = None,
         *,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         device: str | None = None,
         store: Store = None,
         progress: Progress | None = None,
         **settings: Any,
     ) -> None:
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        if batch_size is not None and (
+            isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1
+        ):
             raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
         self.settings: Settings = resolve_settings(preset, **settings)
         self.batch_size = batch_size
         self.device = device
         self.store = store_folder(store)
+        self._kept = Kept(self.store)
         self.progress = progress
 
     def score(self, predictions: Any, references: Any, contexts: Any = None) -> MarsResult:
@@ -112,7 +115,7 @@ class MarsScorer:
 
     def free(self) -> None:
         """Let go of the models; they are loaded again when needed."""
-        for name in ("_augmenter", "_encoder"):
+        for name in ("_augmenter", "_embedder"):
             self.__dict__.pop(name, None)
 
     def _check(
@@ -148,15 +151,15 @@ class MarsScorer:
             for candidate, references in rows
         ]
         texts = list(dict.fromkeys(text for row in texts_of_rows for text in row))
-        if not texts:
-            return [[] for _ in rows], [False] * len(rows)
-        vectors = dict(zip(texts, self._encoder.encode(texts, partial(self._report, "embed")), strict=True))
-        long = dict(zip(texts, self._encoder.shortened(texts), strict=True))
+        embedded = self._embedder.embed(texts, partial(self._report, "embed"))
         similarities = [
-            [tuple(float(vectors[candidate] @ vectors[text]) for text in one.texts) for one in references]
+            [
+                tuple(float(embedded[candidate].vector @ embedded[text].vector) for text in one.texts)
+                for one in references
+            ]
             for candidate, references in rows
         ]
-        return similarities, [any(long[text] for text in row) for row in texts_of_rows]
+        return similarities, [any(embedded[text].shortened for text in row) for row in texts_of_rows]
 
     def _row_score(
         self, references: Sequence[AugmentedReference], similarities: Sequence[tuple[float, ...]]
@@ -175,15 +178,11 @@ class MarsScorer:
 
     @cached_property
     def _augmenter(self) -> Augmenter:
-        return Augmenter(self.settings, self.batch_size, self.device, self.store, self._report)
+        return Augmenter(self.settings, self.batch_size, self.device, self.store, self._kept, self._report)
 
     @cached_property
-    def _encoder(self) -> SentenceEncoder:
-        from mars_score.models import load_encoder
-        from mars_score.similarity.encoder import SentenceEncoder
-
-        models = self.settings.models
-        return SentenceEncoder(load_encoder(models.encoder, models.dtype, self.device), self.batch_size)
+    def _embedder(self) -> Embedder:
+        return Embedder(self.settings.models, self.batch_size, self.device, self._kept)
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self.progress:

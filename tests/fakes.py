@@ -21,7 +21,9 @@ class FakeScorer:
     fault = None  # raised in the place of a load
     chatter = None  # printed while loading, as libraries do
 
-    def __init__(self, preset=None, *, batch_size=32, device=None, store=None, progress=None, **settings) -> None:
+    def __init__(
+        self, preset=None, *, batch_size=None, device=None, store=None, progress=None, **settings
+    ) -> None:
         self.settings = resolve_settings(preset, **settings)
         self.batch_size, self.device, self.store, self.progress = batch_size, device, store, progress
         self.loaded = False

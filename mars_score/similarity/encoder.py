@@ -6,29 +6,30 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mars_score.torch_modes import ordinary_mode
 
 
 class SentenceEncoder:
-    """Unit vectors of texts.
+    """Vectors of texts.
 
     Args:
         model: a ``SentenceTransformer``.
         batch_size: texts a forward pass.
     """
 
-    def __init__(self, model: Any, batch_size: int = 32) -> None:
+    def __init__(self, model: Any, batch_size: int | None = None) -> None:
         self.model = model
-        self.batch_size = batch_size
+        self.batch_size = batch_size or 32
 
     def encode(
         self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
-    ) -> NDArray[np.float64]:
-        """Unit vectors, shape (texts, dimensions). A vector of zeros stays zero: its cosines are 0."""
+    ) -> list[NDArray[np.floating[Any]]]:
+        """The vector of each text, (dimensions,), as the model gives it (half precision widened)."""
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
-        vectors: list[NDArray[np.float64]] = [np.empty(0)] * len(texts)
+        vectors: list[NDArray[np.floating[Any]]] = [np.empty(0)] * len(texts)
         step = 8 * self.batch_size
         with ordinary_mode():
             for start in range(0, len(order), step):
@@ -39,11 +40,12 @@ class SentenceEncoder:
                     show_progress_bar=False,
                     convert_to_tensor=True,
                 )
-                for index, vector in zip(part, encoded.double().cpu().numpy(), strict=True):
-                    vectors[index] = vector / (np.linalg.norm(vector) or 1.0)
+                precise = torch.promote_types(encoded.dtype, torch.float32)
+                for index, vector in zip(part, encoded.to(precise).cpu().numpy(), strict=True):
+                    vectors[index] = vector
                 if progress:
                     progress(start + len(part), len(order))
-        return np.stack(vectors) if vectors else np.empty((0, 0))
+        return vectors
 
     def shortened(self, texts: Sequence[str]) -> list[bool]:
         """For each text whether the encoder reads only its beginning."""
