@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.fingerprints import fingerprint, is_here
 from mars_score.kept import Kept, digest
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.idf import Idf
 from mars_score.masking.template import Template
 from mars_score.masking.templates import make_templates
-from mars_score.models import fingerprint, is_here
 from mars_score.result import Augmentation, AugmentedReference
 from mars_score.settings import Settings
 

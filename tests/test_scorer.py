@@ -15,6 +15,7 @@ import torch
 
 from mars_score import models
 from mars_score.errors import MarsWarning, ModelUnavailableError
+from mars_score.fingerprints import fingerprint
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES, resolve_settings
@@ -422,10 +423,10 @@ def test_use_changes_no_fingerprint():
     model, tokenizer = tiny_models.tiny_gpt2(seed=7)
     tokenizer = copy.deepcopy(tokenizer)
     encoder = tiny_models.tiny_encoder(seed=4)
-    before = models.fingerprint((model, tokenizer)), models.fingerprint(encoder)
+    before = fingerprint((model, tokenizer)), fingerprint(encoder)
     tokenizer(["a", "b c"], padding=True, truncation=True, max_length=9)
     encoder.encode(["a", "b c"])
-    assert (models.fingerprint((model, tokenizer)), models.fingerprint(encoder)) == before
+    assert (fingerprint((model, tokenizer)), fingerprint(encoder)) == before
 
 
 CHANGES = {
@@ -520,27 +521,27 @@ def test_the_score_has_the_signature(make):
 
 def test_weights_have_fingerprints(encoder, tmp_path):
     model, tokenizer = tiny_models.tiny_gpt2(seed=7)
-    usual = models.fingerprint((model, tokenizer))
-    assert models.fingerprint(tiny_models.tiny_gpt2(seed=7)) == usual
-    assert models.fingerprint(tiny_models.tiny_gpt2(seed=8)) != usual
+    usual = fingerprint((model, tokenizer))
+    assert fingerprint(tiny_models.tiny_gpt2(seed=7)) == usual
+    assert fingerprint(tiny_models.tiny_gpt2(seed=8)) != usual
     with torch.no_grad():
         model.transformer.h[1].mlp.c_proj.weight[3, 5] += 1e-9
-    changed = models.fingerprint((model, tokenizer))
+    changed = fingerprint((model, tokenizer))
     assert changed != usual
-    assert models.fingerprint((model, tiny_models.roberta_tokenizer())) != changed
-    assert models.fingerprint((tiny_models.tiny_gpt2(seed=7, dtype=torch.float32)[0], tokenizer)) != usual
-    assert models.fingerprint(encoder) == models.fingerprint(tiny_models.tiny_encoder(seed=4))
-    assert models.fingerprint(encoder) != models.fingerprint(tiny_models.tiny_encoder(seed=5))
+    assert fingerprint((model, tiny_models.roberta_tokenizer())) != changed
+    assert fingerprint((tiny_models.tiny_gpt2(seed=7, dtype=torch.float32)[0], tokenizer)) != usual
+    assert fingerprint(encoder) == fingerprint(tiny_models.tiny_encoder(seed=4))
+    assert fingerprint(encoder) != fingerprint(tiny_models.tiny_encoder(seed=5))
 
     other = tiny_models.tiny_encoder(seed=4)
     other.max_seq_length = 9
-    assert models.fingerprint(other) != models.fingerprint(encoder)
+    assert fingerprint(other) != fingerprint(encoder)
 
     for folder in ("a", "b"):
         model.save_pretrained(tmp_path / folder)
-    of_folder = models.fingerprint(str(tmp_path / "a"))
-    assert of_folder == models.fingerprint(tmp_path / "b")  # the weights, not the name
+    of_folder = fingerprint(str(tmp_path / "a"))
+    assert of_folder == fingerprint(tmp_path / "b")  # the weights, not the name
     with torch.no_grad():
         model.lm_head.weight[0, 0] += 1
     model.save_pretrained(tmp_path / "b")
-    assert models.fingerprint(tmp_path / "b") != of_folder
+    assert fingerprint(tmp_path / "b") != of_folder

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.fingerprints import fingerprint, is_here
 from mars_score.kept import Kept, digest
-from mars_score.models import fingerprint, is_here
 from mars_score.settings import ModelSettings
 
 if TYPE_CHECKING:
