@@ -25,7 +25,7 @@ test-slow: install
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
 bench: install
-	$(BIN)/python benchmarks/batching.py $(ARGS)
+	$(BIN)/python benchmarks/all.py $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -6,9 +6,14 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import sys
-from collections.abc import Iterable, Mapping
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from rich import print as rich_print
@@ -22,16 +27,38 @@ def parser(description: str | None, *, files: bool = True) -> argparse.ArgumentP
     """Options that all benchmarks take; with ``files`` also those of :func:`sampling.sample_rows`."""
     made = argparse.ArgumentParser(description=description, allow_abbrev=False)
     if files:
-        made.add_argument(
-            "files", nargs="+", metavar="FILE.jsonl", help="keys context, references, candidate, group"
-        )
-        made.add_argument("--max-context-words", type=int, default=150, help="leave out rows with longer contexts")
-        made.add_argument(
-            "--min-reference-words", type=int, default=5, help="leave out rows with shorter references"
-        )
-        made.add_argument("--seed", type=int, default=0, help="of the sample")
+        add_files(made, "files")
     made.add_argument("--json", action="store_true", help="print one JSON object a line")
     return made
+
+
+def speed_parser(description: str | None, repeats: int | None = None) -> argparse.ArgumentParser:
+    """Options that all benchmarks of speed take; see :func:`parse`. No ``repeats``: nothing is repeated."""
+    made = parser(description, files=False)
+    made.add_argument("--full", action="store_true", help="the sizes of the targets, which may take long")
+    if repeats:
+        made.add_argument(
+            "--repeats", type=int, default=repeats, help="runs in turns, of which the median is reported"
+        )
+    return made
+
+
+def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
+    """Parse the command line; with ``--full`` the values of ``full`` are the defaults."""
+    if "--full" in sys.argv[1:]:
+        options.set_defaults(**full)
+    return options.parse_args()
+
+
+def add_files(options: argparse.ArgumentParser, name: str) -> None:
+    """Options of :func:`sampling.sample_rows`; the files are an argument or, by its name, an option."""
+    keys = "keys context, references, candidate, group"
+    options.add_argument(name, nargs="+", metavar="FILE.jsonl", help=keys)
+    options.add_argument("--max-context-words", type=int, default=150, help="leave out rows with longer contexts")
+    options.add_argument(
+        "--min-reference-words", type=int, default=5, help="leave out rows with shorter references"
+    )
+    options.add_argument("--seed", type=int, default=0, help="of the sample")
 
 
 @cache
@@ -47,6 +74,49 @@ def language_model() -> tuple[Any, Any]:
 def make_scorer(batch_size: int, **settings: Any) -> MarsScorer:
     """A scorer of preset mini that reads and keeps nothing, so that all work is done anew."""
     return MarsScorer("mini", batch_size=batch_size, store=False, language_model=language_model(), **settings)
+
+
+@contextmanager
+def fresh_store() -> Iterator[Path]:
+    """An empty store in a temporary folder, in which only the converted models are at hand."""
+    language_model()
+    usual = store_folder(None)
+    assert usual is not None
+    with tempfile.TemporaryDirectory(prefix="mars-benchmark-") as folder:
+        (Path(folder) / "models").symlink_to(usual.resolve() / "models", target_is_directory=True)
+        yield Path(folder)
+
+
+def in_turns(runs: Mapping[str, Callable[[], float | None]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each run, all of them once and then all again: a machine's changing moods meet them alike.
+
+    A run that takes the time of a part of it returns the seconds.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for repeat in range(repeats):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            own = run()
+            seconds[name].append(time.perf_counter() - start if own is None else own)
+            progress(f"run {repeat + 1} of {repeats}, {name}: {seconds[name][-1]:.3g} s")
+    return seconds
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long ``work`` takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def median_ratio(first: Sequence[float], second: Sequence[float]) -> float:
+    """The median of the ratios of what was measured side by side."""
+    return statistics.median(one / other for one, other in zip(first, second, strict=True))
+
+
+def medians(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Figures for :func:`report`: the median seconds of each run of :func:`in_turns`."""
+    return {f"seconds_{name.replace(' ', '_')}": statistics.median(values) for name, values in seconds.items()}
 
 
 def progress(text: str) -> None:

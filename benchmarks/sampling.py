@@ -67,24 +67,30 @@ def _fitting(path: str, max_context_words: int, min_reference_words: int) -> lis
     ]
 
 
-def first_blanks(model: CausalLanguageModel, rows: Sequence[Sample], extra: int) -> dict[Job, str]:
-    """A job per distinct template whose first blank has a text block after it -> its reference."""
+def make_jobs(
+    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], masking: MaskingSettings, sigma: int
+) -> dict[Job, str]:
+    """The different jobs with a blank of (context, reference) pairs -> their references."""
     analyser = WordAnalyser()
-    references = [prepare_reference(row.reference, strip_urls_hashtags=False) for row in rows]
+    strip = masking.strip_urls_hashtags
+    references = [prepare_reference(reference, strip_urls_hashtags=strip) for _, reference in pairs]
+    contexts = [context for context, _ in pairs]
     analyses = list(analyser.analyse(references))
     idf = Idf.count({one.text: one.lower_words for one in analyses})
     jobs = {}
-    for row, analysis, words in zip(rows, analyses, analyser.words([row.context for row in rows]), strict=True):
-        window = fit_context(model.codec, row.context, analysis.text, model.window)
-        for _, template in make_templates(analysis, words, idf, MaskingSettings()):
-            job = (
-                make_job(model.codec, template, window, extra, CausalInfiller.shortest_start)
-                if template.blanks
-                else None
-            )
-            if job and job.blanks and job.blanks[0].after:
+    for context, analysis, words in zip(contexts, analyses, analyser.words(contexts), strict=True):
+        window = fit_context(model.codec, context, analysis.text, model.window)
+        for _, template in make_templates(analysis, words, idf, masking):
+            if template.blanks:
+                job = make_job(model.codec, template, window, sigma, CausalInfiller.shortest_start)
                 jobs[job] = analysis.text
     return jobs
+
+
+def first_blanks(model: CausalLanguageModel, rows: Sequence[Sample], extra: int) -> dict[Job, str]:
+    """A job per different template whose first blank has a text block after it -> its reference."""
+    jobs = make_jobs(model, [(row.context, row.reference) for row in rows], MaskingSettings(), extra)
+    return {job: reference for job, reference in jobs.items() if job.blanks and job.blanks[0].after}
 
 
 def bootstrap_interval(

@@ -1,0 +1,30 @@
+"""All benchmarks of speed, one after the other, each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from common import progress, speed_parser
+
+SCRIPTS = ("imports", "planned_step", "augmentation", "scoring", "warm_start", "systems", "growth")
+
+
+def main() -> int:
+    """Run them and return 1 if one failed."""
+    args = speed_parser(__doc__).parse_args()
+    passed_on = [f"--{name}" for name in ("json", "full") if getattr(args, name)]
+    failed = []
+    for name in SCRIPTS:
+        progress(f"== {name}")
+        command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *passed_on]
+        if subprocess.run(command).returncode:
+            failed.append(name)
+    if failed:
+        progress(f"failed: {', '.join(failed)}")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Multiplications and additions that the method needs, and those that this machine can do.
+
+Counted are real tokens only: no padding, no finished job that waits for its batch, nothing computed twice.
+
+- One token through the model: ``2 x weights`` (the matrices of all layers) ``+ 2 x head`` where its logits are
+  needed ``+ 4 x width x positions`` a layer for attention over itself and the positions before it.
+- A planned token: k + 1 forwards and k backwards, each at this price. A backward goes through activations
+  alone, which costs the same in the matrices; in attention it costs more, which is not counted.
+- Prompts without logits, each different one once; text before the first blank with logits; in both the last
+  written token is left out, since it is fed for the first drafted one.
+- Judging a draft of n tokens with a text block of m: the last drafted token, and m - 1 tokens of the block
+  behind each of n prefixes (the last one's logits are of the next draft).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from mars_score.infilling.jobs import Infill, Job
+from mars_score.infilling.language_model import CausalLanguageModel
+
+SIZES = (1024, 2048, 4096)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Floating-point operations of one token.
+
+    Attributes:
+        body: in the matrices of all layers.
+        head: for its logits.
+        position: for each position that it attends to, in all layers.
+    """
+
+    body: int
+    head: int
+    position: int
+
+    @classmethod
+    def of(cls, model: CausalLanguageModel) -> Prices:
+        """Count the weights of a model."""
+        body, config = model.model.base_model, model.model.config
+        embeddings = sum(
+            module.weight.numel() for module in body.modules() if isinstance(module, torch.nn.Embedding)
+        )
+        matrices = sum(weight.numel() for weight in body.parameters() if weight.ndim == 2) - embeddings
+        heads = config.num_attention_heads
+        width = heads * (getattr(config, "head_dim", None) or config.hidden_size // heads)
+        return cls(2 * matrices, 2 * model.head.weight.numel(), 4 * width * config.num_hidden_layers)
+
+    def feed(self, first: int, tokens: int, *, logits: bool = True) -> int:
+        """Feed ``tokens`` in a row, of which the first has ``first`` positions before it."""
+        positions = tokens * first + tokens * (tokens + 1) // 2
+        return tokens * (self.body + self.head * logits) + self.position * positions
+
+
+def planned_tokens(job: Job, sigma: int) -> int:
+    """Tokens that are drafted for a job."""
+    return sum(blank.length + sigma for blank in job.blanks)
+
+
+def operations(prices: Prices, infills: Mapping[Job, Sequence[Infill]], passes: int) -> int:
+    """What infilling these different jobs takes; a token with a future takes ``passes`` forwards and backwards."""
+    lead_follows: dict[tuple[int, ...], bool] = {}
+    for job in infills:
+        lead_follows[job.prompt] = lead_follows.get(job.prompt, False) or bool(job.lead)
+    total = sum(prices.feed(0, len(prompt) - (not lead), logits=False) for prompt, lead in lead_follows.items())
+    for job, of_job in infills.items():
+        written = len(job.prompt) + len(job.lead)
+        total += prices.feed(len(job.prompt), max(0, len(job.lead) - 1))
+        for blank, infill in zip(job.blanks, of_job, strict=True):
+            drafted, block = len(infill.perplexities), len(blank.after)
+            total += prices.feed(written - 1, drafted) * (passes if block else 1)
+            if block:
+                total += prices.feed(written + drafted - 1, 1)
+                total += sum(prices.feed(written + prefix, block - 1) for prefix in range(1, drafted + 1))
+            written += len(infill.tokens) + block
+    return total
+
+
+def matrix_rate(device: torch.device, repeats: int = 3) -> float:
+    """Operations a second of the fastest of several products of large float32 matrices."""
+    best = 0.0
+    for size in SIZES:
+        one, other = (torch.randn(size, size, device=device) for _ in range(2))
+        for _ in range(repeats + 1):
+            synchronise(device)
+            start = time.perf_counter()
+            torch.mm(one, other)
+            synchronise(device)
+            best = max(best, 2 * size**3 / (time.perf_counter() - start))
+    return best
+
+
+def synchronise(device: torch.device) -> None:
+    """Wait until a GPU has done its work."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

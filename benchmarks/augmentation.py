@@ -1,0 +1,172 @@
+"""How fast references are augmented, against a straightforward sequential implementation of the same work.
+
+Only different jobs (a reference at one mask ratio) count, for both sides. The sequential side is timed on some
+of them, spread evenly over the jobs sorted by length, and its time extrapolated by the number of drafted
+tokens. Also: the share of this machine's arithmetic that goes into the method (see arithmetic.py); and, with
+``--shapes``, milliseconds a reference with models of any size and random weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
+
+from arithmetic import Prices, matrix_rate, operations, planned_tokens, synchronise
+from common import (
+    add_files,
+    in_turns,
+    language_model,
+    median_ratio,
+    medians,
+    parse,
+    progress,
+    report,
+    speed_parser,
+)
+from sampling import make_jobs
+from sequential import SequentialInfiller
+from shapes import SHAPES, random_encoder, random_language_model
+from texts import invented, real_pairs
+
+from mars_score import MarsScorer
+from mars_score.infilling.engine import CausalInfiller
+from mars_score.infilling.jobs import Infill, Job
+from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.settings import resolve_settings
+from mars_score.similarity.encoder import SentenceEncoder
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = speed_parser(__doc__, repeats=1)
+    add_files(options, "--files")
+    options.add_argument(
+        "--references", type=int, default=24, help="of examples/ or the files; invented for shapes"
+    )
+    options.add_argument("--sequential-jobs", type=int, default=4, help="jobs timed on the sequential side")
+    options.add_argument("--batch-size", type=int, default=32)
+    options.add_argument("--planner", choices=("self", "none"), default="self")
+    options.add_argument("--shapes", choices=[*SHAPES], help="sizes of models with random weights")
+    options.add_argument("--dtype", default="float32", help="number type of those models")
+    args = parse(options, references=64, sequential_jobs=16, repeats=3)
+    if args.shapes:
+        _measure_shapes(args)
+    else:
+        _measure_mini(args)
+
+
+def _measure_mini(args: argparse.Namespace) -> None:
+    settings = resolve_settings("mini", "paper", planner=args.planner)
+    model = CausalLanguageModel(*language_model())
+    pairs = real_pairs(args, args.references)
+    make_jobs(model, pairs[:1], settings.masking, settings.infilling.sigma)  # imports spaCy
+    start = time.perf_counter()
+    jobs = [*make_jobs(model, pairs, settings.masking, settings.infilling.sigma)]
+    masking = time.perf_counter() - start
+    drafted = {job: planned_tokens(job, settings.infilling.sigma) for job in jobs}
+    some = _spread(sorted(jobs, key=lambda job: (drafted[job], len(job.prompt))), args.sequential_jobs)
+    share = sum(drafted[job] for job in some) / sum(drafted.values())
+    progress(f"{len(pairs)} references, {len(jobs)} jobs, {len(some)} of them for the sequential side")
+
+    batched = CausalInfiller(model, settings.planning, settings.infilling, args.batch_size)
+    sequential = SequentialInfiller(model, settings.planning, settings.infilling)
+    infills: dict[str, dict[Job, tuple[Infill, ...]]] = {}
+
+    def run(name: str, infiller: CausalInfiller | SequentialInfiller, work: Sequence[Job]) -> None:
+        infills[name] = dict(zip(work, infiller.infill(work), strict=True))
+
+    for infiller in (batched, sequential):
+        run("warm-up", infiller, some[:1])
+    rates = [matrix_rate(model.device)]
+    runs = {"batched": lambda: run("batched", batched, jobs), "sequential": lambda: run("one", sequential, some)}
+    seconds = in_turns(runs, args.repeats)
+    rates.append(matrix_rate(model.device))
+
+    whole = {
+        "batched": [masking + one for one in seconds["batched"]],
+        "sequential": [masking + one / share for one in seconds["sequential"]],
+    }
+    alike = sum(_tokens(infills["one"][job]) == _tokens(infills["batched"][job]) for job in some)
+    figures = {
+        "references": len(pairs),
+        "texts": "files" if args.files else "references of examples/, then their candidates",
+        "jobs": len(jobs),
+        "drafted_tokens": sum(drafted.values()),
+        "references_a_second": len(pairs) / statistics.median(whole["batched"]),
+        "references_a_second_sequential": len(pairs) / statistics.median(whole["sequential"]),
+        **medians(seconds),
+        "seconds_masking": masking,
+        "sequential_jobs": len(some),
+        "share_of_drafted_tokens_in_them": share,
+        "sequential_time": "extrapolated by drafted tokens",
+        "infills_alike": f"{alike} of {len(some)}",
+    }
+    ratio = median_ratio(whole["sequential"], whole["batched"])
+    report(args, "augmentation: times faster than sequential (at least)", ratio, 12.0, figures)
+
+    iterations = settings.planning.plan_iterations
+    passes = 2 * iterations + 1 if args.planner == "self" else 1
+    needed = operations(Prices.of(model), infills["batched"], passes)
+    rate = needed / statistics.median(seconds["batched"])
+    figures = {
+        "operations_needed": float(needed),
+        "operations_a_second": rate,
+        "operations_a_second_in_matrix_products": max(rates),
+    }
+    report(args, "augmentation: share of the machine's arithmetic (at least)", rate / max(rates), 0.35, figures)
+
+
+def _measure_shapes(args: argparse.Namespace) -> None:
+    texts = invented(args.references, context_sentences=4)
+    words = [f"{text.context} {text.reference}" for text in texts]
+    model, tokenizer = random_language_model(args.shapes, words, args.dtype)
+    encoder = SentenceEncoder(random_encoder(args.shapes, words, args.dtype), args.batch_size)
+    scorer = MarsScorer(
+        "mini",
+        variant="paper",
+        store=False,
+        batch_size=args.batch_size,
+        language_model=(model, tokenizer),
+        max_mask_ratio=0.8,
+        planner=args.planner,
+    )
+    augmented: list[list[str]] = []
+
+    def augment() -> None:
+        augmented[:] = scorer.augment([text.reference for text in texts], [text.context for text in texts])
+        synchronise(model.device)
+
+    def embed() -> None:
+        encoder.encode([text for row in augmented for text in row])
+
+    scorer.augment([texts[0].reference], [texts[0].context])
+    encoder.encode([texts[0].reference])
+    seconds = in_turns({"augment": augment, "embed": embed}, args.repeats)
+    total = [sum(both) for both in zip(*seconds.values(), strict=True)]
+    figures = {
+        "references": len(texts),
+        "reference_words": statistics.mean(len(text.reference.split()) for text in texts),
+        "context_words": statistics.mean(len(text.context.split()) for text in texts),
+        "mask_ratios": 4,
+        "language_model_weights": sum(weight.numel() for weight in model.parameters()),
+        "encoder_weights": sum(weight.numel() for weight in encoder.model.parameters()),
+        **medians(seconds),
+    }
+    milliseconds = 1000 * statistics.median(total) / len(texts)
+    report(args, f"augmentation, {args.shapes} shapes: milliseconds a reference", milliseconds, 20.0, figures)
+
+
+def _spread(jobs: Sequence[Job], count: int) -> list[Job]:
+    """``count`` jobs from the middles of as many equal parts."""
+    count = min(count, len(jobs))
+    return [jobs[(2 * part + 1) * len(jobs) // (2 * count)] for part in range(count)]
+
+
+def _tokens(infills: Sequence[Infill]) -> list[tuple[int, ...]]:
+    return [infill.tokens for infill in infills]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Time a reference and peak memory when there are ten times as many references.
+
+Each number is measured in a new process that scores invented rows (see texts.py) with short contexts, from an
+empty store. Time leaves the loading of models and a warm-up out; memory is the process's peak.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from functools import partial
+
+from common import fresh_store, in_turns, median_ratio, parse, report, seconds_of, speed_parser
+from texts import invented
+
+from mars_score import MarsScorer
+
+TIMES = 10  # as many references
+WARM_UP = 16  # references scored before, so that models are loaded and memory is at hand
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = speed_parser(__doc__, repeats=1)
+    options.add_argument("--references", type=int, default=120, help="for the time, against a tenth of them")
+    options.add_argument("--memory-references", type=int, default=120, help="for the memory, likewise")
+    options.add_argument("--planner", choices=("self", "none"), default="none")
+    options.add_argument(
+        "--child", type=int, help="score so many and print the numbers (used by the script itself)"
+    )
+    args = parse(options, references=1000, memory_references=2000, planner="self")
+    if args.child:
+        print(json.dumps(_measure(args.child, args.planner)))
+        return
+    measured: dict[int, list[dict[str, float]]] = {}
+
+    def child(count: int) -> float:
+        command = [sys.executable, __file__, "--child", str(count), "--planner", args.planner]
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        measured.setdefault(count, []).append(json.loads(output))
+        return measured[count][-1]["seconds"]
+
+    sizes = {"milliseconds a reference": (args.references, 1.1), "peak mebibytes": (args.memory_references, 1.25)}
+    counts = sorted({size // part for size, _ in sizes.values() for part in (TIMES, 1)})
+    in_turns({f"{count} references": partial(child, count) for count in counts}, args.repeats)
+    for name, (size, target) in sizes.items():
+        values = {count: [one[name] for one in measured[count]] for count in (size // TIMES, size)}
+        few, many = values.values()
+        figures = {f"at_{count}_references": of_count for count, of_count in values.items()}
+        report(args, f"growth: {name} at {size} / at {size // TIMES}", median_ratio(many, few), target, figures)
+
+
+def _measure(count: int, planner: str) -> dict[str, float]:
+    """Score so many references in this process."""
+    with fresh_store() as store:
+        scorer = MarsScorer("mini", variant="paper", store=store, planner=planner)
+        scorer.score(*_columns(WARM_UP, seed=1))
+        seconds = seconds_of(lambda: scorer.score(*_columns(count)))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kibibytes on Linux, bytes on macOS
+    mebibytes = peak / (2**20 if sys.platform == "darwin" else 2**10)
+    return {"seconds": seconds, "milliseconds a reference": 1000 * seconds / count, "peak mebibytes": mebibytes}
+
+
+def _columns(count: int, seed: int = 0) -> list[list[str]]:
+    """Candidates, references and contexts."""
+    texts = invented(count, seed=seed)
+    rows = ((text.candidate, text.reference, text.context) for text in texts)
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""What a planned decoding step costs: against a plain one, and against k + 1 forwards and k backwards.
+
+A forward is transformers' own, of one token a row behind a cache, with logits; a backward is that of the
+reward with respect to the cached keys and values, by plain autograd through the same forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from arithmetic import synchronise
+from common import in_turns, language_model, median_ratio, medians, parse, report, seconds_of, speed_parser
+from torch import Tensor
+from transformers import DynamicCache
+
+from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.infilling.planning import plain_step, planned_step
+from mars_score.settings import PlanningSettings
+from mars_score.torch_modes import ordinary_mode
+
+FUTURE = 6  # tokens that the reward is about
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = speed_parser(__doc__, repeats=5)
+    options.add_argument("--batch-size", type=int, default=32)
+    options.add_argument("--lengths", type=int, nargs="+", default=[64], help="cached tokens of each row")
+    args = parse(options, lengths=[64, 256], repeats=15)
+    model = CausalLanguageModel(*language_model())
+    settings = PlanningSettings()
+    backwards = settings.plan_iterations
+    for length in args.lengths:
+        with ordinary_mode():
+            runs = _runs(model, args.batch_size, length, settings)
+            in_turns(runs, 1)  # warm-up
+            seconds = in_turns(runs, args.repeats)
+        parts = [
+            (backwards + 1) * forward + backwards * backward
+            for forward, backward in zip(seconds["forward"], seconds["backward"], strict=True)
+        ]
+        figures = {"rows": args.batch_size, "cached_tokens": length, **medians(seconds)}
+        name = f"planned step behind {length} tokens"
+        report(args, f"{name} / plain step", median_ratio(seconds["planned"], seconds["plain"]), 8.0, figures)
+        ratio = median_ratio(seconds["planned"], parts)
+        report(args, f"{name} / ({backwards + 1} forwards + {backwards} backwards)", ratio, 1.2, figures)
+
+
+def _runs(
+    model: CausalLanguageModel, rows: int, length: int, settings: PlanningSettings
+) -> dict[str, Callable[[], float]]:
+    """The four things that are timed, on one cache of random tokens."""
+    generator = torch.Generator().manual_seed(0)
+    texts = torch.randint(model.vocabulary, (rows, length), generator=generator).tolist()
+    tokens = torch.randint(model.vocabulary, (rows,), generator=generator).to(model.device)
+    futures = [torch.randperm(model.vocabulary, generator=generator)[:FUTURE].sort()[0].tolist() for _ in texts]
+    cache, _ = model.read(texts, capacity=length + 1)
+    plain = DynamicCache()
+    model.model(input_ids=torch.tensor(texts, device=model.device), past_key_values=plain, use_cache=True)
+    leaves = [state.requires_grad_() for layer in plain.layers for state in (layer.keys, layer.values)]
+    future = torch.tensor(futures, device=model.device)
+
+    def forward() -> Tensor:
+        past = DynamicCache(list(zip(leaves[::2], leaves[1::2], strict=True)))
+        logits: Tensor = model.model(input_ids=tokens[:, None], past_key_values=past, use_cache=True).logits[:, -1]
+        return logits
+
+    def backward() -> float:
+        with torch.enable_grad():
+            planned = torch.log_softmax(forward() / settings.plan_temperature, -1)
+            reward = planned.gather(1, future).mean(1).sum()
+        return timed(lambda: torch.autograd.grad(reward, leaves))
+
+    def timed(work: Callable[[], object]) -> float:
+        def complete() -> None:
+            work()
+            synchronise(model.device)
+
+        synchronise(model.device)
+        return seconds_of(complete)
+
+    return {
+        "plain": lambda: timed(lambda: plain_step(model, cache, tokens)),
+        "planned": lambda: timed(lambda: planned_step(model, cache, tokens, futures, settings)),
+        "forward": lambda: timed(forward),
+        "backward": backward,
+    }
+
+
+if __name__ == "__main__":
+    main()

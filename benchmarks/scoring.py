@@ -1,0 +1,68 @@
+"""Scoring new candidates against kept references, compared with BERTScore with the same encoder's weights.
+
+Both have their models loaded and score the same (candidate, reference) pairs, new candidates in each run. MARS
+finds augmented references and their embeddings in its store; BERTScore (no IDF) reads both texts of each pair.
+The texts are invented (see texts.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common import fresh_store, in_turns, median_ratio, medians, parse, progress, report, seconds_of, speed_parser
+from texts import invented
+
+from mars_score import MarsScorer
+from mars_score.settings import resolve_settings
+from mars_score.wheels import wheel_folder
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = speed_parser(__doc__, repeats=5)
+    options.add_argument("--pairs", type=int, default=64)
+    options.add_argument("--planner", choices=("self", "none"), default="none", help="of the kept augmentations")
+    args = parse(options, pairs=256, repeats=9)
+    texts = invented(args.pairs)
+    references, contexts = [text.reference for text in texts], [text.context for text in texts]
+    sets = iter(range(1, 2 * args.repeats + 3))
+    bert_score = _bert_scorer()
+    with fresh_store() as store:
+        scorer = MarsScorer("mini", variant="paper", store=store, planner=args.planner)
+        progress(f"augmenting {args.pairs} references")
+        scorer.score([text.candidate for text in texts], references, contexts)
+
+        def ours() -> float:
+            new = _candidates(args.pairs, next(sets))
+            return seconds_of(lambda: scorer.score(new, references, contexts))
+
+        def theirs() -> float:
+            new = _candidates(args.pairs, next(sets))
+            return seconds_of(lambda: bert_score.score(new, references))
+
+        runs = {"mars": ours, "bertscore": theirs}
+        in_turns(runs, 1)  # warm-up
+        seconds = in_turns(runs, args.repeats)
+    figures = {"pairs": args.pairs, **medians(seconds)}
+    report(args, "scoring / BERTScore", median_ratio(seconds["mars"], seconds["bertscore"]), 1.0, figures)
+
+
+def _candidates(count: int, seed: int) -> list[str]:
+    return [text.candidate for text in invented(count, seed=seed)]
+
+
+def _bert_scorer() -> Any:
+    """BERTScore with the weights of preset mini's encoder."""
+    from bert_score import BERTScorer
+    from transformers import AutoConfig
+
+    folder = str(wheel_folder(resolve_settings("mini").models.encoder))
+    config = AutoConfig.from_pretrained(folder)
+    scorer = BERTScorer(model_type=folder, num_layers=config.num_hidden_layers, idf=False)
+    # A folder does not say so, and BERTScore cuts texts by it.
+    scorer._tokenizer.model_max_length = config.max_position_embeddings
+    return scorer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Texts to time with: real ones from ``examples/`` or files, and any number of invented ones."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from sampling import sample_rows
+
+from mars_score.rowfiles import read_rows
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+NAMES = "Anna|Ben|Carla|David|Emma|Felix|Grace|Hugo|Ines|Jack|Karen|Leo|Maria|Nina|Oscar|Paula|Robert|Sara"
+ACTIONS = (
+    "bought a {0} {1}|lost a {0} {1}|was looking for a {0} {1}|gave a {0} {1} to {2}|wanted to repair the {1}|"
+    "showed {2} a {0} {1}|could not find the {1} anywhere|forgot the {0} {1}|waited for {2}|"
+    "decided to sell the {0} {1}|talked with {2} about the {1}"
+)
+KINDS = "new|red|broken|small|heavy|beautiful|cheap|strange|blue|wooden|costly|dusty"
+THINGS = "bicycle|guitar|camera|coat|ticket|cake|phone|map|chair|lamp|letter|umbrella|book|car|jacket|clock"
+PLACES = "at the market|in the library|near the old station|at school|in the kitchen|by the river|on the bus"
+TIMES = "on Monday|last summer|early in the morning|after lunch|before the storm|for two hours|the whole day"
+ENDS = "but nobody helped|and everyone laughed|because it was raining|and {2} was very happy|so they went home"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A reference with its context, and a candidate for it."""
+
+    context: str
+    reference: str
+    candidate: str
+
+
+def real_pairs(args: argparse.Namespace, count: int) -> list[tuple[str, str]]:
+    """Different (context, reference) pairs of ``args.files``, else of ``examples/``.
+
+    Of the examples first come the references, then their candidates, shuffled ones left out: texts of the
+    right kind for timing.
+
+    Raises:
+        ValueError: there are fewer.
+    """
+    if args.files:
+        rows = sample_rows(args, count, np.random.default_rng(args.seed))
+        return [(row.context, row.reference) for row in rows]
+    examples = [row for path in sorted(EXAMPLES.glob("*.jsonl")) for row in read_rows(path).rows]
+    references = [(row["context"], text) for row in examples for text in row["references"]]
+    candidates = [
+        (row["context"], one["text"])
+        for row in examples
+        for one in row["candidates"]
+        if one["kind"] != "shuffled" and one["text"].strip()
+    ]
+    pairs = list(dict.fromkeys([*references, *candidates]))
+    if len(pairs) < count:
+        raise ValueError(f"examples/ hold {len(pairs)} different texts, {count} are wanted; name --files")
+    return pairs[:count]
+
+
+def invented(count: int, context_sentences: int = 1, seed: int = 0) -> list[Text]:
+    """Different references of 4 to 20 words (11 on average) from a grammar, with contexts and candidates."""
+    generator = random.Random(f"{seed} {context_sentences}")
+    references = islice(_different_sentences(generator), count)
+    return [
+        Text(" ".join(_sentence(generator) for _ in range(context_sentences)), reference, _sentence(generator))
+        for reference in references
+    ]
+
+
+def _different_sentences(generator: random.Random) -> Iterator[str]:
+    seen = set()
+    while True:
+        sentence = _sentence(generator)
+        if sentence not in seen:
+            seen.add(sentence)
+            yield sentence
+
+
+def _sentence(generator: random.Random) -> str:
+    def pick(choices: str) -> str:
+        return generator.choice(choices.split("|"))
+
+    who, whom = generator.sample(NAMES.split("|"), 2)
+    parts = [who, pick(ACTIONS), *(pick(choices) for choices in (PLACES, TIMES) if generator.random() < 0.5)]
+    ending = f", {pick(ENDS)}" if generator.random() < 0.4 else ""
+    return (" ".join(parts) + ending + ".").format(pick(KINDS), pick(THINGS), whom)
