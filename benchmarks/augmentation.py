@@ -46,7 +46,7 @@ def main() -> None:
         "--references", type=int, default=24, help="of examples/ or the files; invented for shapes"
     )
     options.add_argument("--sequential-jobs", type=int, default=4, help="jobs timed on the sequential side")
-    options.add_argument("--batch-size", type=int, default=32)
+    options.add_argument("--batch-size", type=int, help="default: as the engine chooses")
     options.add_argument("--planner", choices=("self", "none"), default="self")
     options.add_argument("--shapes", choices=[*SHAPES], help="sizes of models with random weights")
     options.add_argument("--dtype", default="float32", help="number type of those models")

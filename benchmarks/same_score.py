@@ -1,11 +1,13 @@
-"""Is a score the same whatever the batch? Real rows in float32 at several batch sizes, and shuffled.
+"""Is a score the same whatever the batch, and the same as without one? Real rows in float32.
 
-Where an infill differs from the one at batch size 32, the blank is filled once more on its own, to see how
+At several batch sizes, shuffled, and with ``--sequential`` by the plain implementation of sequential.py. Where an
+infill differs from the one at batch size 32, the job is infilled once more on its own in float64, to see how
 close the choice was: the difference of the two tokens' scores, or of the two lengths' mean surprisal.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,18 +17,19 @@ import numpy as np
 import torch
 from common import language_model, make_scorer, parser, progress, report
 from sampling import sample_rows
+from sequential import SequentialInfiller
 
 from mars_score import MarsScorer
 from mars_score.infilling import engine
 from mars_score.infilling.engine import CausalInfiller
-from mars_score.infilling.jobs import Infill, Job
+from mars_score.infilling.jobs import Done, Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.infilling.row import Row
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 BASE = 32
-NEAR_TIE = 1e-3  # nats
+NEAR_TIE = 1e-4  # nats
 Infills = dict[Job, tuple[Infill, ...]]
 
 
@@ -36,18 +39,23 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=60)
     options.add_argument("--max-mask-ratio", type=float, default=0.6, help="a smaller one is quicker")
     options.add_argument("--planner", choices=("self", "none"), default="self")
+    options.add_argument("--sequential", action="store_true", help="compare with sequential.py alone; slow")
     args = options.parse_args()
     generator = np.random.default_rng(args.seed)
     rows = sample_rows(args, args.rows, generator)
     texts = [[row.candidate for row in rows], [row.reference for row in rows], [row.context for row in rows]]
     settings = {"max_mask_ratio": args.max_mask_ratio, "planner": args.planner}
     in_order, shuffled = np.arange(len(rows)), generator.permutation(len(rows))
-    runs = {"32": (BASE, in_order), "8": (8, in_order), "1": (1, in_order), "shuffled": (BASE, shuffled)}
+    runs = {"32": (BASE, in_order)}
+    if args.sequential:
+        runs |= {"sequential": (1, in_order)}
+    else:
+        runs |= {"8": (8, in_order), "1": (1, in_order), "shuffled": (BASE, shuffled)}
     outcomes = {}
     for name, (size, order) in runs.items():
-        progress(f"batch size {size}{', shuffled' if name == 'shuffled' else ''}")
+        progress(f"batch size {name}")
         columns = [[column[index] for index in order] for column in texts]
-        scores, infills = _score(make_scorer(size, **settings), columns)
+        scores, infills = _score(make_scorer(size, **settings), columns, sequential=name == "sequential")
         outcomes[name] = scores[np.argsort(order)], infills
     scores, infills = outcomes.pop("32")
     figures: dict[str, Any] = {"rows": len(rows), "augmentations": len(infills)}
@@ -67,15 +75,25 @@ def main() -> None:
     )
 
 
-def _score(scorer: MarsScorer, columns: list[list[str]]) -> tuple[np.ndarray[Any, Any], Infills]:
+def _score(
+    scorer: MarsScorer, columns: list[list[str]], *, sequential: bool
+) -> tuple[np.ndarray[Any, Any], Infills]:
     """Scores of rows, and the infills of all their jobs."""
     infills: Infills = {}
     usual = CausalInfiller.infill
 
-    def recorded(self: CausalInfiller, jobs: list[Job], *arguments: Any) -> list[tuple[Infill, ...]]:
-        found = usual(self, jobs, *arguments)
-        infills.update(zip(jobs, found, strict=True))
-        return found
+    def recorded(self: CausalInfiller, jobs: list[Job], done: Done) -> list[tuple[Infill, ...]]:
+        def note(job: Job, of_job: tuple[Infill, ...]) -> None:
+            infills[job] = of_job
+            done(job, of_job)
+
+        if not sequential:
+            return usual(self, jobs, note)
+        plain = SequentialInfiller(self.model, self.planning, InfillingSettings(sigma=self.sigma))
+        for place, job in enumerate(jobs):
+            note(job, plain.infill([job])[0])
+            progress(f"{place + 1} of {len(jobs)} jobs")
+        return [infills[job] for job in jobs]
 
     with mock.patch.object(CausalInfiller, "infill", recorded):
         result = scorer.score(*columns)
@@ -88,7 +106,8 @@ def _tokens(infills: tuple[Infill, ...]) -> list[tuple[int, ...]]:
 
 def _gap(job: Job, planner: str, *outcomes: tuple[Infill, ...]) -> float:
     """How close the choice was at the first blank where two outcomes differ; inf where it cannot be told."""
-    model = CausalLanguageModel(*language_model())
+    model, tokenizer = language_model()
+    model = CausalLanguageModel(copy.deepcopy(model).double(), tokenizer)
     infiller = CausalInfiller(model, PlanningSettings(planner=planner), InfillingSettings(), 1)
     scores: list[torch.Tensor] = []
 

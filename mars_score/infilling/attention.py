@@ -77,7 +77,7 @@ class Feed:
         ]
         packed = [row * self._longest + place for row, count in enumerate(self.counts) for place in range(count)]
         device = self.mask.device
-        self._spread, self._packed = torch.tensor(spread).to(device), torch.tensor(packed).to(device)
+        self._spread, self._packed = torch.tensor(spread, device=device), torch.tensor(packed, device=device)
 
     def by_row(self, states: Tensor) -> Tensor:
         """(1, heads, tokens, head size) -> (rows, heads, longest, head size)."""

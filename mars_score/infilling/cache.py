@@ -68,8 +68,8 @@ class KeyValueCache:
             tokens: which of the pass's tokens are meant; None: all.
         """
         device = self._storage[0][0].device
-        row, slot = torch.tensor([rows, slots]).to(device)
-        chosen = None if tokens is None else torch.tensor(tokens).to(device)
+        row, slot = torch.tensor([rows, slots], device=device)
+        chosen = None if tokens is None else torch.tensor(tokens, device=device)
         for storage, new in zip(self._storage, states, strict=True):
             for target, state in zip(storage, new, strict=True):
                 kept = state if chosen is None else state[:, chosen]

@@ -159,7 +159,7 @@ class _Run:
                 torch.cat([before[index][None], of_lead[:-1]])
                 for index, of_lead in zip(leading, hidden, strict=True)
             ]
-            targets = torch.tensor([token for lead in leads for token in lead]).to(self.model.device)
+            targets = self.model.tensor([token for lead in leads for token in lead])
             surprise = self.model.surprisal(torch.cat(seen), targets).double().cpu()
             for index, of_lead in zip(leading, torch.split(surprise, [len(lead) for lead in leads]), strict=True):
                 surprises[index] = float(of_lead.sum())
@@ -206,7 +206,7 @@ class _Run:
     def _write(self, pool: Pool) -> None:
         """One token more in the draft of each row, greedily."""
         model, rows = self.model, pool.rows
-        tokens = torch.tensor([row.pending for row in rows]).to(model.device)
+        tokens = model.tensor([row.pending for row in rows])
         if self._planned and pool is self._main:
             step = planned_step(model, pool.cache, tokens, [row.future for row in rows], self.infiller.planning)
         else:
@@ -217,9 +217,9 @@ class _Run:
             token_kind(first=not row.draft, begins_word=row.blank.begins_word, line_breaks=row.job.line_breaks)
             for row in rows
         ]
-        allowed = self.infiller.allowed[torch.tensor(kinds).to(model.device)]
+        allowed = self.infiller.allowed[model.tensor(kinds)]
         chosen = step.scores.masked_fill(~allowed, -torch.inf).argmax(-1)
-        starts = torch.tensor([(row.blank.after or (0,))[0] for row in rows]).to(model.device)
+        starts = model.tensor([(row.blank.after or (0,))[0] for row in rows])
         both = step.plain.gather(1, torch.stack([chosen, starts], dim=1))
         surprise = step.plain.logsumexp(-1, keepdim=True) - both
         for row, token, (of_token, of_start) in zip(rows, chosen.tolist(), surprise.tolist(), strict=True):

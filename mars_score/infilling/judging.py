@@ -38,10 +38,8 @@ def judge(model: CausalLanguageModel, pool: Pool, indices: Sequence[int]) -> Non
     ]
     tokens = [token for layout in layouts for _, _, token, _ in layout]
     targets = [target for layout in layouts for _, _, _, target in layout]
-    hidden, states = model.forward(
-        torch.tensor(tokens).to(model.device), torch.tensor(positions).to(model.device), feed
-    )
-    surprise = model.surprisal(hidden, torch.tensor(targets).to(model.device)).double().cpu()
+    hidden, states = model.forward(model.tensor(tokens), model.tensor(positions), feed)
+    surprise = model.surprisal(hidden, model.tensor(targets)).double().cpu()
 
     places: list[tuple[int, int, int]] = []  # row and slot of each token of this pass that is kept
     start = 0
@@ -88,12 +86,10 @@ def _feed(
     """Copy m sees the written tokens and the first m generated ones, of which the last is in this pass."""
     longest = max(counts)
     padded = [[*layout, *[(0, 0, 0, 0)] * (longest - len(layout))] for layout in layouts]
-    copy, place = torch.tensor([[one[:2] for one in layout] for layout in padded]).to(model.device).unbind(-1)
-    drafted, cached = (
-        torch.tensor([[len(pool.rows[index].draft), pool.cache.lengths[index]] for index in indices])
-        .to(model.device)
-        .T[:, :, None]
-    )
+    copy, place = model.tensor([[one[:2] for one in layout] for layout in padded]).unbind(-1)
+    drafted, cached = model.tensor(
+        [[len(pool.rows[index].draft), pool.cache.lengths[index]] for index in indices]
+    ).T[:, :, None]
     is_copy = copy > 0
     reach = torch.where(is_copy, cached - drafted + 1 + copy.minimum(drafted - 1), cached)
     slots = max(pool.cache.lengths[index] for index in indices)
@@ -103,4 +99,4 @@ def _feed(
     within[:, :, 0] |= copy == drafted
     within |= torch.eye(longest, dtype=torch.bool, device=model.device)
     mask = model.mask(torch.cat([past, within], dim=2))
-    return Feed(counts, mask, pool.cache, torch.tensor(indices).to(model.device), slots)
+    return Feed(counts, mask, pool.cache, model.tensor(indices), slots)

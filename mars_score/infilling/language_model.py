@@ -175,21 +175,23 @@ class CausalLanguageModel:
         before = [cache.lengths[row] for row in rows]
         slots, longest = max(before), max(counts)
         places = torch.arange(longest, device=self.device)
-        past = torch.arange(slots, device=self.device) < torch.tensor(before).to(self.device)[:, None]
+        past = torch.arange(slots, device=self.device) < self.tensor(before)[:, None]
         past = past[:, None].expand(-1, longest, -1)
         causal = (places <= places[:, None]).expand(len(rows), -1, -1)
-        feed = Feed(counts, self.mask(torch.cat([past, causal], dim=2)), cache, torch.tensor(rows), slots)
+        feed = Feed(counts, self.mask(torch.cat([past, causal], dim=2)), cache, self.tensor(rows), slots)
         tokens = [token for text in texts for token in text]
         positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
-        hidden, states = self.forward(
-            torch.tensor(tokens).to(self.device), torch.tensor(positions).to(self.device), feed
-        )
+        hidden, states = self.forward(self.tensor(tokens), self.tensor(positions), feed)
         cache.write(
             states, [row for row, count in zip(rows, counts, strict=True) for _ in range(count)], positions
         )
         for row, count in zip(rows, counts, strict=True):
             cache.lengths[row] += count
         return torch.split(hidden, counts)
+
+    def tensor(self, values: Any) -> Tensor:
+        """Numbers in (nested) lists of equal lengths as a tensor where the model is."""
+        return torch.tensor(values, device=self.device)
 
     def mask(self, visible: Tensor, precision: torch.dtype | None = None) -> Tensor:
         """What is added to attention scores so that only ``visible`` places count.

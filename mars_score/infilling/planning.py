@@ -41,7 +41,7 @@ class Step:
 
 def _feed(model: CausalLanguageModel, cache: KeyValueCache, precision: torch.dtype) -> tuple[Tensor, Feed]:
     """Positions of one token more in each row of the cache, and what its attention sees."""
-    lengths = torch.tensor(cache.lengths).to(model.device)
+    lengths = model.tensor(cache.lengths)
     visible = torch.arange(cache.slots + 1, device=model.device) < lengths[:, None]
     visible[:, -1] = True  # the token itself
     return lengths, Feed([1] * len(lengths), model.mask(visible[:, None], precision), cache, slots=cache.slots)
@@ -110,4 +110,4 @@ def _future(model: CausalLanguageModel, futures: Sequence[Sequence[int]]) -> tup
     longest = max(map(len, futures))
     tokens = [[*future, *[0] * (longest - len(future))] for future in futures]
     weights = [[1 / len(future)] * len(future) + [0.0] * (longest - len(future)) for future in futures]
-    return torch.tensor(tokens).to(model.device), torch.tensor(weights, dtype=model.precise).to(model.device)
+    return model.tensor(tokens), torch.tensor(weights, dtype=model.precise, device=model.device)
