@@ -15,6 +15,7 @@ from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import fit_context, make_job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.masked import MaskedInfiller
+from mars_score.infilling.memory import is_out_of_memory
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.template import Template
 from mars_score.settings import InfillingSettings, PlanningSettings
@@ -225,6 +226,13 @@ def test_memory_for_a_single_job_is_needed(causal, monkeypatch):
     with pytest.raises(torch.OutOfMemoryError):
         infiller.infill(jobs_of(infiller, pairs()))
     assert infiller.batch_size == 1
+
+
+def test_what_running_out_of_memory_looks_like():
+    with pytest.raises(RuntimeError) as error:
+        torch.empty(2**48)
+    assert is_out_of_memory(error.value)
+    assert not is_out_of_memory(RuntimeError("shapes do not match"))
 
 
 def test_other_errors_are_not_swallowed(causal, monkeypatch):

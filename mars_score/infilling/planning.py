@@ -73,6 +73,7 @@ def planned_step(
     """
     future, weights = _future(model, futures)
     positions, feed = _feed(model, cache, model.precise)
+    tiny = torch.finfo(model.precise).tiny
     perturbations = [LayerPerturbation() for _ in range(model.layers)]
     feed.perturbations = perturbations
     rewards = []
@@ -83,24 +84,24 @@ def planned_step(
         with torch.set_grad_enabled(climbing):
             hidden, states = model.forward(tokens, positions, feed)
             logits = model.logits(hidden)
-        moved = logits.detach()
         if iteration == 0:
-            plain = moved
+            plain = logits.detach().clone()
             kept = [(keys.detach(), values.detach()) for keys, values in states]
         # The reward (Eq. 5) is the mean log-probability of the future's tokens.
-        probabilities = torch.softmax(moved / settings.plan_temperature, dim=-1)
-        tiny = torch.finfo(model.precise).tiny
+        planned = logits.detach().div_(settings.plan_temperature)
+        probabilities = torch.softmax(planned, dim=-1)
         rewards.append((probabilities.gather(1, future).clamp(min=tiny).log() * weights).sum(1))
         if climbing:
             # Its gradient with respect to the logits: the future's weights - the probabilities, over xi.
-            upstream = probabilities.neg_().scatter_add_(1, future, weights).div_(settings.plan_temperature)
+            upstream = probabilities.mul_(-1 / settings.plan_temperature)
+            upstream.scatter_add_(1, future, weights / settings.plan_temperature)
             places = [place for one in perturbations for place in (one.scores, one.output)]
             gradients = torch.autograd.grad(logits, places, upstream)
             for one, of_scores, of_output in zip(perturbations, gradients[::2], gradients[1::2], strict=True):
                 one.climb(of_scores, of_output, settings.plan_step, settings.plan_norm_exponent)
-    scores = moved
+    scores = planned
     if settings.plan_fusion < 1:
-        planned = torch.log_softmax(moved / settings.plan_temperature, dim=-1)
+        planned = torch.log_softmax(planned, dim=-1)
         scores = settings.plan_fusion * planned + (1 - settings.plan_fusion) * torch.log_softmax(plain, dim=-1)
     return Step(plain, scores, kept, torch.stack(rewards))
 
