@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.fingerprints import fingerprint, is_here
+from mars_score.fingerprints import Current, fingerprint, is_here
 from mars_score.kept import Kept, digest
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.idf import Idf
@@ -140,17 +140,15 @@ class Augmenter:
     def _keys(self, pairs: Sequence[tuple[str, Template]]) -> dict[tuple[str, Template], bytes]:
         """What each infill depends on, and nothing else: not the other rows, nor how its words were chosen."""
         infilling, planning = self.settings.infilling, self.settings.planning
-        model = self.settings.models.language_model
         settings = dataclasses.asdict(infilling) | dataclasses.asdict(planning)
         if infilling.infiller == "masked":
-            model = self.settings.models.masked_language_model
             settings = {"max_context_tokens": infilling.max_context_tokens}
         elif planning.planner == "none":
             settings = dataclasses.asdict(infilling)
-        if not is_here(model):  # its revision is known once it has been fetched
-            _ = self._infiller
+        if not is_here(self._model):  # its revision is known once it has been fetched
+            self._infiller.get()
         common = digest(
-            _METHOD, infilling.infiller, settings, fingerprint(model), self.settings.models.dtype
+            _METHOD, infilling.infiller, settings, fingerprint(self._model), self.settings.models.dtype
         ).hex()
         return {
             (context, template): digest(common, context, template.reference, template.blanks)
@@ -181,13 +179,22 @@ class Augmenter:
             self.report("infill", len(filled), len(pairs))
 
         try:
-            augment(self._infiller, pairs, self.settings.infilling.max_context_tokens, done)
+            augment(self._infiller.get(), pairs, self.settings.infilling.max_context_tokens, done)
         finally:
             keep()
         return filled
 
+    @property
+    def _model(self) -> Any:
+        models = self.settings.models
+        masked = self.settings.infilling.infiller == "masked"
+        return models.masked_language_model if masked else models.language_model
+
     @cached_property
-    def _infiller(self) -> Infiller:
+    def _infiller(self) -> Current[Infiller]:
+        return Current(self._model, self._make_infiller)
+
+    def _make_infiller(self) -> Infiller:
         from mars_score.infilling.engine import CausalInfiller
         from mars_score.infilling.language_model import CausalLanguageModel
         from mars_score.infilling.masked import MaskedInfiller
@@ -195,16 +202,14 @@ class Augmenter:
 
         settings, models = self.settings, self.settings.models
         if settings.infilling.infiller == "masked":
-            if models.masked_language_model is None:
+            if self._model is None:
                 raise ModelUnavailableError(
                     'infiller="masked" has no model in this preset: no masked language model is known to come in '
                     "a wheel. Name one with masked_language_model=... or use another preset"
                 )
-            loaded = load_language_model(
-                models.masked_language_model, "masked", models.dtype, self.device, self.store
-            )
+            loaded = load_language_model(self._model, "masked", models.dtype, self.device, self.store)
             return MaskedInfiller(*loaded, self.batch_size)
-        loaded = load_language_model(models.language_model, "causal", models.dtype, self.device, self.store)
+        loaded = load_language_model(self._model, "causal", models.dtype, self.device, self.store)
         return CausalInfiller(CausalLanguageModel(*loaded), settings.planning, settings.infilling, self.batch_size)
 
 

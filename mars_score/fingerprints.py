@@ -5,41 +5,89 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from mars_score.wheels import is_wheel, wheel_version
 
-_hashes: dict[Any, str] = {}  # of folders and objects as they were when they were hashed
+T = TypeVar("T")
+
+_UNKNOWN = "not-loaded"  # the revision of a Hub model of which this machine has no copy
+_known: ContextVar[dict[Any, str] | None] = ContextVar("known", default=None)
+_folders: dict[Any, str] = {}  # hashes of folders by what their files were like
+
+
+@contextmanager
+def unchanging() -> Iterator[None]:
+    """Within, models are taken not to change: each is fingerprinted once."""
+    token = _known.set({} if _known.get() is None else _known.get())
+    try:
+        yield
+    finally:
+        _known.reset(token)
 
 
 def fingerprint(spec: Any) -> str:
     """What identifies a model: its wheel's version, its Hub revision, or a hash of its weights."""
-    if is_wheel(spec):
-        return f"{spec}=={wheel_version(spec)}"
-    if spec is None:
-        return "none"
-    if isinstance(spec, (str, os.PathLike)):
-        if Path(spec).is_dir():
-            return f"folder:{_hash_folder(Path(spec))}"
-        return f"{spec}@{_hub_revision(str(spec)) or 'not-loaded'}"
-    parts = spec if isinstance(spec, tuple) else (spec,)
-    return f"{type(parts[0]).__name__}:{_hash_object(parts)}"
+    known, key = _known.get(), str(spec) if _is_name(spec) else id(spec)
+    if known is None or known.get(key, _UNKNOWN).endswith(_UNKNOWN):
+        found = _fingerprint(spec)
+        if known is None:
+            return found
+        known[key] = found
+    return known[key]
 
 
 def is_here(spec: Any) -> bool:
     """Whether a model can be identified without loading it: all but those that were never fetched from the Hub."""
-    return not _is_hub_name(spec) or _hub_revision(str(spec)) is not None
-
-
-def _is_hub_name(spec: Any) -> bool:
-    return isinstance(spec, (str, os.PathLike)) and not is_wheel(spec) and not Path(spec).is_dir()
+    return not fingerprint(spec).endswith(f"@{_UNKNOWN}")
 
 
 def pinned(spec: Any) -> dict[str, str]:
     """The revision to load: that of the copy on this machine if there is one, as results kept from it say."""
-    revision = _hub_revision(str(spec)) if _is_hub_name(spec) else None
-    return {"revision": revision} if revision else {}
+    if not _is_name(spec) or is_wheel(spec) or Path(spec).is_dir() or not is_here(spec):
+        return {}
+    return {"revision": fingerprint(spec).rpartition("@")[2]}
+
+
+class Current(Generic[T]):
+    """What is made from a model, made again when the model has changed.
+
+    Args:
+        spec: a Hub id, a folder, a wheel's name, or ready-made objects.
+        make: makes it.
+    """
+
+    def __init__(self, spec: Any, make: Callable[[], T]) -> None:
+        self._spec, self._make = spec, make
+        self._made: tuple[str, T] | None = None
+
+    def get(self) -> T:
+        """As of now."""
+        if self._made is None or self._made[0] != fingerprint(self._spec):
+            made = self._make()
+            self._made = fingerprint(self._spec), made  # a revision may be known only now
+        return self._made[1]
+
+
+def _is_name(spec: Any) -> bool:
+    return isinstance(spec, (str, os.PathLike))
+
+
+def _fingerprint(spec: Any) -> str:
+    if is_wheel(spec):
+        return f"{spec}=={wheel_version(spec)}"
+    if spec is None:
+        return "none"
+    if _is_name(spec):
+        if Path(spec).is_dir():
+            return f"folder:{_hash_folder(Path(spec))}"
+        return f"{spec}@{_hub_revision(str(spec)) or _UNKNOWN}"
+    parts = spec if isinstance(spec, tuple) else (spec,)
+    return f"{type(parts[0]).__name__}:{_hash_object(parts)}"
 
 
 def _hub_revision(name: str) -> str | None:
@@ -47,13 +95,17 @@ def _hub_revision(name: str) -> str | None:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    for file in ("config.json", "modules.json"):
-        try:
-            path = try_to_load_from_cache(name, file)
-        except HFValidationError:  # loading will say so
-            return None
-        if isinstance(path, str):
-            return Path(path).parent.name
+    # sentence-transformers takes names without an owner for its own, and can have a cache of its own.
+    names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
+    for folder in (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None):
+        for one in names:
+            for file in ("config.json", "modules.json"):
+                try:
+                    path = try_to_load_from_cache(one, file, cache_dir=folder)
+                except HFValidationError:  # loading will say so
+                    return None
+                if isinstance(path, str):
+                    return Path(path).parent.name
     return None
 
 
@@ -62,55 +114,32 @@ def _hash_folder(folder: Path) -> str:
     kinds = {".safetensors", ".bin", ".json", ".txt", ".model"}
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in kinds and path.is_file()]
     state = tuple((str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
-    if state not in _hashes:
+    if state not in _folders:
         digest = hashlib.blake2b(digest_size=8)
         for path in files:
             digest.update(path.relative_to(folder).as_posix().encode())
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "blake2b").digest())
-        _hashes[state] = digest.hexdigest()
-    return _hashes[state]
+        _folders[state] = digest.hexdigest()
+    return _folders[state]
 
 
 def _hash_object(parts: tuple[Any, ...]) -> str:
-    """Hash of a model object's weights, modules and configuration, and of its tokenizer's vocabulary.
+    """Hash of a model object's weights, modules and configuration, and of its tokenizer."""
+    import torch
 
-    Weights are hashed anew only when a fast checksum or the tensors themselves say that they have changed.
-    """
-    rest, weights = hashlib.blake2b(digest_size=8), []
+    digest = hashlib.blake2b(digest_size=8)
+    settings = ("config", "max_seq_length", "prompts", "default_prompt_name")
     for part in parts:
         if hasattr(part, "state_dict"):
-            rest.update(f"{part}{getattr(part, 'config', '')}{getattr(part, 'max_seq_length', '')}".encode())
-            weights += part.state_dict().items()
-        tokenizer = getattr(getattr(part, "tokenizer", part), "backend_tokenizer", None)
-        if tokenizer is not None:
-            rules = json.loads(tokenizer.to_str())
+            digest.update(f"{part}{[str(getattr(part, name, '')) for name in settings]}".encode())
+            for name, weight in part.state_dict().items():
+                digest.update(f"{name}{weight.dtype}{tuple(weight.shape)}".encode())
+                digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        tokenizer = getattr(part, "tokenizer", part)
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if backend is not None:
+            rules = json.loads(backend.to_str())
             del rules["truncation"], rules["padding"]  # as the last call left them
-            rest.update(json.dumps(rules).encode())
-    state = tuple((name, *_state(weight)) for name, weight in weights)
-    if state not in _hashes:
-        digest = hashlib.blake2b(digest_size=8)
-        for name, weight in weights:
-            digest.update(f"{name}{weight.dtype}{tuple(weight.shape)}".encode())
-            digest.update(_bytes(weight.cpu()).numpy().data)
-        _hashes[state] = digest.hexdigest()
-    rest.update(_hashes[state].encode())
-    return rest.hexdigest()
-
-
-def _state(weight: Any) -> tuple[Any, ...]:
-    """Where a tensor is, how often it was written, and a checksum of its content."""
-    import torch
-
-    data = _bytes(weight)
-    whole = data.numel() % 8 == 0 and data.storage_offset() % 8 == 0
-    checksum = int((data.view(torch.int64) if whole else data).sum())
-    written = None if weight.is_inference() else weight._version
-    return weight.dtype, weight.shape, weight.device, weight.data_ptr(), written, checksum
-
-
-def _bytes(weight: Any) -> Any:
-    """A tensor's content as a flat tensor of bytes."""
-    import torch
-
-    return weight.detach().contiguous().flatten().view(torch.uint8)
+            digest.update(json.dumps([rules, str(tokenizer.special_tokens_map)]).encode())
+    return digest.hexdigest()

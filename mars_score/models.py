@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.fingerprints import pinned
+from mars_score.fingerprints import Current, pinned
 from mars_score.wheels import is_wheel, language_model_source, wheel_folder
 
 
@@ -55,7 +56,8 @@ def _loading(name: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-_loaded: dict[tuple[str, ...], Any] = {}  # models by name, folder or wheel, shared by the process's scorers
+# Models by name, folder or wheel, shared by the process's scorers.
+_loaded: dict[tuple[str, ...], Current[Any]] = {}
 
 
 def free_models() -> None:
@@ -80,11 +82,18 @@ def load_language_model(
     """
     if isinstance(spec, tuple):
         return spec
-    key = (kind, str(spec), dtype, pick_device(device))
-    if key not in _loaded:
-        _loaded[key] = _load_language_model(spec, kind, dtype, pick_device(device), store)
-    model, tokenizer = _loaded[key]
+    where = pick_device(device)
+    load = partial(_load_language_model, spec, kind, dtype, where, store)
+    model, tokenizer = _once((kind, str(spec), dtype, where), spec, load)
     return model, tokenizer
+
+
+def _once(key: tuple[str, ...], spec: Any, load: Callable[[], Any]) -> Any:
+    """A loaded model, loaded again if what its name stands for has changed."""
+    current = _loaded.get(key) or Current(spec, load)
+    model = current.get()
+    _loaded[key] = current
+    return model
 
 
 def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: Path | None) -> tuple[Any, Any]:
@@ -108,10 +117,8 @@ def load_encoder(spec: Any, dtype: str, device: str | None) -> Any:
     """
     if not isinstance(spec, (str, os.PathLike)):
         return spec
-    key = ("encoder", str(spec), dtype, pick_device(device))
-    if key not in _loaded:
-        _loaded[key] = _load_encoder(spec, dtype, pick_device(device))
-    return _loaded[key]
+    where = pick_device(device)
+    return _once(("encoder", str(spec), dtype, where), spec, partial(_load_encoder, spec, dtype, where))
 
 
 def _load_encoder(spec: Any, dtype: str, device: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mars_score.augmenter import Augmented, Augmenter, Progress
 from mars_score.errors import MarsWarning
+from mars_score.fingerprints import unchanging
 from mars_score.kept import Kept
 from mars_score.masking.analysis import prepare_reference
 from mars_score.result import AugmentedReference, MarsResult, ReferenceScore, RowScore
@@ -61,6 +62,7 @@ class MarsScorer:
         self._kept = Kept(self.store)
         self.progress = progress
 
+    @unchanging()
     def score(self, predictions: Any, references: Any, contexts: Any = None) -> MarsResult:
         """Score candidates.
 
@@ -106,6 +108,7 @@ class MarsScorer:
             for row in self.augment_references(references, contexts)
         ]
 
+    @unchanging()
     def augment_references(self, references: Any, contexts: Any = None) -> list[tuple[AugmentedReference, ...]]:
         """Per row one AugmentedReference per human reference; args and errors as for :meth:`score`."""
         rows, texts = self._check(references, contexts)

@@ -7,6 +7,7 @@ import importlib.util
 import io
 import shutil
 import tempfile
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mars_score.errors import ModelUnavailableError
@@ -24,8 +25,14 @@ def is_wheel(name: object) -> bool:
 
 
 def wheel_version(name: str) -> str:
-    """The version of a wheel that the presets are tested with; models do not change within one."""
-    return _WHEELS[name][0]
+    """The version of a wheel that is installed, else the one that the presets are tested with.
+
+    A model does not change within a version.
+    """
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return _WHEELS[name][0]
 
 
 def wheel_folder(name: str) -> Path:

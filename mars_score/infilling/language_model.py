@@ -19,7 +19,7 @@ from mars_score.torch_modes import evaluating, ordinary_mode
 
 CHUNK = 512  # tokens of a row fed at once while it is read; bounds the attention mask
 PASS_TOKENS = 4096  # tokens of all rows fed at once; bounds the activations
-VOCABULARY_ROWS = 512  # hidden states turned into logits at once; bounds their memory
+VOCABULARY_ROWS = 128  # hidden states turned into logits at once; bounds their memory
 
 
 class CausalLanguageModel:

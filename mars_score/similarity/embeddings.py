@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.fingerprints import fingerprint, is_here
+from mars_score.fingerprints import Current, fingerprint, is_here
 from mars_score.kept import Kept, digest
 from mars_score.settings import ModelSettings
 
@@ -47,9 +46,9 @@ class Embedder:
 
     def __init__(self, models: ModelSettings, batch_size: int | None, device: str | None, kept: Kept) -> None:
         self._models, self._batch_size, self._device, self._kept = models, batch_size, device, kept
+        self._encoder = Current(models.encoder, self._make_encoder)
 
-    @cached_property
-    def _encoder(self) -> SentenceEncoder:
+    def _make_encoder(self) -> SentenceEncoder:
         from mars_score.models import load_encoder
         from mars_score.similarity.encoder import SentenceEncoder
 
@@ -64,14 +63,14 @@ class Embedder:
         if not texts:
             return {}
         if not is_here(self._models.encoder):  # its revision is known once it has been fetched
-            _ = self._encoder
+            self._encoder.get()
         common = digest(_METHOD, fingerprint(self._models.encoder), self._models.dtype).hex()
         keys = {text: digest(common, text) for text in dict.fromkeys(texts)}
         kept = self._kept.get("embeddings", list(keys.values()))
         missing = [text for text, key in keys.items() if key not in kept]
         if missing:
-            vectors = self._encoder.encode(missing, progress)
-            shortened = self._encoder.shortened(missing)
+            vectors = self._encoder.get().encode(missing, progress)
+            shortened = self._encoder.get().shortened(missing)
             new = {
                 keys[text]: _to_bytes(vector, cut)
                 for text, vector, cut in zip(missing, vectors, shortened, strict=True)
