@@ -43,14 +43,14 @@ def main() -> None:
     options = speed_parser(__doc__, repeats=1)
     add_files(options, "--files")
     options.add_argument(
-        "--references", type=int, default=24, help="of examples/ or the files; invented for shapes"
+        "--references", type=int, default=64, help="of examples/ or the files; invented for shapes"
     )
-    options.add_argument("--sequential-jobs", type=int, default=4, help="jobs timed on the sequential side")
+    options.add_argument("--sequential-jobs", type=int, default=6, help="jobs timed on the sequential side")
     options.add_argument("--batch-size", type=int, help="default: as the engine chooses")
     options.add_argument("--planner", choices=("self", "none"), default="self")
     options.add_argument("--shapes", choices=[*SHAPES], help="sizes of models with random weights")
     options.add_argument("--dtype", default="float32", help="number type of those models")
-    args = parse(options, references=64, sequential_jobs=16, repeats=3)
+    args = parse(options, sequential_jobs=16, repeats=3)
     if args.shapes:
         _measure_shapes(args)
     else:

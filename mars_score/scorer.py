@@ -17,7 +17,7 @@ from mars_score.rows import check_candidates, check_contexts, check_lengths, che
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.aggregation import combine_references, weighted_similarity
-from mars_score.similarity.embeddings import Embedder
+from mars_score.similarity.embeddings import Embedder, Embedding
 from mars_score.store import Store, store_folder
 
 
@@ -156,10 +156,7 @@ class MarsScorer:
         texts = list(dict.fromkeys(text for row in texts_of_rows for text in row))
         embedded = self._embedder.embed(texts, partial(self._report, "embed"))
         similarities = [
-            [
-                tuple(float(embedded[candidate].vector @ embedded[text].vector) for text in one.texts)
-                for one in references
-            ]
+            [_cosines(embedded, candidate, reference.texts) for reference in references]
             for candidate, references in rows
         ]
         return similarities, [any(embedded[text].shortened for text in row) for row in texts_of_rows]
@@ -190,6 +187,12 @@ class MarsScorer:
     def _report(self, stage: str, done: int, total: int) -> None:
         if self.progress:
             self.progress(stage, done, total)
+
+
+def _cosines(embedded: Mapping[str, Embedding], candidate: str, texts: Sequence[str]) -> tuple[float, ...]:
+    """Of a candidate with each text."""
+    vector = embedded[candidate].vector
+    return tuple(float(vector @ embedded[text].vector) for text in texts)
 
 
 _BLANK = "blank candidates score 0.0"

@@ -88,7 +88,6 @@ class WordAnalyser:
 
     def __init__(self, kept: Kept | None = None) -> None:
         self._kept = kept or Kept(None)
-        self._analyses: dict[str, Analysis] = {}
 
     @cached_property
     def pipeline(self) -> str:
@@ -114,19 +113,18 @@ class WordAnalyser:
         return nlp
 
     def analyse(self, texts: Sequence[str]) -> list[Analysis]:
-        """One analysis a text; equal texts are tagged once in the life of the analyser.
+        """One analysis a text; equal texts are tagged once.
 
         A run of more than 1,000 characters without whitespace is one word.
 
         Raises:
             PipelineMissingError: no pipeline is installed.
         """
-        new = [text for text in dict.fromkeys(texts) if text not in self._analyses]
-        for text, words in self._look_up("tagged", new, self._tag).items():
-            self._analyses[text] = Analysis(
-                text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in words)
-            )
-        return [self._analyses[text] for text in texts]
+        analyses = {
+            text: Analysis(text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in words))
+            for text, words in self._look_up("tagged", list(dict.fromkeys(texts)), self._tag).items()
+        }
+        return [analyses[text] for text in texts]
 
     def words(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The lower-cased words of each text, for contexts and IDF corpora: split as above, not tagged.

@@ -23,15 +23,26 @@ _KINDS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f4"), b"d": np.dtype("<f8
 
 @dataclass(frozen=True)
 class Embedding:
-    """A text as the encoder sees it.
+    """A text as the encoder sees it, in the form in which it is kept."""
 
-    Attributes:
-        vector: of length 1, (dimensions,); a vector of zeros stays zero: its cosines are 0.
-        shortened: whether the encoder read only the text's beginning.
-    """
+    kept: bytes
 
-    vector: NDArray[np.float64]
-    shortened: bool
+    @classmethod
+    def of(cls, vector: NDArray[Any], *, shortened: bool) -> Embedding:
+        """As the encoder gave it, so that what is kept and what is new are equal to the last digit."""
+        kind = b"d" if vector.dtype == np.float64 else b"f"
+        return cls(kind + bytes([shortened]) + vector.astype(_KINDS[kind]).tobytes())
+
+    @property
+    def vector(self) -> NDArray[np.float64]:
+        """Of length 1, (dimensions,); a vector of zeros stays zero: its cosines are 0."""
+        vector = np.frombuffer(self.kept, _KINDS[self.kept[:1]], offset=2).astype(np.float64)
+        return vector / (np.linalg.norm(vector) or 1.0)
+
+    @property
+    def shortened(self) -> bool:
+        """Whether the encoder read only the text's beginning."""
+        return bool(self.kept[1])
 
 
 class Embedder:
@@ -72,20 +83,9 @@ class Embedder:
             vectors = self._encoder.get().encode(missing, progress)
             shortened = self._encoder.get().shortened(missing)
             new = {
-                keys[text]: _to_bytes(vector, cut)
+                keys[text]: Embedding.of(vector, shortened=cut).kept
                 for text, vector, cut in zip(missing, vectors, shortened, strict=True)
             }
             self._kept.put("embeddings", new)
             kept |= new
-        return {text: _from_bytes(kept[key]) for text, key in keys.items()}
-
-
-def _to_bytes(vector: NDArray[Any], shortened: bool) -> bytes:
-    """As the encoder gave it, so that what is kept and what is new are equal to the last digit."""
-    kind = b"d" if vector.dtype == np.float64 else b"f"
-    return kind + bytes([shortened]) + vector.astype(_KINDS[kind]).tobytes()
-
-
-def _from_bytes(value: bytes) -> Embedding:
-    vector = np.frombuffer(value, _KINDS[value[:1]], offset=2).astype(np.float64)
-    return Embedding(vector / (np.linalg.norm(vector) or 1.0), bool(value[1]))
+        return {text: Embedding(kept[key]) for text, key in keys.items()}
