@@ -106,10 +106,7 @@ class _Run:
         self.infiller = infiller
         self.model = infiller.model
         self.size = min(size, len(jobs))
-        # Of the jobs to come, the first is the last: longest prompts first, equal prompts together.
-        self._waiting = sorted(
-            jobs, key=lambda job: (len(job.prompt), job.prompt, job.most_tokens(infiller.sigma))
-        )
+        self._waiting = _by_work(jobs, infiller.sigma)[::-1]  # taken from the end
         self._prompt: _Prompt | None = None
         self._finished: list[Row] = []
         capacity = max(job.most_tokens(infiller.sigma) for job in jobs)
