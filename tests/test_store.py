@@ -881,6 +881,7 @@ def test_a_read_only_folder(make, work, open_folder, warm):
         (open_folder / "results.sqlite3").chmod(0o444)
     open_folder.chmod(0o555)
     scorer = make(store=open_folder)
+    assert scorer._augmenter.analyser.pipeline  # other users may not be able to read the environment
     work.take()
     with unprivileged():
         with warnings_of_mars() as messages:
