@@ -874,23 +874,28 @@ def open_folder():
 
 
 @pytest.mark.parametrize("warm", [True, False])
-def test_a_read_only_folder(make, work, open_folder, warm):
+def test_a_read_only_folder(make, work, open_folder, warm, monkeypatch):
     expected = make(store=False).score(*columns(ROWS))
     if warm:
         make(store=open_folder).score(*columns(ROWS))
         (open_folder / "results.sqlite3").chmod(0o444)
     open_folder.chmod(0o555)
+    usual = Kept._use
+
+    def as_another_user(self, *arguments):  # who may not be able to read anything else
+        with unprivileged():
+            return usual(self, *arguments)
+
+    monkeypatch.setattr(Kept, "_use", as_another_user)
     scorer = make(store=open_folder)
-    assert scorer._augmenter.analyser.pipeline  # other users may not be able to read the environment
     work.take()
-    with unprivileged():
-        with warnings_of_mars() as messages:
-            assert scorer.score(*columns(ROWS)) == expected
-        assert nothing(work.take()) == warm
-        assert len(messages) == (0 if warm else 1)
-        with warnings_of_mars() as more:
-            scorer.score(*columns([*ROWS, NEW]))
-            scorer.score(*columns([*ROWS, NEW]))
+    with warnings_of_mars() as messages:
+        assert scorer.score(*columns(ROWS)) == expected
+    assert nothing(work.take()) == warm
+    assert len(messages) == (0 if warm else 1)
+    with warnings_of_mars() as more:
+        scorer.score(*columns([*ROWS, NEW]))
+        scorer.score(*columns([*ROWS, NEW]))
     assert len(messages + more) == 1
     assert "going on without the store" in (messages + more)[0]
 
