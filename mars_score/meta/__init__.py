@@ -1,0 +1,1 @@
+"""Meta-evaluation: how well metrics of generated text agree with human ratings."""
