@@ -28,16 +28,20 @@ def main() -> None:
     options.add_argument("--memory-references", type=int, default=120, help="for the memory, likewise")
     options.add_argument("--planner", choices=("self", "none"), default="none")
     options.add_argument(
+        "--batch-size", type=int, default=16, help="0: as the engine chooses; else few references fill no batch"
+    )
+    options.add_argument(
         "--child", type=int, help="score so many and print the numbers (used by the script itself)"
     )
-    args = parse(options, references=1000, memory_references=2000, planner="self")
+    args = parse(options, references=1000, memory_references=2000, batch_size=0, planner="self")
     if args.child:
-        print(json.dumps(_measure(args.child, args.planner)))
+        print(json.dumps(_measure(args.child, args.planner, args.batch_size)))
         return
     measured: dict[int, list[dict[str, float]]] = {}
 
     def child(count: int) -> float:
         command = [sys.executable, __file__, "--child", str(count), "--planner", args.planner]
+        command += ["--batch-size", str(args.batch_size)]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         measured.setdefault(count, []).append(json.loads(output))
         return measured[count][-1]["seconds"]
@@ -52,10 +56,10 @@ def main() -> None:
         report(args, f"growth: {name} at {size} / at {size // TIMES}", median_ratio(many, few), target, figures)
 
 
-def _measure(count: int, planner: str) -> dict[str, float]:
+def _measure(count: int, planner: str, batch_size: int) -> dict[str, float]:
     """Score so many references in this process."""
     with fresh_store() as store:
-        scorer = MarsScorer("mini", variant="paper", store=store, planner=planner)
+        scorer = MarsScorer("mini", variant="paper", store=store, planner=planner, batch_size=batch_size or None)
         scorer.score(*_columns(WARM_UP, seed=1))
         seconds = seconds_of(lambda: scorer.score(*_columns(count)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kibibytes on Linux, bytes on macOS
