@@ -19,6 +19,7 @@ from types import MappingProxyType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from users import unprivileged
 
 from mars_score import kept
 from mars_score.errors import MarsWarning
@@ -81,21 +82,6 @@ def caught():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         yield seen
-
-
-@contextmanager
-def unprivileged():
-    """As a user whom permissions bind."""
-    if os.name != "posix":
-        pytest.skip("needs POSIX permissions")
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
 
 
 # Digests

@@ -21,6 +21,7 @@ import huggingface_hub
 import pytest
 import tiny_models
 import torch
+from users import unprivileged
 
 from mars_score import augmenter, models
 from mars_score.errors import MarsWarning
@@ -847,21 +848,6 @@ def test_noise_in_the_file_changes_no_score(make, work, store):
         assert len(messages) <= 2  # entries, and the file
         repaired += not nothing(work.take())
     assert repaired > 3
-
-
-@contextlib.contextmanager
-def unprivileged():
-    """As a user whom permissions bind."""
-    if os.name != "posix":
-        pytest.skip("needs POSIX permissions")
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mars_score.cli.running import scoring
+from mars_score.cli.running import print_line, scoring
 from mars_score.kept import Kept
 from mars_score.store import store_folder
 from mars_score.wheels import is_wheel
@@ -70,7 +70,7 @@ def run_clear(args: argparse.Namespace) -> None:
     with suppress(OSError):  # missing, or there is more in it
         (folder / "models").rmdir()
     if not files and not models:
-        _print(f"store {folder} is empty")
+        print_line(f"store {folder} is empty")
         return
     freed = before - sum(_bytes(path) for path in files if path.exists())
     print(f"{_shown(max(freed, 0))} freed (results: {count}, converted models: {len(models)})")
@@ -108,7 +108,7 @@ def _show(about: list[str], rows: list[tuple[str, str, str]]) -> None:
     if not sys.stdout.isatty():
         width = max(len(name) for name, _, _ in rows)
         for line in (*about, *(f"{name:<{width}}  {entries:>9}  {size:>9}" for name, entries, size in rows)):
-            _print(line)
+            print_line(line)
         return
     from rich.console import Console
     from rich.table import Table
@@ -124,8 +124,3 @@ def _show(about: list[str], rows: list[tuple[str, str, str]]) -> None:
     for line in about:
         console.print(Text(line), soft_wrap=True)
     console.print(table)
-
-
-def _print(line: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"
-    print(line.encode(encoding, "replace").decode(encoding))

@@ -52,3 +52,9 @@ def scoring() -> Iterator[list[str]]:
             notices.append(str(warning.message))
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def print_line(line: str) -> None:
+    """Print to standard output, whatever characters its encoding lacks."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(line.encode(encoding, "replace").decode(encoding))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from mars_score.cli.running import print_line
 from mars_score.result import MarsResult, RowScore
 
 _SHOWN = 3  # lowest and highest rows that are shown
@@ -17,7 +18,7 @@ def show_result(result: MarsResult, candidates: Sequence[str], *, detailed: bool
         _show_table(result, candidates, shown, detailed=detailed)
     else:
         for line in _plain_lines(result, candidates, shown, detailed=detailed):
-            _print(line)
+            print_line(line)
 
 
 def _lowest_and_highest(scores: Sequence[float]) -> list[int]:
@@ -79,8 +80,3 @@ def _one_line(text: str, whole: bool) -> str:
     """``text`` without line breaks and control characters, shortened unless ``whole``."""
     line = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return line if whole or len(line) <= 80 else line[:79] + "…"
-
-
-def _print(line: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"
-    print(line.encode(encoding, "replace").decode(encoding))
