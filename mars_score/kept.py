@@ -174,9 +174,6 @@ class Kept:
         except sqlite3.Error as error:
             raise OSError(f"{self.file}: {error}") from error
 
-    def close(self) -> None:
-        """Nothing: no call leaves the file open."""
-
     def _use(self, work: Callable[[sqlite3.Connection], _T], how: str) -> _T | None:
         """What ``work`` returns; None without a store or where it fails, which warns and is not tried again."""
         if self.file is None or how in self._off:

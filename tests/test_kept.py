@@ -142,7 +142,6 @@ def test_nothing_is_touched_before_it_must(store, tmp_path):
     assert store.info() == NOTHING
     store.put("infills", {})
     store.clear()
-    store.close()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -186,7 +185,6 @@ def test_without_a_folder_nothing_is_kept():
     assert store.get("infills", [digest(1)]) == {}
     assert store.info() == NOTHING
     store.clear()
-    store.close()
 
 
 def test_unknown_kinds(store):

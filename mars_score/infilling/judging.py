@@ -8,6 +8,7 @@ token is not fed: nothing is predicted from it yet, and it is fed when the next 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 
@@ -71,7 +72,7 @@ def _layout(row: Row) -> list[tuple[int, int, int, int]]:
     First comes the last generated token, as copy 0; then the text block but for its end, once a prefix.
     """
     block = row.blank.after
-    inside = list(zip(range(len(block) - 1), block, block[1:], strict=False))
+    inside = [(place, token, following) for place, (token, following) in enumerate(pairwise(block))]
     copies = range(1, len(row.draft) + 1)
     return [(0, 0, row.draft[-1], block[0]), *((copy, *one) for copy in copies for one in inside)]
 
