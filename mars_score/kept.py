@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from mars_score.errors import MarsWarning
 
-KINDS = ("analyses", "infills", "embeddings")
+KINDS = ("analyses", "infills", "embeddings", "scores")
 FILE = "results.sqlite3"
 LIMIT = 2 * 2**30  # bytes of values
 TIMEOUT = 60.0  # seconds to wait for other processes
@@ -137,6 +137,7 @@ class Kept:
             with _writing(db):
                 if _version(db) != _VERSION:
                     _begin_anew(db)
+                db.execute("INSERT OR IGNORE INTO totals VALUES (?, 0, 0)", (kind,))  # a kind newer than the file
                 db.executemany(_PUT, rows)
                 _evict(db, self.limit)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.fingerprints import Current, pinned
-from mars_score.wheels import is_wheel, language_model_source, wheel_folder
+from mars_score.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
 
 def pick_device(device: str | None) -> str:
@@ -128,5 +128,10 @@ def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
         from sentence_transformers import SentenceTransformer
 
         source = wheel_folder(str(spec)) if is_wheel(spec) else spec
-        encoder = SentenceTransformer(str(source), device=device, **pinned(spec))
+        if is_wheel(spec) and has_word_vectors(spec):
+            from mars_score.similarity.static_vectors import static_encoder
+
+            encoder = static_encoder(source, device)
+        else:
+            encoder = SentenceTransformer(str(source), device=device, **pinned(spec))
         return encoder.to(getattr(torch, dtype)).eval()

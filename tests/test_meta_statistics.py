@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mars_score.meta import statistics
-from mars_score.meta.statistics import (
-    bootstrap_interval,
-    compare_bootstrap,
-    compare_permutation,
-    correlation,
-    correlation_per_system,
-    williams_test,
-)
+from mars_score.meta import weighted
+from mars_score.meta.levels import statistic_of
+from mars_score.meta.rated import Rated
+from mars_score.meta.resampling import bootstrap_interval, compare_bootstrap, compare_permutation
+from mars_score.meta.statistics import correlation, correlation_per_system
+from mars_score.meta.williams import williams_test
 
 COEFFICIENTS = ["pearson", "spearman", "kendall"]
 LEVELS = ["items", "within_groups", "systems"]
@@ -273,10 +270,10 @@ def test_what_cannot_be_meant_is_refused():
 @pytest.mark.parametrize("coefficient", COEFFICIENTS)
 def test_counts_of_groups_mean_copies_of_their_items(data, coefficient, level, monkeypatch):
     """The vectorised coefficient against the items written out as often as drawn, each copy a group."""
-    monkeypatch.setattr(statistics, "_AT_ONCE", 300)  # Kendall's matrix in several pieces
-    items = statistics._Items.of(data.first, data.ratings, level, coefficient, data.groups, data.systems)
+    monkeypatch.setattr(weighted, "AT_ONCE", 300)  # Kendall's matrix in several pieces
+    items = Rated.of(data.first, data.ratings, level, coefficient, data.groups, data.systems)
     counts = np.random.default_rng(1).multinomial(12, np.full(12, 1 / 12), size=30)
-    found = items.statistic()(counts.astype(float))
+    found = statistic_of(items)(counts.astype(float))
     for row, value in zip(counts, found, strict=True):
         copies = [(i, c) for i, group in enumerate(items.groups) for c in range(row[group])]
         drawn = [i for i, _ in copies]

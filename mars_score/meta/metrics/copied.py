@@ -1,0 +1,43 @@
+"""How much of the candidate stands in the context: the share of its words that could have been copied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from mars_score.meta.metrics.base import Metric
+from mars_score.rows import Row
+
+_METHOD = 1
+
+
+class Copied(Metric):
+    r"""Extractive fragment coverage (Grusky, Naaman and Artzi 2018, https://aclanthology.org/N18-1065, section 4).
+
+    COVERAGE(A, S) = sum of |f| over the fragments f in F(A, S), divided by |S|, where F(A, S) are the longest
+    runs of words of the summary S, found greedily from the left, that the article A has too. One shared word is a
+    fragment already, so F covers a word of S exactly if A has it: the coverage is the share of words of S that
+    are words of A, and is computed as that. Here S is the candidate, A the context; words are lower-cased runs of
+    ``\w``. Without words in the candidate, 0.
+    """
+
+    title = "copied share"
+    family = "trivial"
+    note = "share of the candidate's words that the context has (extractive fragment coverage); 0 without context"
+
+    def key(self) -> Sequence[Any]:
+        """Title and method."""
+        return [self.title, _METHOD]
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """In [0, 1]."""
+        return [_coverage(_words(candidate), set(_words(context))) for candidate, _, context in rows]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _coverage(words: Sequence[str], of_context: set[str]) -> float:
+    return sum(word in of_context for word in words) / len(words) if words else 0.0

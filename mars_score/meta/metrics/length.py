@@ -1,0 +1,26 @@
+"""The candidate's length: a metric that agrees with raters no better than this has measured nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mars_score.meta.metrics.base import Metric
+from mars_score.rows import Row
+
+_METHOD = 1
+
+
+class Length(Metric):
+    """Number of words, separated by whitespace."""
+
+    title = "length"
+    family = "trivial"
+
+    def key(self) -> Sequence[Any]:
+        """Title and method."""
+        return [self.title, _METHOD]
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """1 and more."""
+        return [float(len(candidate.split())) for candidate, _, _ in rows]

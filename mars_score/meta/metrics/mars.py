@@ -1,0 +1,87 @@
+"""MARS and its variants: any settings."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from mars_score.errors import MarsWarning
+from mars_score.meta.metrics.base import Family, Metric, Models
+from mars_score.result import MarsResult
+from mars_score.rows import Row
+from mars_score.scorer import MarsScorer
+
+TITLES = {
+    "mars": "MARS",
+    "mars_no_planning": "MARS without self-planning",
+    "mars_no_context": "MARS without context",
+    "mars_neither": "MARS without both",
+    "mars_paper": "MARS, the paper's settings",
+    "mars_naive": "MARS, naive (masked LM)",
+    "mars_static": "MARS, static word vectors",
+    "reference_cosine": "cosine with reference",
+}
+
+
+class Mars(Metric):
+    """MARS with some settings of its own.
+
+    Args:
+        models: the run's models and settings.
+        name: of the variant.
+        changes: ``setting=value`` pairs joined by commas; values are JSON, or else strings.
+
+    Raises:
+        ValueError, TypeError: a setting that is unknown or out of range.
+    """
+
+    family: Family = "mars"
+
+    def __init__(self, models: Models, name: str, changes: str) -> None:
+        super().__init__(models)
+        self.title = TITLES.get(name, f"MARS, {changes}" if changes else "MARS")
+        self.family = "reference" if name == "reference_cosine" else "mars"
+        self._arguments = {**models.arguments, **_parse(changes)}
+        self._scorer(())
+
+    def key(self) -> Sequence[Any]:
+        """Not used: infills and embeddings are kept, not scores."""
+        raise NotImplementedError
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """See :class:`Metric`."""
+        return self.result(rows, corpus).scores
+
+    def result(self, rows: Sequence[Row], corpus: Sequence[str]) -> MarsResult:
+        """Scores with all their details; rows may have blank candidates."""
+        candidates, references, contexts = zip(*rows, strict=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
+            return self._scorer(corpus).score(candidates, references, contexts)
+
+    def _scorer(self, corpus: Sequence[str]) -> MarsScorer:
+        models = self.models
+        return MarsScorer(
+            batch_size=models.batch_size,
+            device=models.device,
+            store=models.store or False,
+            progress=models.progress,
+            **{**({"idf_corpus": corpus} if corpus else {}), **self._arguments},
+        )
+
+
+def _parse(changes: str) -> dict[str, Any]:
+    """``"sigma=0,planner=none"`` -> ``{"sigma": 0, "planner": "none"}``."""
+    parsed = {}
+    for change in re.split(r",(?=\s*\w+=)", changes) if changes.strip() else ():
+        name, sign, value = change.strip().partition("=")
+        if not sign:
+            raise ValueError(f"a variant of MARS is written mars[setting=value,...], got {change!r}")
+        try:
+            parsed[name] = json.loads(value)
+        except json.JSONDecodeError:
+            parsed[name] = value
+    return parsed

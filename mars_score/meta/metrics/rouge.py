@@ -1,0 +1,45 @@
+"""ROUGE-L, the F-score of the longest common subsequence of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from mars_score.meta.metrics.base import Metric
+from mars_score.meta.metrics.extras import need
+from mars_score.rows import Row
+
+_METHOD = 1  # to be raised when the same rouge-score comes to give other scores
+
+
+class RougeL(Metric):
+    """ROUGE-L F1 (Lin 2004) by the package rouge-score, with its stemmer; the best over references.
+
+    The stemmer is nltk's. rouge-score's words are runs of a-z and 0-9: a candidate without any scores 0.
+    """
+
+    title = "ROUGE-L"
+    family = "reference"
+    note = "reads the letters a-z and digits only"
+
+    def key(self) -> Sequence[Any]:
+        """Title, method and versions of rouge-score and of nltk.
+
+        Raises:
+            ImportError: rouge-score is not installed.
+        """
+        need("rouge_score.rouge_scorer")
+        return [self.title, _METHOD, version("rouge-score"), version("nltk")]
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """In [0, 1].
+
+        Raises:
+            ImportError: rouge-score is not installed.
+        """
+        scorer = need("rouge_score.rouge_scorer").RougeScorer(["rougeL"], use_stemmer=True)
+        return [
+            float(scorer.score_multi(references, candidate)["rougeL"].fmeasure)
+            for candidate, references, _ in rows
+        ]

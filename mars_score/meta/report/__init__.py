@@ -1,0 +1,36 @@
+"""What `mars meta` found, for people: one HTML page with charts, and the same as Markdown.
+
+A :class:`~mars_score.meta.report.contents.Report` holds tables, points, bars and texts, computed and ordered
+already. Charts need matplotlib, which the extra ``mars-score[meta]`` brings.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mars_score.meta.report.contents import Report
+from mars_score.meta.report.markdown import to_markdown
+from mars_score.meta.report.page import to_html
+from mars_score.rowfiles import whole_file
+
+__all__ = ["write_report"]
+
+
+def write_report(report: Report, folder: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Write ``index.html`` and ``report.md``, both whole, into ``folder``, which is made where it is missing.
+
+    Returns:
+        The paths of the page and of the Markdown.
+
+    Raises:
+        ImportError: the report has charts and matplotlib is missing; nothing is written.
+        OSError: the folder cannot be made or written.
+    """
+    html, markdown = to_html(report), to_markdown(report)
+    page, text = Path(folder) / "index.html", Path(folder) / "report.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(page) as page_file, whole_file(text) as text_file:
+        page_file.write(html)
+        text_file.write(markdown)
+    return page, text

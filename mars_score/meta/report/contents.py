@@ -1,0 +1,147 @@
+"""What a report consists of: everything computed and ordered already, for the renderers to show."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from mars_score.meta.tables import Table
+
+_UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")  # XML and browsers refuse most of them
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """The points of one metric on one data set, as in Figure 3 of Liu et al. (ACL 2021).
+
+    Neighbours in a section that share a title are shown as one block of small charts.
+
+    Attributes:
+        title: what the block shows, such as the data set.
+        metric: names the chart.
+        x: scores; a point with a value that is not finite is left out.
+        y: ratings, one a score.
+        coefficient: the agreement as text: "r = 0.43".
+    """
+
+    title: str
+    metric: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    coefficient: str
+
+    def __post_init__(self) -> None:
+        _check_lengths(x=len(self.x), y=len(self.y))
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Values with confidence intervals, one bar each, from the top in the given order.
+
+    Attributes:
+        title: a line.
+        labels: names of the bars.
+        values: one a label; NaN shows as "n/a".
+        lows: lower ends of the intervals; NaN: no interval is drawn.
+        highs: upper ends.
+        highlighted: indices of the bars that stand out.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    highlighted: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        _check_lengths(
+            labels=len(self.labels), values=len(self.values), lows=len(self.lows), highs=len(self.highs)
+        )
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A row on which metric and people disagree, with the texts that explain it.
+
+    Attributes:
+        data_set: its name.
+        item: id of the item within the data set.
+        system: what wrote the candidate.
+        rating: the human rating as text.
+        score: the metric's score as text.
+        residual: how far the score lies above (+) or below (-) what the rating led one to expect.
+        context: what the text was generated from.
+        references: the human references.
+        augmentations: (label, similarity with the candidate, text) of each.
+        candidate: the text that was rated.
+    """
+
+    data_set: str
+    item: str
+    system: str
+    rating: str
+    score: str
+    residual: float
+    context: str
+    references: tuple[str, ...]
+    augmentations: tuple[tuple[str, float, str], ...]
+    candidate: str
+
+
+Part = Table | Scatter | Bars | Disagreement
+
+
+@dataclass(frozen=True)
+class Section:
+    """A chapter: title, plain text to read it by (may be empty), and parts in order."""
+
+    title: str
+    note: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole report.
+
+    Attributes:
+        title: a line.
+        summary: the findings, a line each.
+        notices: what limits them, a line each.
+        sections: in order.
+    """
+
+    title: str
+    summary: tuple[str, ...]
+    notices: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+def showable(text: str) -> str:
+    """``text`` without what a UTF-8 file or a browser refuses: halves of emoji and control characters become
+    U+FFFD, carriage returns become newlines.
+    """
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _UNSHOWABLE.sub("\ufffd", whole.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def shortened(text: str, length: int) -> str:
+    """``text`` itself, or its start and an ellipsis, ``length`` characters in all."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def true_minus(number: str) -> str:
+    """``number`` with the minus of print in place of the hyphen."""
+    return number.replace("-", "\u2212")
+
+
+def signed(value: float) -> str:
+    """A residual as readers see it: sign and two digits."""
+    return true_minus(f"{value:+.2f}")
+
+
+def _check_lengths(**lengths: int) -> None:
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"as many of each are needed: {found}")

@@ -1,0 +1,65 @@
+"""Does MARS do what it is for? Its parts against each other, and MARS against each peer, in one table each."""
+
+from __future__ import annotations
+
+from mars_score.meta.agreement import OPPONENT
+from mars_score.meta.evaluation import MetaEvaluation
+from mars_score.meta.report.agreement_tables import SIGNIFICANT, is_significant
+from mars_score.meta.tables import Table, mean, number, signed
+
+_TOO_FEW = 0.3  # share of augmentations that differ from their reference, below which a set says nothing
+_PARTS = (
+    ("augmentation", "reference_cosine"),
+    ("self-planning", "mars_no_planning"),
+    ("context", "mars_no_context"),
+)
+
+
+def goal_tables(found: MetaEvaluation) -> list[Table]:
+    """What each part of MARS brings on each set, and how often MARS is above each metric."""
+    available = [name for name, _ in found.available()]
+    if OPPONENT not in available:
+        return []
+    parts = [(part, other) for part, other in _PARTS if other in available]
+    rows = []
+    for name, one in found.sets.items():
+        changed = one.agreements[OPPONENT].changed
+        verdicts = []
+        for _, other in parts:
+            difference = one.pearson(OPPONENT) - one.pearson(other)
+            counts = "" if changed >= _TOO_FEW else " (does not count)"
+            verdicts.append(signed(difference) + ("*" if is_significant(one, other) else "") + counts)
+        rows.append((name, number(one.pearson(OPPONENT)), f"{number(changed, 2)}", *verdicts))
+    note = (
+        "Pearson's r of MARS minus that without the part: augmentation (reference only), planning, context. "
+        f"* p < {SIGNIFICANT} in the bootstrap over groups. Augmentations that differ: share of "
+        f"different augmentations whose text is not the reference's; below {_TOO_FEW:.0%} a set does not count."
+    )
+    columns = ("data set", "MARS", "augmentations that differ", *(part for part, _ in parts))
+    return [Table("What each part brings", note, columns, tuple(rows)), _wins(found)]
+
+
+def _wins(found: MetaEvaluation) -> Table:
+    rows = []
+    for name, title in found.available():
+        if name == OPPONENT:
+            continue
+        pairs = [
+            (one.pearson(OPPONENT), one.pearson(name), is_significant(one, name)) for one in found.sets.values()
+        ]
+        known = [(mars, other, sure) for mars, other, sure in pairs if mars == mars and other == other]
+        rows.append(
+            (
+                title,
+                f"{sum(mars > other for mars, other, _ in known)} of {len(known)}",
+                str(sum(mars > other and sure for mars, other, sure in known)),
+                str(sum(mars < other and sure for mars, other, sure in known)),
+                signed(mean(mars - other for mars, other, _ in known)),
+            )
+        )
+    return Table(
+        "MARS against each metric, over sets",
+        f"On how many sets MARS correlates better; significantly: p < {SIGNIFICANT} in the bootstrap over groups.",
+        ("metric", "MARS above", "significantly above", "significantly below", "mean difference"),
+        tuple(rows),
+    )

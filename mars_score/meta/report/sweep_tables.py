@@ -1,0 +1,112 @@
+"""Tables of MARS's settings (the paper's Table 5): recombined similarities, and runs of the language model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from mars_score.meta.agreement import OPPONENT
+from mars_score.meta.evaluation import MetaEvaluation, SetResult
+from mars_score.meta.statistics import correlation
+from mars_score.meta.sweeps import COMBINATIONS, Choice, Combination, choose, recombined
+from mars_score.meta.tables import Table, mean, number
+
+_DEFAULT = Combination(0.6, 0.2, 0.8, "max")
+_SHOWN = 12
+
+
+def sweep_tables(found: MetaEvaluation) -> list[Table]:
+    """Settings of MARS that need no model calls, then those of the sweep, each with its choice."""
+    tables = []
+    if any(name == OPPONENT for name, _ in found.available()):
+        tables += _combination_tables(found)
+    if found.sweep:
+        figures = {
+            found.titles[name]: {of: one.pearson(name) for of, one in found.sweep.items()}
+            for name in next(iter(found.sweep.values())).agreements
+        }
+        items = sum(len(one.scored.data.items) for one in found.sweep.values())
+        tables += _figures_tables(
+            "Settings that need the language model", f"On a sample of {items} items.", figures
+        )
+    return tables
+
+
+def combination_figures(found: MetaEvaluation) -> dict[str, dict[str, float]]:
+    """Pearson's r at the main level, by combination and set."""
+    return {_name(how): {name: _figure(one, how) for name, one in found.sets.items()} for how in COMBINATIONS}
+
+
+def _combination_tables(found: MetaEvaluation) -> list[Table]:
+    figures = combination_figures(found)
+    order = sorted(figures, key=lambda one: -_mean(figures[one]))
+    default = _name(_DEFAULT)
+    shown = list(dict.fromkeys([*order[:_SHOWN], default]))
+    ratios = {
+        f"ratios up to {ratio:.0%}": figures[_name(Combination(ratio, 0.2, 0.8, "max"))]
+        for ratio in (0.2, 0.4, 0.6)
+    }
+    weights = {f"q = {q}": figures[_name(Combination(0.6, 0.2, q, "max"))] for q in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)}
+    among = f"The best {_SHOWN} of {len(figures)} combinations of mask ratio, step, q and how references combine"
+    return [
+        _table("Maximal mask ratio", "Step 20 %, q = 0.8, best reference.", ratios),
+        _table("Weight of the human reference", "Ratios 20, 40 and 60 %, best reference.", weights),
+        *_figures_tables(
+            "Combinations", f"{among}, and the default.", {one: figures[one] for one in shown}, choices=figures
+        ),
+    ]
+
+
+def _figures_tables(
+    title: str,
+    note: str,
+    figures: Mapping[str, Mapping[str, float]],
+    choices: Mapping[str, Mapping[str, float]] | None = None,
+) -> list[Table]:
+    """The figures, and what leaving each set out chooses among ``choices`` (by default all of them)."""
+    choices = choices or figures
+    tables = [_table(title, note, figures)]
+    try:
+        choice = choose(choices)
+    except ValueError:  # fewer than two sets
+        return tables
+    return [*tables, _choice_table(title, choice)]
+
+
+def _table(title: str, note: str, figures: Mapping[str, Mapping[str, float]]) -> Table:
+    sets = next(iter(figures.values()))
+    rows = tuple(
+        (name, *(number(value) for value in by_set.values()), number(_mean(by_set)))
+        for name, by_set in figures.items()
+    )
+    return Table(title, f"{note} Pearson's r at the main level.", ("setting", *sets, "mean"), rows)
+
+
+def _choice_table(title: str, choice: Choice) -> Table:
+    rows = [(name, best, number(value)) for name, (best, value) in choice.left_out.items()]
+    held = [value for _, value in choice.left_out.values()]
+    rows.append(("mean of the left-out sets", "", number(mean(held))))
+    rows.append(("all sets, seen", choice.best, number(choice.mean)))
+    return Table(
+        f"{title}: chosen without the set it is measured on",
+        "For each set the alternative that is best on the mean of the others, and its figure on this one.",
+        ("left out", "chosen on the others", "Pearson's r"),
+        tuple(rows),
+    )
+
+
+def _figure(one: SetResult, how: Combination) -> float:
+    details, data = one.scored.metrics[OPPONENT].details, one.scored.data
+    if not details:
+        return math.nan
+    return correlation(recombined(details, how), data.ratings, level=one.level, groups=data.groups).value
+
+
+def _name(how: Combination) -> str:
+    return (
+        f"up to {how.max_mask_ratio:.0%}, step {how.mask_ratio_step:.0%}, q {how.q}, {how.reference_aggregation}"
+    )
+
+
+def _mean(by_set: Mapping[str, float]) -> float:
+    return mean(by_set.values())

