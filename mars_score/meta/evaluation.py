@@ -113,10 +113,12 @@ def meta_evaluate(
         settings: of MARS, by name.
 
     Raises:
-        ValueError, TypeError: an unknown name, no sets, a setting that is unknown or out of range.
+        ValueError, TypeError: an unknown name, no sets, a setting or number that is unknown or out of range.
     """
     if not sets:
         raise ValueError("no data sets to evaluate on; give at least one")
+    if resamples < 1 or sweep_groups < 0:
+        raise ValueError(f"resamples must be at least 1 and sweep_groups 0, got {resamples} and {sweep_groups}")
     check_names("data set", within_groups, [one.name for one in sets])
     check_names("attack", attacks, ATTACKS)
     folder = store_folder(store)

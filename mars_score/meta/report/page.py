@@ -25,7 +25,8 @@ from mars_score.meta.report.contents import (
     true_minus,
 )
 from mars_score.meta.report.drawing import inline_svg
-from mars_score.meta.report.style import SCRIPT, STYLE
+from mars_score.meta.report.script import SCRIPT
+from mars_score.meta.report.style import STYLE
 from mars_score.meta.report.template import TEMPLATE
 from mars_score.meta.tables import Table
 

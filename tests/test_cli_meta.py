@@ -1,0 +1,137 @@
+"""``mars meta``: options, files of the report, messages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import fakes
+import pytest
+from test_meta_items import row
+
+from mars_score.cli import main
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    scorer = fakes.install(monkeypatch)
+    monkeypatch.setattr("mars_score.meta.metrics.mars.MarsScorer", scorer)
+    monkeypatch.setattr(scorer, "score", lambda self, *texts: _score(self, *texts))
+    return scorer
+
+
+def _score(scorer, *texts):
+    """As the fake scorer does; ``loads`` counts the calls."""
+    fakes.FakeScorer.loads += 1
+    return _plain_score(scorer, *texts)
+
+
+_plain_score = fakes.FakeScorer.score
+
+
+@pytest.fixture
+def rated(tmp_path):
+    def write(name="toy.jsonl", **changes):
+        path = tmp_path / name
+        lines = [json.dumps(row(number, **changes)) for number in range(12)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def run(capsys):
+    def run_command(*argv):
+        code = main(["meta", *map(str, argv), "--preset", "mini"])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_command
+
+
+def test_prints_a_table(rated, run):
+    code, out, err = run(rated(), rated("other.jsonl"), "--metrics", "mars,length")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "Agreement with people"
+    header = next(line for line in lines if line.startswith("metric"))
+    assert header.split() == ["metric", "toy", "other", "mean"]
+    assert [line.split()[0] for line in lines if line.startswith(("MARS", "length"))] == ["MARS", "length"]
+
+
+def test_prints_json(rated, run):
+    code, out, _ = run(rated(), "--metrics", "length", "--json", "--groups", 3, "--no-attacks", "--seed", 5)
+    found = json.loads(out)
+    assert code == 0
+    assert (found["seed"], found["sets"]["toy"]["groups"], found["sets"]["toy"]["items"]) == (5, 3, 6)
+    assert found["sets"]["toy"]["attacks"] == {}
+
+
+def test_writes_a_report(rated, run, tmp_path):
+    folder = tmp_path / "new" / "report"
+    code, out, _ = run(rated(), "--metrics", "mars,length,mars_naive", "--report", folder, "--resamples", 20)
+    assert code == 0
+    assert out.splitlines()[-1] == f"report: {folder / 'index.html'}"
+    assert {path.name for path in folder.iterdir()} == {"index.html", "report.md", "results.json", "scores"}
+    scores = [json.loads(line) for line in (folder / "scores" / "toy.jsonl").read_text().splitlines()]
+    assert [one["id"] for one in scores] == [f"item-{number}" for number in range(12)]
+    assert scores[0]["scores"]["length"] == 2.0
+    assert json.loads((folder / "results.json").read_text())["sets"]["toy"]["items"] == 12
+    assert "<table" in (folder / "index.html").read_text(encoding="utf-8")
+
+
+def test_columns_and_settings_are_options(rated, run, fake):
+    path = rated(human=..., stars=4.5, candidate=..., output="text of a system")
+    code, _, err = run(
+        path, "--metrics", "mars", "--rating-column", "stars", "--candidate-column", "output", "--q", ".5"
+    )
+    assert (code, err) == (0, "")
+    assert {scorer.settings.similarity.q for scorer in fake.made} == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--metrics", "mars,blue"], "unknown metric 'blue'; choose among: mars, "),
+        (["--within-groups", "other"], "unknown data set 'other'; choose among: toy"),
+        (["--groups", "0"], "the number of groups must be at least 1"),
+        (["--rating-column", "stars"], "toy.jsonl:1: column 'stars' is missing"),
+        (["--metrics", "mars[sigma=-1]"], "sigma must be an integer of at least 0"),
+        (["--published", "missing.json"], "missing.json: No such file"),
+        (["--resamples", "0"], "resamples"),
+    ],
+)
+def test_bad_usage_is_one_line_and_runs_nothing(rated, run, fake, argv, message):
+    code, out, err = run(rated(), *argv)
+    assert (code, out) == (2, "")
+    assert err.startswith("mars: error: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert fake.loads == 0
+
+
+def test_published_figures_are_checked(rated, run, tmp_path):
+    path = tmp_path / "published.json"
+    path.write_text('{"toy": {"length": 0.5}}')
+    code, _, err = run(rated(), "--metrics", "length", "--published", path)
+    assert code == 2
+    assert "not of the form" in err
+    path.write_text('{"toy": {"length": {"s0": 0.5}}}')
+    folder = tmp_path / "report"
+    assert run(rated(), "--metrics", "length", "--published", path, "--report", folder)[0] == 0
+    assert "0.500" in (folder / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_missing_file_is_named(run):
+    code, _, err = run("nowhere.jsonl")
+    assert code == 2
+    assert err == "mars: error: nowhere.jsonl: No such file or directory\n"
+
+
+def test_help_names_the_metrics(capsys):
+    assert main(["meta", "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "reference_cosine" in shown
+    assert "--rating-column" in shown
+    assert Path("index.html").name in shown
