@@ -33,6 +33,7 @@ def test_recombining_equals_scoring_anew(tiny, how):
     anew = tiny(
         max_mask_ratio=how.max_mask_ratio,
         mask_ratio_step=how.mask_ratio_step,
+        augmentation_aggregation=how.augmentation_aggregation,
         q=how.q,
         reference_aggregation=how.reference_aggregation,
     ).score(*TEXTS)
@@ -41,8 +42,9 @@ def test_recombining_equals_scoring_anew(tiny, how):
 
 def test_the_default_is_among_the_combinations(tiny):
     result = tiny().score(*TEXTS)
-    assert Combination(0.6, 0.2, 0.8, "max") in COMBINATIONS
-    assert list(recombined(result.rows, Combination(0.6, 0.2, 0.8, "max"))) == pytest.approx(result.scores)
+    default = Combination(0.6, 0.2, "best", 1.0, "max")
+    assert default in COMBINATIONS
+    assert list(recombined(result.rows, default)) == pytest.approx(result.scores)
 
 
 def test_choose_reports_each_set_by_the_choice_of_the_others():

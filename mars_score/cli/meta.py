@@ -27,7 +27,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("files", metavar="FILE.jsonl", nargs="+", help="one rated candidate a line, a JSON object")
     for column in dataclasses.fields(Columns):
         help_text = f"column of the {column.name} (default: {column.default})"
-        parser.add_argument(f"--{column.name}-column", metavar="NAME", default=column.default, help=help_text)
+        names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
+        parser.add_argument(*names, metavar="NAME", default=column.default, help=help_text)
     parser.add_argument(
         "--metrics",
         type=_metrics,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.result import ReferenceScore, RowScore
-from mars_score.similarity.aggregation import combine_references, weighted_similarity
+from mars_score.similarity.aggregation import combine_augmentations, combine_references
 
 _SAME = 1e-9  # mask ratios are multiples of a step
 
@@ -22,33 +22,40 @@ class Combination:
     Attributes:
         max_mask_ratio: augmentations of larger ratios are left out.
         mask_ratio_step: those of ratios that are no multiple of it, too.
-        q: see ``SimilaritySettings``.
+        augmentation_aggregation: see ``SimilaritySettings``.
+        q: likewise; of no effect with "best".
         reference_aggregation: see ``SimilaritySettings``.
     """
 
     max_mask_ratio: float
     mask_ratio_step: float
+    augmentation_aggregation: str
     q: float
     reference_aggregation: str
 
 
+QS = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
 # Of what there is with the default ratios .2, .4 and .6.
 COMBINATIONS = tuple(
-    Combination(*values)
-    for values in product((0.2, 0.4, 0.6), (0.2, 0.4, 0.6), (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), ("max", "mean"))
-    if values[1] <= values[0]
+    Combination(max_ratio, step, *combined, of_references)
+    for max_ratio, step, combined, of_references in product(
+        (0.2, 0.4, 0.6), (0.2, 0.4, 0.6), [("best", 1.0), *(("weighted", q) for q in QS)], ("max", "mean")
+    )
+    if step <= max_ratio
 )
 # Settings of which each value needs the language model again; run on a sample.
 VARIANTS = (
     "mars",
     "mars[sigma=0]",
     "mars[sigma=6]",
-    "mars[plan_step=0.01]",
-    "mars[plan_step=0.04]",
-    "mars[plan_iterations=1]",
-    "mars[plan_norm_exponent=1.5]",
-    "mars[plan_fusion=0.9]",
     'mars[pos_weights={"ADJ":4,"ADV":3,"NOUN":2,"PROPN":2}]',
+    'mars[pos_weights={"PUNCT":0.1}]',
+    "mars[planner=self]",
+    "mars[planner=self,plan_step=0.01]",
+    "mars[planner=self,plan_step=0.04]",
+    "mars[planner=self,plan_iterations=1]",
+    "mars[planner=self,plan_norm_exponent=1.5]",
+    "mars[planner=self,plan_fusion=0.9]",
 )
 
 
@@ -63,7 +70,10 @@ def recombined(details: Sequence[RowScore], how: Combination) -> NDArray[np.floa
 def _score(row: RowScore, how: Combination) -> float:
     if not row.references:  # a blank candidate
         return row.score
-    scores = [weighted_similarity(_similarities(reference, how), how.q) for reference in row.references]
+    scores = [
+        combine_augmentations(_similarities(reference, how), how.augmentation_aggregation, how.q)
+        for reference in row.references
+    ]
     return combine_references(scores, how.reference_aggregation)
 
 

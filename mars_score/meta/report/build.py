@@ -21,7 +21,7 @@ from mars_score.meta.report.attack_tables import attack_tables
 from mars_score.meta.report.contents import Bars, Disagreement, Report, Scatter, Section
 from mars_score.meta.report.goal_tables import goal_tables
 from mars_score.meta.report.sweep_tables import sweep_tables
-from mars_score.meta.tables import number
+from mars_score.meta.tables import Table, number
 
 _WORTH_READING = 3  # disagreements of a set, at either end
 
@@ -62,6 +62,7 @@ def build_report(found: MetaEvaluation, published: Published | None = None) -> R
             "in standard deviations of the score).",
             tuple(part for name, one in found.sets.items() for part in _disagreements(name, one)),
         ),
+        Section("Signatures", "", tuple(_signatures(found))),
     )
     return Report(
         "MARS: agreement with people",
@@ -74,14 +75,21 @@ def build_report(found: MetaEvaluation, published: Published | None = None) -> R
 def _summary(found: MetaEvaluation) -> tuple[str, ...]:
     items = sum(len(one.scored.data.items) for one in found.sets.values())
     groups = sum(len(set(one.scored.data.groups)) for one in found.sets.values())
-    lines = [
+    return (
         f"{items} rated candidates, {groups} groups, {len(found.sets)} sets, {len(found.available())} metrics.",
         f"Version {__version__}; seed {found.seed}, {found.resamples} resamples.",
-    ]
-    signatures = dict.fromkeys(
-        one.scored.metrics[OPPONENT].signature for one in found.sets.values() if OPPONENT in one.scored.metrics
     )
-    return (*lines, *(f"MARS: {signature}" for signature in signatures if signature))
+
+
+def _signatures(found: MetaEvaluation) -> list[Table]:
+    """What MARS's scores depend on besides the texts."""
+    rows = tuple(
+        (name, one.scored.metrics[OPPONENT].signature)
+        for name, one in found.sets.items()
+        if OPPONENT in one.scored.metrics and one.scored.metrics[OPPONENT].signature
+    )
+    note = "IDF is counted over the references of the whole file, so that a sample is scored as the whole."
+    return [Table("Signatures", note, ("data set", "MARS"), rows)] if rows else []
 
 
 def _notices(found: MetaEvaluation) -> tuple[str, ...]:

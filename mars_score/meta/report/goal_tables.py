@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from mars_score.meta.agreement import OPPONENT
-from mars_score.meta.evaluation import MetaEvaluation
+from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.meta.report.agreement_tables import SIGNIFICANT, is_significant
 from mars_score.meta.tables import Table, mean, number, signed
 
 _TOO_FEW = 0.3  # share of augmentations that differ from their reference, below which a set says nothing
+# What a part brings: one metric minus the other.
 _PARTS = (
-    ("augmentation", "reference_cosine"),
-    ("self-planning", "mars_no_planning"),
-    ("context", "mars_no_context"),
+    ("augmentation", "mars", "reference_cosine"),
+    ("context", "mars", "mars_no_context"),
+    ("self-planning", "mars_planned", "mars"),
+    ("context, with self-planning", "mars_planned", "mars_planned_no_context"),
 )
 
 
@@ -20,23 +22,27 @@ def goal_tables(found: MetaEvaluation) -> list[Table]:
     available = [name for name, _ in found.available()]
     if OPPONENT not in available:
         return []
-    parts = [(part, other) for part, other in _PARTS if other in available]
+    parts = [(part, *pair) for part, *pair in _PARTS if set(pair) <= set(available)]
     rows = []
     for name, one in found.sets.items():
         changed = one.agreements[OPPONENT].changed
-        verdicts = []
-        for _, other in parts:
-            difference = one.pearson(OPPONENT) - one.pearson(other)
-            counts = "" if changed >= _TOO_FEW else " (does not count)"
-            verdicts.append(signed(difference) + ("*" if is_significant(one, other) else "") + counts)
-        rows.append((name, number(one.pearson(OPPONENT)), f"{number(changed, 2)}", *verdicts))
+        counts = "" if changed >= _TOO_FEW else " (does not count)"
+        cells = [_difference(one, with_it, without) + counts for _, with_it, without in parts]
+        rows.append((name, number(one.pearson(OPPONENT)), number(changed, 2), *cells))
     note = (
-        "Pearson's r of MARS minus that without the part: augmentation (reference only), planning, context. "
-        f"* p < {SIGNIFICANT} in the bootstrap over groups. Augmentations that differ: share of "
-        f"different augmentations whose text is not the reference's; below {_TOO_FEW:.0%} a set does not count."
+        "Difference of Pearson's r with and without the part (augmentation: against the reference alone). "
+        f"* p < {SIGNIFICANT} in the bootstrap over groups, where MARS as it is by default is one of the two. "
+        "Augmentations that differ: share of different augmentations whose text is not the reference's; below "
+        f"{_TOO_FEW:.0%} a set does not count."
     )
-    columns = ("data set", "MARS", "augmentations that differ", *(part for part, _ in parts))
+    columns = ("data set", "MARS", "augmentations that differ", *(part for part, *_ in parts))
     return [Table("What each part brings", note, columns, tuple(rows)), _wins(found)]
+
+
+def _difference(one: SetResult, with_it: str, without: str) -> str:
+    others = [name for name in (with_it, without) if name != OPPONENT]
+    star = "*" if len(others) == 1 and is_significant(one, others[0]) else ""
+    return signed(one.pearson(with_it) - one.pearson(without)) + star
 
 
 def _wins(found: MetaEvaluation) -> Table:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from mars_score.meta.agreement import OPPONENT
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.meta.statistics import correlation
-from mars_score.meta.sweeps import COMBINATIONS, Choice, Combination, choose, recombined
+from mars_score.meta.sweeps import COMBINATIONS, QS, Choice, Combination, choose, recombined
 from mars_score.meta.tables import Table, mean, number
 
-_DEFAULT = Combination(0.6, 0.2, 0.8, "max")
+_DEFAULT = Combination(0.6, 0.2, "best", 1.0, "max")
 _SHOWN = 12
 
 
@@ -43,14 +44,19 @@ def _combination_tables(found: MetaEvaluation) -> list[Table]:
     default = _name(_DEFAULT)
     shown = list(dict.fromkeys([*order[:_SHOWN], default]))
     ratios = {
-        f"ratios up to {ratio:.0%}": figures[_name(Combination(ratio, 0.2, 0.8, "max"))]
+        f"ratios up to {ratio:.0%}": figures[_name(replace(_DEFAULT, max_mask_ratio=ratio))]
         for ratio in (0.2, 0.4, 0.6)
     }
-    weights = {f"q = {q}": figures[_name(Combination(0.6, 0.2, q, "max"))] for q in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)}
-    among = f"The best {_SHOWN} of {len(figures)} combinations of mask ratio, step, q and how references combine"
+    ways = [_DEFAULT, *(replace(_DEFAULT, augmentation_aggregation="weighted", q=q) for q in QS)]
+    weights = {_combined(how): figures[_name(how)] for how in ways}
+    among = f"The best {_SHOWN} of {len(figures)} combinations of mask ratio, step and how similarities combine"
     return [
-        _table("Maximal mask ratio", "Step 20 %, q = 0.8, best reference.", ratios),
-        _table("Weight of the human reference", "Ratios 20, 40 and 60 %, best reference.", weights),
+        _table("Maximal mask ratio", "Step 20 %; how similarities combine: as by default.", ratios),
+        _table(
+            "How the similarities with a reference and its augmentations combine",
+            "Ratios 20, 40 and 60 %.",
+            weights,
+        ),
         *_figures_tables(
             "Combinations", f"{among}, and the default.", {one: figures[one] for one in shown}, choices=figures
         ),
@@ -103,9 +109,12 @@ def _figure(one: SetResult, how: Combination) -> float:
 
 
 def _name(how: Combination) -> str:
-    return (
-        f"up to {how.max_mask_ratio:.0%}, step {how.mask_ratio_step:.0%}, q {how.q}, {how.reference_aggregation}"
-    )
+    ratios = f"up to {how.max_mask_ratio:.0%}, step {how.mask_ratio_step:.0%}"
+    return f"{ratios}, {_combined(how)}, {how.reference_aggregation} over references"
+
+
+def _combined(how: Combination) -> str:
+    return "best" if how.augmentation_aggregation == "best" else f"weighted, q {how.q}"
 
 
 def _mean(by_set: Mapping[str, float]) -> float:
