@@ -16,7 +16,7 @@ from mars_score.result import AugmentedReference, MarsResult, ReferenceScore, Ro
 from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
-from mars_score.similarity.aggregation import combine_references, weighted_similarity
+from mars_score.similarity.aggregation import combine_augmentations, combine_references
 from mars_score.similarity.embeddings import Embedder, Embedding
 from mars_score.store import Store, store_folder
 
@@ -167,7 +167,9 @@ class MarsScorer:
         """The score of one candidate (section 2.3); 0.0 without references (a blank candidate)."""
         settings = self.settings.similarity
         scores = [
-            ReferenceScore(reference, cosines, weighted_similarity(cosines, settings.q))
+            ReferenceScore(
+                reference, cosines, combine_augmentations(cosines, settings.augmentation_aggregation, settings.q)
+            )
             for reference, cosines in zip(references, similarities, strict=True)
         ]
         if not scores:

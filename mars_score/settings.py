@@ -95,8 +95,9 @@ class MaskingSettings:
 class PlanningSettings:
     """How the language model plans towards the words that follow (Eq. 3-6)."""
 
-    planner: str = "self"
-    """``"self"``: perturb the cached keys and values towards the future text; ``"none"``: plain decoding."""
+    planner: str = "none"
+    """``"none"``: plain decoding; ``"self"``: the paper's, which perturbs the cached keys and values towards the
+    future text, at about seven times the cost."""
     plan_step: float = 0.02
     """eta: length of one gradient step."""
     plan_iterations: int = 3
@@ -139,12 +140,16 @@ class InfillingSettings:
 class SimilaritySettings:
     """How similarities become a score (section 2.3)."""
 
+    augmentation_aggregation: str = "best"
+    """Score against a reference and its augmentations: ``"best"``: the mean of the cosine with the reference
+    and the largest cosine with any of them; ``"weighted"``: the paper's mean with weights by ``q``."""
     q: float = 0.8
-    """The i-th reference (0 is the human one) weighs in proportion to q to the power i; in (0, 1]."""
+    """With ``"weighted"`` the i-th text (0 is the reference) weighs in proportion to q to the power i; in (0, 1]."""
     reference_aggregation: str = "max"
     """Score of a row with several human references: their ``"max"`` or ``"mean"``."""
 
     def __post_init__(self) -> None:
+        _choice("augmentation_aggregation", self.augmentation_aggregation, ("best", "weighted"))
         _number("q", self.q, 0, 1, above_low=True)
         _choice("reference_aggregation", self.reference_aggregation, ("max", "mean"))
 
@@ -210,7 +215,12 @@ class Settings:
 # dataclasses' own defaults is listed here.
 VARIANTS: dict[str, dict[str, Any]] = {
     "v1": {},
-    "paper": {"pos_weights": PAPER_POS_WEIGHTS, "strip_urls_hashtags": True},
+    "paper": {
+        "pos_weights": PAPER_POS_WEIGHTS,
+        "strip_urls_hashtags": True,
+        "planner": "self",
+        "augmentation_aggregation": "weighted",
+    },
 }
 DEFAULT_VARIANT = "v1"
 

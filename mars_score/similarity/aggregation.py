@@ -18,8 +18,18 @@ def geometric_weights(count: int, q: float) -> NDArray[np.float64]:
     return weights
 
 
-def weighted_similarity(similarities: Sequence[float], q: float) -> float:
-    """Score against one human reference: the weighted mean over it and its augmentations."""
+def combine_augmentations(similarities: Sequence[float], how: str, q: float) -> float:
+    """Score against one human reference.
+
+    Args:
+        similarities: with the human reference, then with its augmentations by rising mask ratio.
+        how: ``"weighted"``: the mean with geometric weights (section 2.3). ``"best"``: the mean of the first and
+            the largest, so that an augmentation counts where it is what the candidate says, and otherwise does
+            no harm; chosen on development sets (see docs/results.md).
+        q: of the geometric weights.
+    """
+    if how == "best":
+        return (similarities[0] + max(similarities)) / 2
     return float(np.dot(geometric_weights(len(similarities), q), similarities))
 
 
