@@ -34,9 +34,9 @@ _CITATION = """\
 _DESCRIPTION = """\
 MARS (Language Model Augmented Relevance Score) scores generated text against human references AND the context
 that it was generated from. A language model rewrites each reference in the light of the context: words that matter
-least are masked, more and more of them, and filled in again with a view to the words that follow. The score of a
-candidate is its weighted mean cosine similarity with the reference and these augmented references, so that a
-candidate that fits the context is not punished for saying it in other words than the reference.
+least are masked, more and more of them, and filled in again so that they fit the words around them. The score of a
+candidate is the mean of two cosine similarities: with the reference, and with whichever of the reference and its
+augmentations is closest, so that a candidate that fits the context is not punished for saying it in other words.
 """
 
 _KWARGS_DESCRIPTION = """
@@ -50,10 +50,11 @@ Args:
     detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
     **settings: settings and arguments of `mars_score.MarsScorer`, here for one call, or at `evaluate.load` for
         all calls: `preset` (`"mini"`, `"base"` or `"paper"`: which models), `variant`, `max_mask_ratio`,
-        `planner`, `use_context`, `q`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
+        `planner`, `use_context`, `augmentation_aggregation`, `device`, `batch_size`, `store` and others. Unknown
+        ones are refused.
 
 Returns:
-    mars (`float`): mean score of the rows; as a weighted mean of cosines it lies in [-1, 1], mostly in [0, 1].
+    mars (`float`): mean score of the rows; as a mean of cosines it lies in [-1, 1], mostly in [0, 1].
     scores (`list` of `float`): score of each row; with `detailed=True`.
     signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
     augmented_references (`list` of `list` of `str`): of each row its references and what the language model made

@@ -29,7 +29,7 @@ def main() -> None:
     options.add_argument("--lengths", type=int, nargs="+", default=[64], help="cached tokens of each row")
     args = parse(options, lengths=[64, 256], repeats=15)
     model = CausalLanguageModel(*language_model())
-    settings = PlanningSettings()
+    settings = PlanningSettings(planner="self")
     backwards = settings.plan_iterations
     for length in args.lengths:
         with ordinary_mode():

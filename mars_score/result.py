@@ -39,7 +39,7 @@ class ReferenceScore:
     Attributes:
         augmented: the reference with its augmentations.
         similarities: cosine with each of ``augmented.texts``, in [-1, 1].
-        score: their geometrically weighted mean (section 2.3).
+        score: what they come to (section 2.3; ``SimilaritySettings.augmentation_aggregation``).
     """
 
     augmented: AugmentedReference

@@ -144,7 +144,7 @@ class SimilaritySettings:
     """Score against a reference and its augmentations: ``"best"``: the mean of the cosine with the reference
     and the largest cosine with any of them; ``"weighted"``: the paper's mean with weights by ``q``."""
     q: float = 0.8
-    """With ``"weighted"`` the i-th text (0 is the reference) weighs in proportion to q to the power i; in (0, 1]."""
+    """With ``"weighted"`` the i-th text (0: the reference) weighs in proportion to q to the power i; in (0, 1]."""
     reference_aggregation: str = "max"
     """Score of a row with several human references: their ``"max"`` or ``"mean"``."""
 

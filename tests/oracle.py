@@ -14,7 +14,7 @@ import torch
 from transformers import DynamicCache
 
 from mars_score.masking.template import Template
-from mars_score.settings import InfillingSettings, PlanningSettings, Settings
+from mars_score.settings import InfillingSettings, PlanningSettings, Settings, SimilaritySettings
 
 NEWLINES = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 
@@ -266,13 +266,29 @@ def cosine(encoder, first: str, second: str) -> float:
     return ((a @ b) / (a.norm() * b.norm())).item()
 
 
-def reference_score(encoder, candidate: str, references: list[str], q: float) -> float:
-    """A candidate's similarity with the human reference and its augmentations, weighted a, a*q, a*q**2, ..."""
+def weighted(similarities: list[float], q: float) -> float:
+    """The mean with weights a, a*q, a*q**2, ..."""
+    powers = [q**i for i in range(len(similarities))]
+    return sum(power * value for power, value in zip(powers, similarities, strict=True)) / sum(powers)
+
+
+def halfway_to_the_nearest(similarities: list[float]) -> float:
+    """Half from the human reference, half from whichever text is nearest, itself included."""
+    nearest = similarities[0]
+    for value in similarities[1:]:
+        if value > nearest:
+            nearest = value
+    return 0.5 * similarities[0] + 0.5 * nearest
+
+
+def reference_score(encoder, candidate: str, references: list[str], settings: SimilaritySettings) -> float:
+    """A candidate's similarity with the human reference (the first) and its augmentations."""
     if not candidate.strip():
         return 0.0
-    powers = [q**i for i in range(len(references))]
     similarities = [cosine(encoder, candidate.strip(), reference) for reference in references]
-    return sum(power * value for power, value in zip(powers, similarities, strict=True)) / sum(powers)
+    if settings.augmentation_aggregation == "weighted":
+        return weighted(similarities, settings.q)
+    return halfway_to_the_nearest(similarities)
 
 
 def oracle_templates(rows, settings: Settings, analyser) -> list[list[tuple[str, list[Template]]]]:
@@ -300,7 +316,7 @@ def oracle_scores(rows, templates: list[list[tuple[str, list[Template]]]], setti
         of_row = []
         for reference, of_ratios in of_references:
             texts = [reference, *(augment(context, template, settings).text for template in of_ratios)]
-            of_row.append(reference_score(settings.models.encoder, candidate, texts, settings.similarity.q))
+            of_row.append(reference_score(settings.models.encoder, candidate, texts, settings.similarity))
         take_best = settings.similarity.reference_aggregation == "max"
         scores.append(max(of_row) if take_best else sum(of_row) / len(of_row))
     return scores

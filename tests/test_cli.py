@@ -231,6 +231,7 @@ def test_options_become_arguments(run, write, fake, tmp_path):
         "infiller": ("masked", "masked"),
         "sigma": ("0", 0),
         "max_context_tokens": ("100", 100),
+        "augmentation_aggregation": ("best", "best"),
         "q": ("0.5", 0.5),
         "reference_aggregation": ("mean", "mean"),
         "language_model": ("mine", "mine"),
@@ -384,6 +385,10 @@ BAD_USAGE = [
     (("score", "FILE", "--preset", "huge"), "unknown preset 'huge'; choose one of mini, base, paper"),
     (("score", "FILE", "--max-mask-ratio", "60"), "max_mask_ratio must be a number in [0, 1], got 60"),
     (("score", "FILE", "--max-mask-ratio", "all"), 'max_mask_ratio must be a number in [0, 1] or "auto", got'),
+    (
+        ("score", "FILE", "--augmentation-aggregation", "mean"),
+        "augmentation_aggregation must be one of 'best', 'weighted', got 'mean'",
+    ),
     (("score", "FILE", "--q", "0"), "q must be a number in (0, 1], got 0.0"),
     (("score", "FILE", "--pos-weights", "{"), "argument --pos-weights: not JSON: Expecting"),
     (("score", "FILE", "--pos-weights", "[1]"), "pos_weights must be a mapping"),

@@ -67,6 +67,7 @@ def test_info_as_json(run, filled):
             "analyses": {"entries": 0, "bytes": 0},
             "infills": {"entries": 300, "bytes": 300_000},
             "embeddings": {"entries": 2, "bytes": 3072},
+            "scores": {"entries": 0, "bytes": 0},
         },
         "models": {MODEL: 3_000_000, f"{MODEL}.partial-a1b_2": 500},
     }
@@ -82,6 +83,7 @@ def test_info_for_people(run, filled, monkeypatch):
         ["analyses", "0", "0", "B"],
         ["infills", "300", "293.0", "KiB"],
         ["embeddings", "2", "3.0", "KiB"],
+        ["scores", "0", "0", "B"],
         ["model", MODEL, "2.9", "MiB"],
         ["model", f"{MODEL}.partial-a1b_2", "500", "B"],
     ]

@@ -22,6 +22,7 @@ from mars_score.settings import InfillingSettings, PlanningSettings
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
+PLANNED = PlanningSettings(planner="self")
 
 
 def random_templates(texts, seed):
@@ -70,19 +71,19 @@ def assert_same(infills, expected):
 
 
 CASES = {
-    "planned": (PlanningSettings(), InfillingSettings(), 192, True),
+    "planned": (PLANNED, InfillingSettings(), 192, True),
     "plain": (PlanningSettings(planner="none"), InfillingSettings(), 192, True),
-    "no context": (PlanningSettings(), InfillingSettings(), 192, False),
+    "no context": (PLANNED, InfillingSettings(), 192, False),
     "neither": (PlanningSettings(planner="none"), InfillingSettings(), 192, False),
     "fused": (
-        PlanningSettings(plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1),
+        PlanningSettings("self", plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1),
         InfillingSettings(sigma=1),
         192,
         True,
     ),
-    "small window": (PlanningSettings(), InfillingSettings(), 96, True),
-    "tiny window": (PlanningSettings(), InfillingSettings(), 24, True),
-    "limited context": (PlanningSettings(), InfillingSettings(sigma=0, max_context_tokens=5), 192, True),
+    "small window": (PLANNED, InfillingSettings(), 96, True),
+    "tiny window": (PLANNED, InfillingSettings(), 24, True),
+    "limited context": (PLANNED, InfillingSettings(sigma=0, max_context_tokens=5), 192, True),
 }
 
 
@@ -200,7 +201,7 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
 def test_running_out_of_memory_halves_the_batch(causal, monkeypatch, error):
-    infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(), InfillingSettings(), 8)
+    infiller = CausalInfiller(CausalLanguageModel(*causal), PLANNED, InfillingSettings(), 8)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
     expected = infiller.infill(jobs)
     usual = engine.planned_step
@@ -221,7 +222,7 @@ def test_memory_for_a_single_job_is_needed(causal, monkeypatch):
     def step(*args):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(), InfillingSettings(), 8)
+    infiller = CausalInfiller(CausalLanguageModel(*causal), PLANNED, InfillingSettings(), 8)
     monkeypatch.setattr(engine, "planned_step", step)
     with pytest.raises(torch.OutOfMemoryError):
         infiller.infill(jobs_of(infiller, pairs()))
@@ -239,7 +240,7 @@ def test_other_errors_are_not_swallowed(causal, monkeypatch):
     def step(*args):
         raise RuntimeError("shapes do not match")
 
-    infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(), InfillingSettings(), 8)
+    infiller = CausalInfiller(CausalLanguageModel(*causal), PLANNED, InfillingSettings(), 8)
     monkeypatch.setattr(engine, "planned_step", step)
     with pytest.raises(RuntimeError, match="shapes"):
         infiller.infill(jobs_of(infiller, pairs()))
@@ -296,7 +297,7 @@ def test_the_model_is_left_as_it_was(causal):
     model.train()
     model.requires_grad_(True)
     try:
-        infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PlanningSettings(), InfillingSettings())
+        infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PLANNED, InfillingSettings())
         infiller.infill(jobs_of(infiller, pairs()[:2]))
         assert model.training
         assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())

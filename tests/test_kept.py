@@ -188,7 +188,7 @@ def test_without_a_folder_nothing_is_kept():
 
 
 def test_unknown_kinds(store):
-    with pytest.raises(ValueError, match="analyses, infills, embeddings, got 'texts'"):
+    with pytest.raises(ValueError, match="analyses, infills, embeddings, scores, got 'texts'"):
         store.put("texts", {digest(1): b"a"})
     with pytest.raises(ValueError, match="kind"):
         store.get("texts", [])
@@ -224,7 +224,7 @@ def test_bad_limits(monkeypatch, text):
 def test_the_least_recently_used_go_first(tmp_path, clock):
     store = Kept(tmp_path, limit=10_000)
     for number in range(10):
-        store.put(KINDS[number % 3], entries(1, start=number))
+        store.put(KINDS[number % len(KINDS)], entries(1, start=number))
         clock[0] += 1
     assert sum(number for number, _ in store.info().values()) == 10  # at the limit is not beyond
     clock[0] += 4000
@@ -447,6 +447,32 @@ def test_another_version_is_replaced_silently(full, caught, version):
     with database(full) as db:
         tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     assert sorted(tables) == [("entries",), ("totals",)]
+
+
+def test_a_store_from_before_a_kind_existed(full, caught):
+    with database(full) as db:
+        db.execute("DELETE FROM totals WHERE kind = 'scores'")
+    assert full.get("scores", list(entries(3))) == {}
+    assert full.info() == NOTHING | {"infills": (300, 300_000)}
+    full.put("scores", entries(3))
+    assert full.info() == NOTHING | {"infills": (300, 300_000), "scores": (3, 3000)}
+    full.put("scores", entries(2, size=500))
+    assert full.info()["scores"] == (3, 2000)
+    assert full.get("scores", list(entries(3))) == entries(2, size=500) | entries(1, start=2)
+    assert full.get("infills", list(entries(300))) == entries(300)
+    assert caught == []
+    assert sound(full)
+
+
+def test_entries_of_a_kind_that_is_new_count_for_the_limit(tmp_path):
+    store = Kept(tmp_path, limit=10_000)
+    store.put("infills", entries(5))
+    with database(store) as db:
+        db.execute("DELETE FROM totals WHERE kind = 'scores'")
+    store.put("scores", entries(20))
+    assert store.info()["scores"] == (9, 9000)
+    assert store.info()["infills"] == (0, 0)
+    assert sound(store)
 
 
 def test_a_file_that_is_deleted_between_calls(full, caught):

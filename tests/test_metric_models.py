@@ -27,7 +27,7 @@ ROWS = {
 def settings(gpt2, encoder):
     """Tiny models as settings of MARS."""
     values = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
-    return {"preset": "mini", **values, "store": False, "max_mask_ratio": 0.4}
+    return {"preset": "mini", **values, "store": False, "planner": "self", "max_mask_ratio": 0.4}
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,7 @@ def test_trainer(make, tmp_path):
     model, tokenizer = tiny_models.tiny_gpt2(seed=9, dtype=torch.float32)
     references = [texts[0] for texts in ROWS["references"]]
     data = [{"input_ids": tokenizer(text)["input_ids"]} for text in references]
-    metric = make(planner="self")
+    metric = make()
     seen = []
 
     def compute_metrics(prediction):

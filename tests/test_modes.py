@@ -30,6 +30,7 @@ MODES = {
     "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
     "autocast in inference_mode": lambda: stack(torch.inference_mode(), torch.autocast("cpu", torch.bfloat16)),
 }
+PLANNED = PlanningSettings(planner="self")
 ROWS = (["She took a train home."], ["A truck took her home."], ["The car broke."])
 
 
@@ -91,8 +92,9 @@ def test_loading_and_scoring_inside_a_mode(folders, outside, mode):
 
 def test_the_planner_does_plan_here(folders, outside):
     """Else the comparison above would say nothing about gradients."""
-    plain = MarsScorer("mini", store=False, device="cpu", planner="none", max_mask_ratio=0.2, **folders)
-    step = MarsScorer("mini", store=False, device="cpu", max_mask_ratio=0.2, plan_step=1, **folders)
+    settings = {"store": False, "device": "cpu", "max_mask_ratio": 0.2, **folders}
+    plain = MarsScorer("mini", planner="none", **settings)
+    step = MarsScorer("mini", planner="self", plan_step=1, **settings)
     assert plain.score(*ROWS).rows != step.score(*ROWS).rows
 
 
@@ -133,7 +135,7 @@ def planning(model, tokenizer, monkeypatch):
     monkeypatch.setattr("mars_score.infilling.planning.LayerPerturbation", Watched)
     tokens = torch.tensor([text[-1] for text in texts])
     with torch.no_grad():
-        step = planned_step(language_model, cache, tokens, [future] * len(texts), PlanningSettings())
+        step = planned_step(language_model, cache, tokens, [future] * len(texts), PLANNED)
         plain = plain_step(language_model, cache, tokens)
     after = [state for layer in range(language_model.layers) for state in cache.past(layer, cache.slots)]
     assert all(state.dtype == model.dtype for state in after)
@@ -252,14 +254,14 @@ def test_unsupported_models_are_refused_by_name(name):
 def check_works(model, tokenizer):
     """The engine, a batch of two, against the sequential oracle."""
     model = model.double()
-    infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PlanningSettings(), InfillingSettings())
+    infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PLANNED, InfillingSettings())
     jobs, expected = [], []
     for context, text in (("The car broke.", "A truck took her home."), ("", "Nobody knew why.")):
         [analysis] = ANALYSER.analyse([text])
         template = Template.from_mask(analysis, [1])
         window = fit_context(infiller.codec, context, text, infiller.window)
         jobs.append(make_job(infiller.codec, template, window, infiller.sigma, infiller.shortest_start))
-        settings = PlanningSettings(), InfillingSettings()
+        settings = PLANNED, InfillingSettings()
         expected.append(oracle.infill(context, template, model, tokenizer, *settings).blanks)
     for infills, blanks in zip(infiller.infill(jobs), expected, strict=True):
         assert [infill.tokens for infill in infills] == [tuple(one.generated[: one.length]) for one in blanks]

@@ -14,11 +14,11 @@ from tiny_models import TEXT, tiny_gpt2
 
 from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
-from mars_score.settings import InfillingSettings, PlanningSettings, resolve_settings
+from mars_score.settings import InfillingSettings, PlanningSettings, SimilaritySettings, resolve_settings
 
 CONTEXT = "The old town wakes early in the summer."
 REFERENCE = "She waited for the train to get home."
-NONE, SELF = PlanningSettings(planner="none"), PlanningSettings()
+NONE, SELF = PlanningSettings(planner="none"), PlanningSettings(planner="self")
 INFILLING = InfillingSettings()
 
 
@@ -274,27 +274,41 @@ def settings_of(gpt2, roberta_mlm, encoder, **settings):
 def test_reference_score(encoder):
     texts = ["The old town.", "A new road.", "Bread and fishermen."]
     cosines = [oracle.cosine(encoder, "My candidate.", text) for text in texts]
+    weighted, best = (SimilaritySettings(augmentation_aggregation=how, q=0.5) for how in ("weighted", "best"))
     expected = (cosines[0] + 0.5 * cosines[1] + 0.25 * cosines[2]) / 1.75
-    assert oracle.reference_score(encoder, "My candidate.", texts, 0.5) == pytest.approx(expected, rel=1e-12)
-    assert oracle.reference_score(encoder, texts[0], texts[:1], 0.5) == pytest.approx(1)
-    assert oracle.reference_score(encoder, " \n", texts, 0.5) == 0.0
+    assert oracle.reference_score(encoder, "My candidate.", texts, weighted) == pytest.approx(expected, rel=1e-12)
+    # In these orders the human reference is the farthest, between, and the nearest.
+    by_cosine = sorted(zip(cosines, texts, strict=True))
+    for first in range(3):
+        ordered = [by_cosine[first], *by_cosine[:first], *by_cosine[first + 1 :]]
+        expected = (ordered[0][0] + by_cosine[-1][0]) / 2
+        found = oracle.reference_score(encoder, "My candidate.", [text for _, text in ordered], best)
+        assert found == pytest.approx(expected, rel=1e-12)
+    for settings in (weighted, best):
+        assert oracle.reference_score(encoder, texts[0], texts[:1], settings) == pytest.approx(1)
+        assert oracle.reference_score(encoder, " \n", texts, settings) == 0.0
 
 
+@pytest.mark.parametrize("aggregation", ["weighted", "best"])
 @pytest.mark.parametrize("infiller", ["causal", "masked"])
-def test_scores(gpt2, roberta_mlm, encoder, infiller):
+def test_scores(gpt2, roberta_mlm, encoder, infiller, aggregation):
     rows = [("He waited.", (REFERENCE, "A second one."), CONTEXT), (REFERENCE, (REFERENCE,), CONTEXT)]
     second = Template("A second one.", ())
     templates = [[(REFERENCE, [LAST, MIDDLE]), ("A second one.", [second])], [(REFERENCE, [LAST, LAST])]]
-    settings = settings_of(gpt2, roberta_mlm, encoder, infiller=infiller)
+    how = {"infiller": infiller, "augmentation_aggregation": aggregation}
+    settings = settings_of(gpt2, roberta_mlm, encoder, **how)
     scores = oracle.oracle_scores(rows, templates, settings)
     texts = [REFERENCE, *(oracle.augment(CONTEXT, masked, settings).text for masked in (LAST, MIDDLE))]
     either = [
-        oracle.reference_score(encoder, "He waited.", texts, settings.similarity.q),
+        oracle.reference_score(encoder, "He waited.", texts, settings.similarity),
         oracle.cosine(encoder, "He waited.", "A second one."),
     ]
     assert scores[0] == pytest.approx(max(either), rel=1e-12)
-    assert scores[1] < 1
-    mean = settings_of(gpt2, roberta_mlm, encoder, infiller=infiller, reference_aggregation="mean")
+    if aggregation == "weighted":
+        assert scores[1] < 1
+    else:  # no augmentation is nearer than the reference itself
+        assert scores[1] == pytest.approx(1)
+    mean = settings_of(gpt2, roberta_mlm, encoder, **how, reference_aggregation="mean")
     assert oracle.oracle_scores(rows, templates, mean)[0] == pytest.approx(sum(either) / 2, rel=1e-12)
     without = replace(settings, use_context=False)
     assert oracle.augment(CONTEXT, MIDDLE, without) == oracle.augment("", MIDDLE, settings)

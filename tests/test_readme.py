@@ -58,7 +58,8 @@ class Tokenizer:
 def folder(tmp_path, monkeypatch):
     """A working folder with the checkout's ``mars``, in which ``evaluate.load("mars")`` works."""
     shutil.copytree(ROOT / "mars", tmp_path / "mars")
-    (tmp_path / "rows.jsonl").write_text("".join(blocks("jsonl")), encoding="utf-8")
+    for name, text in zip(("rows.jsonl", "rated.jsonl"), blocks("jsonl"), strict=True):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(shared, "_scorers", {})
     return tmp_path
@@ -122,8 +123,11 @@ def test_python_with_the_models_of_mini():
 @pytest.mark.parametrize("argv", commands("mars"), ids=" ".join)
 def test_command_lines(argv, folder, monkeypatch, capsys):
     fake = fakes.install(monkeypatch)
+    monkeypatch.setattr("mars_score.meta.metrics.mars.MarsScorer", fake)
     assert main(argv) == 0, capsys.readouterr().err
-    assert fake.loads == (argv[0] != "cache")
+    assert bool(fake.loads) == (argv[0] != "cache")
+    if "--report" in argv:
+        assert "BLEU-1" in (folder / argv[argv.index("--report") + 1] / "report.md").read_text(encoding="utf-8")
     if "--json" in argv:
         assert len(json.loads(capsys.readouterr().out)["scores"]) == 2
     if "--out" in argv:
@@ -131,7 +135,7 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
 
 
 def test_there_are_command_lines():
-    assert {argv[0] for argv in commands("mars")} == {"score", "augment", "cache"}
+    assert {argv[0] for argv in commands("mars")} == {"score", "augment", "meta", "cache"}
 
 
 def test_make_and_pip_name_what_exists():

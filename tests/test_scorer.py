@@ -86,12 +86,19 @@ def scores_and_notices(scorer, *arguments):
 # The oracle
 
 CASES = {
-    "gpt2": {"max_mask_ratio": 0.4, "sigma": 1},
-    "llama": {"language_model": "llama", "mask_ratio_step": 0.5, "sigma": 1},
+    "gpt2": {"planner": "self", "max_mask_ratio": 0.4, "sigma": 1},
+    "llama": {"planner": "self", "language_model": "llama", "mask_ratio_step": 0.5, "sigma": 1},
     "plain": {"planner": "none"},
-    "no context": {"use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
+    "weighted": {"planner": "none", "augmentation_aggregation": "weighted", "q": 0.5},
+    "no context": {"planner": "self", "use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
     "neither": {"planner": "none", "use_context": False, "reference_aggregation": "mean"},
-    "mean": {"planner": "none", "reference_aggregation": "mean", "q": 0.5, "max_mask_ratio": 0.4},
+    "mean": {
+        "planner": "none",
+        "augmentation_aggregation": "weighted",
+        "reference_aggregation": "mean",
+        "q": 0.5,
+        "max_mask_ratio": 0.4,
+    },
     "masked": {"infiller": "masked"},
     "corpus": {"planner": "none", "idf_corpus": ["They win.", "A truck is a truck.", "The end."], "sigma": 1},
     "paper": {"planner": "none", "variant": "paper", "max_mask_ratio": 0.4},
@@ -145,29 +152,55 @@ def test_scores_equal_the_oracle(case):
 
 def test_the_cases_differ(make):
     """Each ablation changes a score, so that the comparison above tells them apart."""
-    usual = make(plan_step=0.5, mask_ratio_step=0.4)
-    scores = usual.score(*columns(ROWS)).scores
-    for settings in ({"planner": "none"}, {"use_context": False}, {"infiller": "masked"}, {"q": 0.5}):
-        changed = make(plan_step=0.5, mask_ratio_step=0.4, **settings).score(*columns(ROWS)).scores
+    usual = {
+        "planner": "self",
+        "plan_step": 0.5,
+        "mask_ratio_step": 0.4,
+        "augmentation_aggregation": "weighted",
+    }
+    scores = make(**usual).score(*columns(ROWS)).scores
+    for settings in (
+        {"planner": "none"},
+        {"use_context": False},
+        {"infiller": "masked"},
+        {"q": 0.5},
+        {"augmentation_aggregation": "best"},
+    ):
+        changed = make(**{**usual, **settings}).score(*columns(ROWS)).scores
         assert max(abs(a - b) for a, b in zip(scores, changed, strict=True)) > 1e-6, settings
 
 
-def test_the_parts_add_up(make):
+@pytest.mark.parametrize("aggregation", ["best", "weighted"])
+def test_the_parts_add_up(make, aggregation):
     """A row's score from its own details; several references: their best, or their mean."""
     q = 0.8
     results = {
-        how: make(planner="none", reference_aggregation=how).score(*columns(ROWS)) for how in ("max", "mean")
+        how: make(planner="none", augmentation_aggregation=aggregation, reference_aggregation=how).score(
+            *columns(ROWS)
+        )
+        for how in ("max", "mean")
     }
     for row in results["max"].rows:
         for one in row.references:
-            weights = [q**i for i in range(len(one.similarities))]
-            expected = sum(w * s for w, s in zip(weights, one.similarities, strict=True)) / sum(weights)
+            if aggregation == "best":
+                expected = (one.similarities[0] + sorted(one.similarities)[-1]) / 2
+            else:
+                weights = [q**i for i in range(len(one.similarities))]
+                expected = sum(w * s for w, s in zip(weights, one.similarities, strict=True)) / sum(weights)
             assert one.score == pytest.approx(expected, abs=1e-12)
         assert row.score == max(one.score for one in row.references)
     first = results["mean"].rows[0]
     assert len(first.references) == 2
     assert first.score == pytest.approx(sum(one.score for one in first.references) / 2)
     assert first.score < results["max"].rows[0].score
+
+
+def test_the_best_may_be_an_augmentation_or_the_reference(make):
+    """Both happen here, so that the comparisons above cover them; q has no say in it."""
+    result = make(planner="none").score(*columns(ROWS))
+    references = [one for row in result.rows for one in row.references]
+    assert {one.score > one.similarities[0] for one in references} == {True, False}
+    assert make(planner="none", q=0.3).score(*columns(ROWS)).scores == result.scores
 
 
 # Odd input
@@ -301,7 +334,7 @@ def test_hard_texts(make, infiller):
 
 def test_hard_texts_planned(make):
     texts = [text for name, text in HARD.items() if "long" not in name]
-    result, _ = scores_and_notices(make(max_mask_ratio=0.2), texts, texts, texts)
+    result, _ = scores_and_notices(make(planner="self", max_mask_ratio=0.2), texts, texts, texts)
     assert all(math.isfinite(score) for score in result.scores)
 
 
@@ -437,7 +470,7 @@ CHANGES = {
     "pos_weights": {"ADJ": 4.0},
     "idf_corpus": ["A b."],
     "strip_urls_hashtags": True,
-    "planner": "none",
+    "planner": "self",
     "plan_step": 0.03,
     "plan_iterations": 2,
     "plan_temperature": 1.0,
@@ -446,6 +479,7 @@ CHANGES = {
     "infiller": "masked",
     "sigma": 2,
     "max_context_tokens": 9,
+    "augmentation_aggregation": "weighted",
     "q": 0.7,
     "reference_aggregation": "mean",
     "language_model": "some/other",

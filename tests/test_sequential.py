@@ -10,9 +10,9 @@ from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 PLANNING = {
-    "planned": PlanningSettings(),
+    "planned": PlanningSettings(planner="self"),
     "plain": PlanningSettings(planner="none"),
-    "fused": PlanningSettings(plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1),
+    "fused": PlanningSettings("self", plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1),
 }
 
 

@@ -22,9 +22,10 @@ def test_names_cover_all_fields_once():
 
 
 def test_contracted_names():
-    contracted = """variant max_mask_ratio mask_ratio_step pos_weights idf_corpus strip_urls_hashtags q
-        reference_aggregation planner plan_step plan_iterations plan_temperature plan_norm_exponent plan_fusion
-        sigma use_context max_context_tokens infiller language_model masked_language_model encoder dtype"""
+    contracted = """variant max_mask_ratio mask_ratio_step pos_weights idf_corpus strip_urls_hashtags
+        augmentation_aggregation q reference_aggregation planner plan_step plan_iterations plan_temperature
+        plan_norm_exponent plan_fusion sigma use_context max_context_tokens infiller language_model
+        masked_language_model encoder dtype"""
     assert set(contracted.split()) <= set(SETTING_NAMES)
 
 
@@ -36,6 +37,8 @@ def test_defaults():
     assert settings["language_model"] == "openai-community/gpt2"
     assert settings["pos_weights"]["PUNCT"] == 0.1
     assert settings["idf_corpus"] is None
+    assert settings["planner"] == "none"
+    assert settings["augmentation_aggregation"] == "best"
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -61,10 +64,16 @@ def test_preset_paper_implies_its_variant():
     assert resolve_settings("paper", "v1").variant == "v1"
     assert resolve_settings("base", "paper").masking.strip_urls_hashtags is True
     assert resolve_settings("paper").masking.pos_weights == PAPER_POS_WEIGHTS
+    for settings in (resolve_settings("paper"), resolve_settings("base", "paper")):
+        assert settings.planning.planner == "self"
+        assert settings.similarity.augmentation_aggregation == "weighted"
 
 
 def test_single_settings_win():
-    settings = resolve_settings("paper", strip_urls_hashtags=False, encoder="mine", use_context=False, q=1)
+    settings = resolve_settings(
+        "paper", strip_urls_hashtags=False, encoder="mine", use_context=False, q=1, planner="none"
+    )
+    assert settings.planning.planner == "none"
     assert settings.masking.strip_urls_hashtags is False
     assert settings.models.encoder == "mine"
     assert settings.models.language_model == PRESETS["paper"]["language_model"]
@@ -102,6 +111,7 @@ GOOD = {
     "infiller": ["causal", "masked"],
     "sigma": [0, 5],
     "max_context_tokens": [None, 1, 512],
+    "augmentation_aggregation": ["best", "weighted"],
     "q": [0.01, 1],
     "reference_aggregation": ["max", "mean"],
     "dtype": ["float32", "bfloat16"],
@@ -126,6 +136,7 @@ BAD = {
     "infiller": ["t5", None],
     "sigma": [-1, 2.5, True],
     "max_context_tokens": [0, -1, 10.5, "all"],
+    "augmentation_aggregation": ["max", "mean", None, True],
     "q": [0, -0.5, 1.1, "0.8", None, NAN],
     "reference_aggregation": ["min", None],
     "dtype": ["int8", None, 32],

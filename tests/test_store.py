@@ -404,6 +404,7 @@ NEW_WORK = [
 ]
 # the infills are those that are kept
 NO_WORK = [
+    (PLANNED, {"augmentation_aggregation": "weighted"}),
     (PLANNED, {"q": 0.5}),
     (PLANNED, {"reference_aggregation": "mean"}),
     (PLANNED, {"batch_size": 1}),
@@ -754,7 +755,7 @@ LONG = [
     ("No.", ["The mayor told a reporter about it. " * 14], ""),
 ]
 CASES = {
-    "planned": {**PLANNED, "max_mask_ratio": 0.3},
+    "planned": {**PLANNED, "max_mask_ratio": 0.3, "augmentation_aggregation": "weighted"},
     "plain": {},
     "masked": MASKED,
     "no context": {"use_context": False, "idf_corpus": CORPUS},

@@ -1,1 +1,1 @@
-"""Candidate and augmented references -> score: sentence embeddings, geometric weights, aggregation."""
+"""Candidate and augmented references -> score: sentence embeddings, and how similarities combine."""

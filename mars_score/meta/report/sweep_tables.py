@@ -14,6 +14,7 @@ from mars_score.meta.tables import Table, mean, number
 
 _DEFAULT = Combination(0.6, 0.2, "best", 1.0, "max")
 _SHOWN = 12
+_PLANNED = "mars_planned"
 
 
 def sweep_tables(found: MetaEvaluation) -> list[Table]:
@@ -34,8 +35,16 @@ def sweep_tables(found: MetaEvaluation) -> list[Table]:
 
 
 def combination_figures(found: MetaEvaluation) -> dict[str, dict[str, float]]:
-    """Pearson's r at the main level, by combination and set."""
-    return {_name(how): {name: _figure(one, how) for name, one in found.sets.items()} for how in COMBINATIONS}
+    """Pearson's r at the main level, by combination and set; with self-planning, too, where that was scored."""
+    figures = {
+        _name(how): {name: _figure(one, OPPONENT, how) for name, one in found.sets.items()} for how in COMBINATIONS
+    }
+    if any(name == _PLANNED for name, _ in found.available()):
+        figures |= {
+            f"self-planning, {_name(how)}": {name: _figure(one, _PLANNED, how) for name, one in found.sets.items()}
+            for how in COMBINATIONS
+        }
+    return figures
 
 
 def _combination_tables(found: MetaEvaluation) -> list[Table]:
@@ -101,8 +110,8 @@ def _choice_table(title: str, choice: Choice) -> Table:
     )
 
 
-def _figure(one: SetResult, how: Combination) -> float:
-    details, data = one.scored.metrics[OPPONENT].details, one.scored.data
+def _figure(one: SetResult, metric: str, how: Combination) -> float:
+    details, data = one.scored.metrics[metric].details, one.scored.data
     if not details:
         return math.nan
     return correlation(recombined(details, how), data.ratings, level=one.level, groups=data.groups).value
