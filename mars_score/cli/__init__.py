@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from mars_score import __version__
-from mars_score.cli import augment, cache, meta, score
+from mars_score.cli import augment, cache, compare, meta, score
 from mars_score.errors import ModelUnavailableError
 
-COMMANDS = (score, augment, meta, cache)
+COMMANDS = (score, augment, compare, meta, cache)
 
 
 class _Parser(argparse.ArgumentParser):

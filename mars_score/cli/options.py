@@ -21,6 +21,11 @@ _SCORER_OPTIONS = ("preset", "batch_size", "device", "store")
 def add_input_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
     """The file and the names of its columns."""
     parser.add_argument("file", metavar="FILE.jsonl", help="one JSON object a line, in UTF-8")
+    add_column_options(parser, columns)
+
+
+def add_column_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
+    """The names of a file's columns."""
     for column in columns:
         text = f"column of the {column}s (default: {column})"
         parser.add_argument(f"--{column}-column", metavar="NAME", default=column, help=text)

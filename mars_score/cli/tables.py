@@ -47,9 +47,9 @@ def _plain_lines(result: MarsResult, candidates: Sequence[str], shown: list[int]
     lines += [f"notice: {notice}" for notice in result.notices]
     lines.append("line  score   candidate" + (" (lowest and highest)" if len(shown) < len(result.rows) else ""))
     for row in shown:
-        lines.append(f"{row + 1:>4}  {result.rows[row].score:.4f}  {_one_line(candidates[row], detailed)}")
+        lines.append(f"{row + 1:>4}  {result.rows[row].score:.4f}  {one_line(candidates[row], detailed)}")
         for ratio, similarity, text in _augmentations(result.rows[row]) if detailed else ():
-            lines.append(f"      {similarity:.4f}  {ratio}: {_one_line(text, detailed)}")
+            lines.append(f"      {similarity:.4f}  {ratio}: {one_line(text, detailed)}")
     return lines
 
 
@@ -65,11 +65,11 @@ def _show_table(result: MarsResult, candidates: Sequence[str], shown: list[int],
     table.add_column("score", justify="right")
     table.add_column("text", overflow="fold")
     for row in shown:
-        text = Text(_one_line(candidates[row], detailed))
+        text = Text(one_line(candidates[row], detailed))
         table.add_row(str(row + 1), f"{result.rows[row].score:.4f}", text)
         for ratio, similarity, augmented in _augmentations(result.rows[row]) if detailed else ():
             table.add_row(
-                "", Text(f"{similarity:.4f}", "dim"), Text(f"{ratio}: {_one_line(augmented, True)}", "dim")
+                "", Text(f"{similarity:.4f}", "dim"), Text(f"{ratio}: {one_line(augmented, True)}", "dim")
             )
     console.print(table)
     console.print(Text(f"signature {result.signature}", "dim"), soft_wrap=True)  # to be copied as it is
@@ -77,7 +77,7 @@ def _show_table(result: MarsResult, candidates: Sequence[str], shown: list[int],
         console.print(Text(f"notice: {notice}", "yellow"), soft_wrap=True)
 
 
-def _one_line(text: str, whole: bool) -> str:
+def one_line(text: str, whole: bool) -> str:
     """``text`` without line breaks and control characters, shortened unless ``whole``."""
     line = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return line if whole or len(line) <= 80 else line[:79] + "…"

@@ -1,1 +1,1 @@
-"""Template -> augmented reference: generate, judge, revise; with a planner also while looking at the words to come."""
+"""Template -> augmented reference: generate, judge, revise; with a planner also with a view to what follows."""

@@ -1,0 +1,48 @@
+"""In distributed runs: one process scores, all have the score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def distributed(group: Any = None) -> bool:
+    """Whether there are several processes in a group of ``torch.distributed``; None: the group of all."""
+    from torch import distributed as run
+
+    return run.is_available() and run.is_initialized() and run.get_world_size(group) > 1
+
+
+def score_once(score: Callable[[], float], group: Any = None) -> float:
+    """What ``score`` returns in the first process of a group; the others wait for it and do not call it.
+
+    All processes of the group must come here. Without ``torch.distributed`` it is a plain call. The others wait as
+    long as the process group's timeout allows (10 minutes with NCCL): where augmenting takes longer, keep the
+    references' augmentations beforehand (``mars augment``), or give ``init_process_group`` more time.
+
+    Args:
+        score: computes the score.
+        group: a process group; None: all processes.
+
+    Raises:
+        RuntimeError: in the other processes, if scoring fails in the first; there it raises what it raised.
+    """
+    from torch import distributed as run
+
+    if not distributed(group):
+        return score()
+    source = run.get_global_rank(group, 0) if group is not None else 0
+    shared: list[Any] = [None, None]  # the score, or what went wrong
+    if run.get_rank(group) != 0:
+        run.broadcast_object_list(shared, src=source, group=group)
+        if shared[1] is not None:
+            raise RuntimeError(f"scoring failed in process {source}: {shared[1]}")
+        return float(shared[0])
+    try:
+        shared[0] = float(score())
+    except BaseException as error:
+        shared[1] = f"{type(error).__name__}: {error}"
+        raise
+    finally:  # a failure, too, must not leave the others waiting
+        run.broadcast_object_list(shared, src=source, group=group)
+    return float(shared[0])

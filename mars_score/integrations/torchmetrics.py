@@ -1,0 +1,110 @@
+"""MARS as a metric of torchmetrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mars_score.integrations.once import score_once
+from mars_score.integrations.packing import empty, pack, unpack
+from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.settings import SETTING_NAMES
+from mars_score.shared import check_options, shared_scorer
+
+try:
+    from torchmetrics import Metric
+except ImportError as error:
+    raise ImportError("torchmetrics is not installed; run: pip install 'mars-score[torchmetrics]'") from error
+
+_OPTIONS = ("preset", "batch_size", "device", "store", "progress", *SETTING_NAMES)
+
+
+class MarsScore(Metric):
+    """Mean MARS score of all rows that were added with ``update``, in all processes.
+
+    The rows are kept as bytes and scored at ``compute``, so that IDF is counted over all of them. In distributed
+    runs they are gathered, and the first process scores and shares the score (see
+    :func:`mars_score.integrations.once.score_once`). Call ``update``: ``forward`` also scores each batch alone.
+
+    Args:
+        preset: which models: ``"mini"``, ``"base"`` or ``"paper"``.
+        options: arguments and settings of :class:`mars_score.MarsScorer`, and those of ``torchmetrics.Metric``.
+            Without ``device`` the models are where the metric is, unless that is the CPU: then where
+            :class:`mars_score.MarsScorer` puts them.
+
+    Raises:
+        TypeError, ValueError: an unknown setting, or one that is out of range.
+    """
+
+    is_differentiable: bool = False
+    higher_is_better: bool = True
+    full_state_update: bool = False
+    plot_lower_bound: float = 0.0
+    plot_upper_bound: float = 1.0
+    texts: list[Tensor]
+    lengths: list[Tensor]
+
+    def __init__(self, preset: str | None = None, **options: Any) -> None:
+        own = {name: options.pop(name) for name in _OPTIONS if name in options}
+        super().__init__(**options)
+        self.options = own if preset is None else {"preset": preset, **own}
+        check_options(self.options)
+        self.add_state("texts", default=[], dist_reduce_fx="cat")
+        self.add_state("lengths", default=[], dist_reduce_fx="cat")
+
+    def update(self, preds: Any, target: Any, contexts: Any = None) -> None:
+        """Add rows.
+
+        Args:
+            preds: one candidate a row.
+            target: a reference or a list of references a row.
+            contexts: one a row; may be left out with ``use_context=False``.
+
+        Raises:
+            TypeError, ValueError: bad input, named with its row; nothing is added.
+        """
+        candidates = check_candidates(preds, where="preds[{}]".format)
+        references = check_references(target, where="target[{}]".format)
+        check_lengths(preds=candidates, target=references)
+        given = check_contexts(contexts, len(candidates), use_context=self.options.get("use_context", True))
+        check_lengths(preds=candidates, contexts=given)
+        texts, lengths = pack(zip(candidates, references, given, strict=True), self.device)
+        self.texts.append(texts)
+        self.lengths.append(lengths)
+
+    def compute(self) -> Tensor:
+        """The score; 0 without rows."""
+        score = score_once(self._score, self.process_group) if self._is_synced else self._score()
+        return torch.tensor(score, dtype=torch.float32, device=self.device)
+
+    def sync(self, *args: Any, **kwargs: Any) -> None:
+        """Gather the rows of all processes.
+
+        A process without rows gives empty tensors of the right type: those that torchmetrics would make are of
+        floats, which cannot be gathered with bytes.
+        """
+        if isinstance(self.lengths, list) and not self.lengths:
+            texts, lengths = empty(self.device)
+            self.texts, self.lengths = [texts], [lengths]
+        super().sync(*args, **kwargs)
+
+    def set_dtype(self, dst_type: str | torch.dtype) -> MarsScore:
+        """Change nothing: bytes have no other number type."""
+        return self
+
+    def _score(self) -> float:
+        rows = unpack(_parts(self.texts), _parts(self.lengths))
+        if not rows:
+            return 0.0
+        options = dict(self.options)
+        if options.get("device") is None and self.device.type != "cpu":
+            options["device"] = str(self.device)
+        candidates, references, contexts = zip(*rows, strict=True)
+        return shared_scorer(**options).score(candidates, references, contexts).score
+
+
+def _parts(state: Any) -> list[Tensor]:
+    """A state as the list that it was added as: syncing makes it one tensor."""
+    return [state] if isinstance(state, Tensor) else list(state)

@@ -1,0 +1,77 @@
+"""MARS in a ``Trainer`` of transformers: what it hands over are token ids, and MARS needs texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mars_score.integrations.once import distributed, score_once
+
+
+def compute_metrics(
+    mars: Any, tokenizer: Any, contexts: Sequence[str] | Sequence[Sequence[str]] | None = None
+) -> Callable[[Any], dict[str, float]]:
+    """Make the ``compute_metrics`` of a ``Trainer`` or, with ``predict_with_generate=True``, ``Seq2SeqTrainer``.
+
+    Each process of a distributed run has all rows; the first one scores them and shares the score. There a
+    ``Seq2SeqTrainer`` fills up the last batches with rows of the beginning; with ``contexts``, whose number is
+    known, they are dropped.
+
+    Args:
+        mars: the metric from ``evaluate.load``, or a :class:`mars_score.MarsScorer`.
+        tokenizer: decodes predictions, labels and inputs; special tokens are dropped.
+        contexts: of the evaluation set, in its order. None: what the model read, if the trainer hands it over
+            (``include_for_metrics=["inputs"]``); not for models whose input holds the reference, as in causal
+            language modelling.
+
+    Returns:
+        A function from ``EvalPrediction`` to ``{"mars": score}``. It raises ValueError for logits, or without
+        any contexts unless ``mars`` has ``use_context=False``.
+    """
+
+    def compute(prediction: Any) -> dict[str, float]:
+        given = contexts
+        if given is None and getattr(prediction, "inputs", None) is not None:
+            given = _texts(tokenizer, "inputs", prediction.inputs)
+        rows = {
+            "predictions": _texts(tokenizer, "predictions", prediction.predictions),
+            "references": _texts(tokenizer, "labels", prediction.label_ids),
+            "contexts": given,
+        }
+        if contexts is not None:
+            _drop_filled_up(rows)
+        try:
+            return {"mars": score_once(lambda: _score(mars, rows))}
+        except ValueError as error:
+            if given is None:
+                error.add_note('A Trainer hands contexts over with include_for_metrics=["inputs"].')
+            raise
+
+    return compute
+
+
+def _drop_filled_up(rows: dict[str, Any]) -> None:
+    """Drop rows beyond the contexts if all of them are repeated; else the scorer is to refuse them."""
+    count, references = len(rows["contexts"]), rows["references"]
+    if set(references[count:]) <= set(references[:count]) and distributed():
+        rows["references"] = references[:count]
+        rows["predictions"] = rows["predictions"][:count]
+
+
+def _score(mars: Any, rows: dict[str, Any]) -> float:
+    if hasattr(mars, "compute"):
+        return float(mars.compute(**rows)["mars"])
+    return float(mars.score(**rows).score)
+
+
+def _texts(tokenizer: Any, what: str, ids: Any) -> list[str]:
+    """Decoded rows of token ids; negative ones (-100) are padding."""
+    if isinstance(ids, tuple):  # models may add more to their output
+        ids = ids[0]
+    if ids.ndim != 2 or ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"{what} must be token ids, (rows, tokens), got {ids.dtype} of shape {ids.shape}; "
+            "use a Seq2SeqTrainer with predict_with_generate=True, or preprocess_logits_for_metrics"
+        )
+    rows = [[int(one) for one in row if one >= 0] for row in ids]
+    return list(tokenizer.batch_decode(rows, skip_special_tokens=True))

@@ -1,0 +1,289 @@
+"""Two systems compared: the statistics against brute force and scipy, and what goes through the scorer."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+
+import fakes
+import numpy as np
+import pytest
+from scipy import stats
+
+from mars_score.comparing import compare_systems
+from mars_score.comparing.paired import paired_test
+
+RNG = np.random.default_rng(5)
+FIRST, SECOND = RNG.normal(0.55, 0.1, 12), RNG.normal(0.5, 0.1, 12)
+GROUPS = list("aaabbbbcdddd")  # of unequal sizes
+REFERENCES = ["a b", ["x y", "c z"], "d", "e f"]
+CONTEXTS = ["first", ["second", "part"], "", "fourth"]
+
+
+@pytest.fixture
+def scorer(monkeypatch):
+    return fakes.install(monkeypatch)(preset="mini")
+
+
+def means(counts):
+    """Both means where each group is drawn so many times, the plainest way."""
+    rows = [row for label, count in zip("abcd", counts, strict=True) for row in rows_of(label) * count]
+    return FIRST[rows].mean(), SECOND[rows].mean()
+
+
+def rows_of(label):
+    return [row for row, one in enumerate(GROUPS) if one == label]
+
+
+# Statistics
+
+
+def test_randomisation_against_scipy():
+    found = paired_test(FIRST, SECOND, resamples=20_000)
+    exact = stats.permutation_test(
+        (FIRST, SECOND),
+        lambda one, other, axis: one.mean(axis) - other.mean(axis),
+        permutation_type="samples",
+        n_resamples=np.inf,
+    )
+    assert found.randomisation_p == pytest.approx(exact.pvalue, abs=0.01)
+
+
+def test_randomisation_of_groups_against_all_swaps():
+    differences = np.array([(FIRST - SECOND)[rows_of(label)].sum() for label in "abcd"])
+    swaps = np.abs(np.array(list(itertools.product([1, -1], repeat=4))) @ differences)
+    exact = np.mean(swaps >= abs(differences.sum()) - 1e-12)
+    found = paired_test(FIRST, SECOND, groups=GROUPS, resamples=20_000)
+    assert found.randomisation_p == pytest.approx(exact, abs=0.01)
+
+
+def test_bootstrap_against_scipy():
+    found = paired_test(FIRST, SECOND, resamples=20_000, confidence=0.9)
+    options = {"method": "percentile", "confidence_level": 0.9, "n_resamples": 20_000, "rng": 1}
+    for interval, scores in (
+        (found.first, FIRST),
+        (found.second, SECOND),
+        (found.difference, FIRST - SECOND),
+    ):
+        expected = stats.bootstrap((scores,), np.mean, **options).confidence_interval
+        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.003)
+
+
+def test_bootstrap_of_groups_against_all_draws():
+    draws = [np.bincount(draw, minlength=4) for draw in itertools.product(range(4), repeat=4)]
+    ones, others = np.array([means(counts) for counts in draws]).T
+    differences = ones - others
+    found = paired_test(FIRST, SECOND, groups=GROUPS, resamples=40_000)
+    below, above = np.mean(differences <= 0), np.mean(differences >= 0)
+    assert found.bootstrap_p == pytest.approx(min(1, 2 * min(below, above)), abs=0.01)
+    for interval, values in ((found.first, ones), (found.second, others), (found.difference, differences)):
+        # The distribution has 35 steps: an end must be a quantile of nearly the right level.
+        assert np.mean(values < interval.low - 1e-9) <= 0.03
+        assert np.mean(values <= interval.low + 1e-9) >= 0.02
+        assert np.mean(values > interval.high + 1e-9) <= 0.03
+        assert np.mean(values >= interval.high - 1e-9) >= 0.02
+
+
+def test_p_is_count_plus_one():
+    certain = paired_test(SECOND + 1, SECOND, resamples=99)
+    assert (certain.bootstrap_p, certain.randomisation_p) == (2 / 100, 1 / 100)
+    equal = paired_test(FIRST, FIRST, resamples=99)
+    assert (equal.bootstrap_p, equal.randomisation_p) == (1, 1)
+    assert (equal.difference.low, equal.difference.high) == (0, 0)
+
+
+def test_p_is_uniform_where_systems_are_alike():
+    rng = np.random.default_rng(0)
+    tests = [paired_test(*rng.normal(size=(2, 30)), resamples=199, seed=rng) for _ in range(400)]
+    for name in ("bootstrap_p", "randomisation_p"):
+        rejected = np.mean([getattr(test, name) <= 0.1 for test in tests])
+        assert 0.06 < rejected < 0.15
+
+
+def test_the_seed_decides():
+    assert paired_test(FIRST, SECOND, seed=3) == paired_test(FIRST, SECOND, seed=3)
+    assert paired_test(FIRST, SECOND, seed=3) != paired_test(FIRST, SECOND, seed=4)
+
+
+def test_a_group_a_row_is_no_groups():
+    alone = paired_test(FIRST, SECOND, groups=range(len(FIRST)))
+    plain = paired_test(FIRST, SECOND)
+    for one, other in zip((alone.first, alone.difference), (plain.first, plain.difference), strict=True):
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=1e-12)
+    assert (alone.bootstrap_p, alone.randomisation_p) == (plain.bootstrap_p, plain.randomisation_p)
+    assert paired_test(FIRST, SECOND, groups=GROUPS).groups == 4
+
+
+def test_swapped_systems():
+    one, other = paired_test(FIRST, SECOND), paired_test(SECOND, FIRST)
+    assert one.bootstrap_p == other.bootstrap_p
+    assert one.randomisation_p == other.randomisation_p
+    assert one.difference.low == pytest.approx(-other.difference.high, abs=1e-12)
+
+
+def test_many_rows_are_drawn_in_parts(monkeypatch):
+    whole = paired_test(FIRST, SECOND, resamples=500)
+    monkeypatch.setattr("mars_score.comparing.paired.AT_ONCE", 100)
+    parts = paired_test(FIRST, SECOND, resamples=500)
+    assert parts.bootstrap_p == pytest.approx(whole.bootstrap_p, abs=0.1)
+    assert parts.groups == 12
+
+
+@pytest.mark.parametrize("groups", [["a"] * 12, None])
+def test_with_one_there_is_nothing_to_draw_from(groups):
+    found = paired_test(FIRST[: 12 if groups else 1], SECOND[: 12 if groups else 1], groups=groups)
+    assert found.groups == 1
+    assert all(map(math.isnan, (found.first.low, found.difference.high, found.bootstrap_p, found.randomisation_p)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": 1}, "confidence must lie between 0 and 1, got 1"),
+        ({"resamples": 0}, "resamples must be positive, got 0"),
+        ({"groups": ["a"]}, "one label an item, got 1 for 12"),
+    ],
+)
+def test_numbers_out_of_range(options, message):
+    with pytest.raises(ValueError, match=message):
+        paired_test(FIRST, SECOND, **options)
+
+
+def test_scores_that_are_not_paired():
+    with pytest.raises(ValueError, match="two lists of one length"):
+        paired_test(FIRST, SECOND[:-1])
+
+
+# Systems
+
+
+def compare(scorer, **options):
+    return compare_systems(
+        scorer, ["a b", "x q", "d", "q"], ["a q", "x q", "q", " "], REFERENCES, CONTEXTS, **options
+    )
+
+
+def test_both_systems_in_one_call(scorer):
+    found = compare(scorer, names=("ours", "theirs"))
+    ours, theirs = found.systems
+    assert ours.scores == (1.0, 0.5, 1.0, 0.0)
+    assert theirs.scores == (0.5, 0.5, 0.0, 0.0)
+    assert (ours.score, theirs.score, found.difference) == (0.625, 0.25, 0.375)
+    assert found.win_tie_loss == (2, 2, 0)
+    assert found.test == paired_test(ours.scores, theirs.scores)
+    assert [(row.row, row.candidates) for row in found.most_different(3)] == [(2, ("d", "q")), (0, ("a b", "a q"))]
+    assert found.rows[1].references == ("x y", "c z")
+    assert found.rows[1].context == "second part"
+    assert found.notices == ("1 blank candidates score 0.0 [rows 0-3: ours, rows 4-7: theirs]",)
+
+
+def test_ties_within_a_margin(scorer):
+    assert compare(scorer, tie_margin=0.5).win_tie_loss == (1, 3, 0)
+
+
+def test_groups_and_seed_reach_the_test(scorer):
+    found = compare(scorer, groups=[1, 1, 2, 2], seed=7, confidence=0.8, resamples=50)
+    scores = [one.scores for one in found.systems]
+    assert found.test == paired_test(*scores, groups=[1, 1, 2, 2], seed=7, confidence=0.8, resamples=50)
+
+
+def test_plain_data(scorer):
+    found = json.loads(json.dumps(compare(scorer).to_dict(rows=1), allow_nan=False))
+    assert found["systems"][0] == {
+        "name": "A",
+        "mars": 0.625,
+        "interval": found["systems"][0]["interval"],
+        "scores": [1, 0.5, 1, 0],
+    }
+    assert (found["wins"], found["ties"], found["losses"]) == (2, 2, 0)
+    assert found["most_different"] == [
+        {
+            "row": 2,
+            "difference": 1.0,
+            "context": "",
+            "references": ["d"],
+            "candidates": ["d", "q"],
+            "scores": [1, 0],
+        }
+    ]
+    alone = compare_systems(scorer, ["a"], ["b"], ["a"], [""]).to_dict()
+    assert (alone["interval"], alone["bootstrap_p"]) == ([None, None], None)
+    json.dumps(alone, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"first": ["a"]}, "first has 1, second has 4, references has 4"),
+        ({"second": ["a", 3, "b", "c"]}, r"second\[1\] must be a string, got int"),
+        ({"contexts": None}, "contexts are missing"),
+        ({"groups": [1]}, "groups must be one label an item"),
+        ({"tie_margin": -1}, "tie_margin must be a number of at least 0, got -1"),
+        ({"tie_margin": math.nan}, "tie_margin must be"),
+        ({"resamples": 0}, "resamples must be positive"),
+        ({key: [] for key in ("first", "second", "references", "contexts")}, "there are no rows to compare"),
+    ],
+)
+def test_bad_input_is_found_before_scoring(scorer, changed, message):
+    rows = {"first": ["a"] * 4, "second": ["b"] * 4, "references": REFERENCES, "contexts": CONTEXTS}
+    with pytest.raises((ValueError, TypeError), match=message):
+        compare_systems(scorer, **{**rows, **changed})
+    assert not scorer.loaded
+
+
+def test_scores_are_those_of_each_system_alone(gpt2, encoder):
+    from mars_score import MarsScorer
+
+    scorer = MarsScorer("mini", language_model=gpt2, encoder=encoder, planner="none", dtype="float64", store=False)
+    references = ["She went to work by bus.", "He waited for the ferry."]
+    contexts = ["The car broke down on Monday.", "It rained in the morning."]
+    systems = [["She took the bus.", "He was late."], ["The cat slept.", "He waited for the ferry."]]
+    found = compare_systems(scorer, *systems, references, contexts)
+    for one, candidates in zip(found.systems, systems, strict=True):
+        alone = scorer.score(candidates, references, contexts)
+        assert one.scores == pytest.approx(alone.scores, abs=1e-9)
+        assert found.signature == str(alone.signature)
+
+
+# Plot
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_plot(scorer, tmp_path, kind):
+    pytest.importorskip("matplotlib")
+    from mars_score.comparing.plot import write_plot
+
+    path = tmp_path / f"plot.{kind}"
+    found = compare(scorer, names=("$ours$ <\x00>", "\u05e9\u6771"))
+    write_plot(found, path)
+    drawn = path.read_bytes()
+    write_plot(found, path)
+    assert path.read_bytes() == drawn
+    if kind == "png":
+        assert drawn.startswith(b"\x89PNG")
+        return
+    text = drawn.decode()
+    for shown in ("0.625", "0.250", "$ours$ &lt;\ufffd&gt;", "2 won, 2 tied, 0 lost", "95% intervals"):
+        assert shown in text
+
+
+def test_the_plot_shows_every_difference(scorer):
+    pytest.importorskip("matplotlib")
+    from mars_score.comparing.plot import comparison_figure
+    from mars_score.meta.report.charts import chart_settings
+
+    with chart_settings():
+        left, right = comparison_figure(compare(scorer)).axes
+    assert [line.get_xdata() for line in left.lines[1::2]] == [[0.625], [0.25]]
+    heights = np.concatenate([area.get_paths()[0].vertices[:, 1] for area in right.collections])
+    assert {round(float(one), 6) for one in heights} == {0.0, 0.5, 1.0}
+
+
+def test_a_plot_of_one_row(scorer, tmp_path):
+    pytest.importorskip("matplotlib")
+    from mars_score.comparing.plot import write_plot
+
+    write_plot(compare_systems(scorer, ["a"], ["b"], ["a"], [""]), tmp_path / "one.svg")
+    assert re.search("1 won, 0 tied", (tmp_path / "one.svg").read_text(encoding="utf-8"))

@@ -1,0 +1,92 @@
+"""The snippets of docs/recipes.md run. A fake scorer stands in for the models."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import fakes
+import numpy as np
+import pytest
+import tiny_models
+from transformers import EvalPrediction
+
+from mars_metric import Mars
+from mars_score import shared
+
+RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    monkeypatch.setattr(shared, "_scorers", {})
+    return fakes.install(monkeypatch)
+
+
+def blocks(heading, language="python"):
+    section = RECIPES.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(rf"^```{language}\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_trainer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tokenizer = tiny_models.roberta_tokenizer()
+    mars = Mars(preset="mini", cache_dir=str(tmp_path))
+    ids = np.array([tokenizer("the road")["input_ids"] + [-100]])
+    prediction = EvalPrediction(predictions=ids, label_ids=ids, inputs=ids)
+    names = {"mars": mars, "tokenizer": tokenizer, "contexts": ["a"]}
+    given, inputs = blocks("Trainer")
+    for block in (given, inputs):
+        exec(block, names)
+        assert names["metrics"](prediction) == {"mars": 1.0}
+    assert names["arguments"].include_for_metrics == ["inputs"]
+
+
+def test_torchmetrics(capsys):
+    pytest.importorskip("torchmetrics")
+    (block,) = blocks("torchmetrics")
+    exec(block, {})
+    assert capsys.readouterr().out == "tensor(0.6667)\n"
+
+
+def test_lm_evaluation_harness(tmp_path, monkeypatch):
+    lm_eval = pytest.importorskip("lm_eval")
+    from lm_eval.tasks import TaskManager
+
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"prediction": "x", "reference": reference, "context": context}
+        for reference, context in (("lol", "first"), ("other", "second"))
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (tmp_path / "mars_task.py").write_text(blocks("lm-evaluation-harness")[0], encoding="utf-8")
+    (tmp_path / "mars_answers.yaml").write_text(blocks("lm-evaluation-harness", "yaml")[0], encoding="utf-8")
+    tasks = TaskManager(include_path=str(tmp_path), include_defaults=False)
+    found = lm_eval.simple_evaluate("dummy", tasks=["mars_answers"], task_manager=tasks)
+    assert found["results"]["mars_answers"]["mars,none"] == 0.5  # the dummy model always writes "lol"
+
+
+def test_lighteval():
+    pytest.importorskip("lighteval")
+    from lighteval.metrics import apply_metric
+    from lighteval.models.model_output import ModelResponse
+    from lighteval.tasks.requests import Doc
+
+    (block,) = blocks("lighteval")
+    names = {"__name__": "recipe"}
+    exec(block, names)
+    docs = [
+        Doc(query="q", choices=["a b", "c"], gold_index=[0, 1], specific={"context": "first"}),
+        Doc(query="q", choices=["d"], gold_index=0, specific={"context": "second"}),
+    ]
+    responses = [ModelResponse(text=["c"]), ModelResponse(text=["d e"])]
+    assert apply_metric(responses, docs, [names["mars_metric"]]) == [{"mars": 1.0}, {"mars": 0.5}]
+    assert names["mars_metric"].get_corpus_aggregations()["mars"]([1.0, 0.5]) == 0.75
+
+
+def test_every_heading_is_tested():
+    headings = re.findall(r"^## (.*)$", RECIPES, flags=re.MULTILINE)
+    tested = {name.removeprefix("test_") for name in vars(sys.modules[__name__]) if name.startswith("test_")}
+    assert {heading.lower().replace("-", "_") for heading in headings} <= tested

@@ -1,0 +1,358 @@
+"""MARS in torchmetrics: states, collections, and real processes over gloo."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import fakes
+import pytest
+import torch
+from processes import in_processes
+
+from mars_score import scorer as scorer_module
+from mars_score import shared
+from mars_score.integrations.packing import empty, pack, unpack
+
+torchmetrics = pytest.importorskip("torchmetrics")
+
+from mars_score.integrations.torchmetrics import MarsScore  # noqa: E402
+
+ROOT = Path(__file__).parent.parent
+PREDS = ["She took the bus.", "The cat slept \U0001f408 on the sofa.", " ", "\u05e9\u05dc\u05d5\u05dd a\x00b"]
+TARGETS = [
+    "She went to work by bus.",
+    ["A cat slept.", "It was asleep \U0001f408"],
+    "He left.",
+    "\u05e9\u05dc\u05d5\u05dd",
+]
+CONTEXTS = ["Her car broke down.", ["Where is", "the cat?"], "", "\u4f60\u597d"]
+ROWS = list(zip(PREDS, TARGETS, CONTEXTS, strict=True))
+
+
+class Recorder(fakes.FakeScorer):
+    """A scorer that remembers its rows, and whose scores depend on all references, as IDF does."""
+
+    seen: list = []  # noqa: RUF012
+
+    def score(self, predictions, references, contexts=None):
+        Recorder.seen.append([list(predictions), [list(row) for row in references], list(contexts)])
+        result = super().score(predictions, references, contexts)
+        texts = {text for row in references for text in row}
+        rows = [type(row)(row.score / len(texts), row.references) for row in result.rows]
+        return type(result)(tuple(rows), result.signature)
+
+
+@pytest.fixture(autouse=True)
+def recorder(monkeypatch):
+    monkeypatch.setattr(shared, "_scorers", {})
+    fakes.install(monkeypatch)
+    monkeypatch.setattr("mars_score.scorer.MarsScorer", Recorder)
+    monkeypatch.setattr(Recorder, "seen", [])
+    return Recorder
+
+
+def add(metric, rows):
+    metric.update(*map(list, zip(*rows, strict=True))) if rows else None
+
+
+@pytest.fixture
+def filled():
+    metric = MarsScore("mini")
+    add(metric, ROWS[:1])
+    add(metric, ROWS[1:])
+    return metric
+
+
+# One process
+
+
+def test_all_rows_are_scored_together(filled, recorder):
+    score = filled.compute()
+    assert recorder.seen == [
+        [
+            PREDS,
+            [[TARGETS[0]], TARGETS[1], [TARGETS[2]], [TARGETS[3]]],
+            [CONTEXTS[0], "Where is the cat?", *CONTEXTS[2:]],
+        ]
+    ]
+    assert score.dtype == torch.float32
+    assert score.shape == ()
+    filled.compute()
+    assert len(recorder.seen) == 1  # torchmetrics keeps it
+
+
+def test_reset(filled, recorder):
+    filled.reset()
+    add(filled, ROWS[:2])
+    filled.compute()
+    assert recorder.seen[0][0] == PREDS[:2]
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
+def test_without_rows():
+    metric = MarsScore("mini")
+    assert metric.compute() == 0
+    metric.update([], [], [])
+    assert metric.compute() == 0
+
+
+def test_rows_go_on_after_compute(filled):
+    fresh = MarsScore("mini")
+    for rows in (ROWS, ROWS[:1]):
+        add(fresh, rows)
+    filled.compute()
+    add(filled, ROWS[:1])
+    assert filled.compute() == fresh.compute()
+
+
+def test_forward_gives_the_batch_and_keeps_the_rows(recorder):
+    metric = MarsScore("mini")
+    batch = metric(PREDS[:1], TARGETS[:1], CONTEXTS[:1])
+    alone = MarsScore("mini")
+    add(alone, ROWS[:1])
+    assert batch == alone.compute()
+    metric(PREDS[1:], TARGETS[1:], CONTEXTS[1:])
+    metric.compute()
+    assert recorder.seen[-1][0] == PREDS
+
+
+@pytest.mark.parametrize("through", [copy.deepcopy, lambda metric: pickle.loads(pickle.dumps(metric))])
+def test_copies_hold_the_rows_and_no_models(filled, through):
+    expected = filled.compute()
+    other = through(filled)
+    other._computed = None
+    assert other.compute() == expected
+    assert b"Recorder" not in pickle.dumps(filled)
+
+
+def test_state_dict(filled):
+    assert not filled.state_dict()
+    filled.persistent(True)
+    other = MarsScore("mini")
+    other.persistent(True)
+    other.load_state_dict(filled.state_dict())
+    other._update_count = 1
+    assert other.compute() == filled.compute()
+
+
+def test_states_of_two_metrics_merge(filled, recorder):
+    first, second = MarsScore("mini"), MarsScore("mini")
+    add(first, ROWS[1:])
+    add(second, ROWS[:1])
+    first.merge_state(second)
+    first.compute()
+    assert sorted(recorder.seen[-1][0]) == sorted(PREDS)
+
+
+def test_number_types_leave_texts_alone(filled):
+    expected = filled.compute()
+    for changed in (filled.half(), filled.set_dtype(torch.float16), filled.to(torch.float64)):
+        changed._computed = None
+        assert changed.compute() == expected
+
+
+def test_settings_reach_the_scorer(recorder, tmp_path):
+    metric = MarsScore("mini", max_mask_ratio=0.4, store=tmp_path, device="cpu", use_context=False)
+    metric.update(["a"], ["a"])
+    metric.compute()
+    made = recorder.made[-1]
+    assert (made.settings.masking.max_mask_ratio, made.store, made.device) == (0.4, tmp_path, "cpu")
+
+
+def test_the_models_are_where_the_metric_is(recorder):
+    metric = MarsScore("mini")
+    add(metric, ROWS[:1])
+    metric.compute()
+    assert recorder.made[-1].device is None
+
+
+def test_bad_settings():
+    with pytest.raises(ValueError, match=r"max_mask_ratio must be a number in \[0, 1\]"):
+        MarsScore("mini", max_mask_ratio=2)
+    with pytest.raises(ValueError, match="unknown preset 'huge'"):
+        MarsScore("huge")
+    with pytest.raises(ValueError, match="max_mask"):
+        MarsScore("mini", max_mask=0.5)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ((["a"], ["a", "b"], ["", ""]), "preds has 1, target has 2"),
+        ((["a"], [" "], [""]), r"target\[0\] holds a blank reference"),
+        (("a", ["a"], [""]), "must be a list"),
+        ((["a"], ["a"]), "contexts are missing"),
+        ((["a"], ["a"], ["", ""]), "contexts has 2"),
+    ],
+)
+def test_bad_rows_add_nothing(filled, recorder, columns, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        filled.update(*columns)
+    filled.compute()
+    assert recorder.seen[0][0] == PREDS
+
+
+def test_in_a_collection():
+    both = torchmetrics.MetricCollection(
+        {
+            "full": MarsScore("mini"),
+            "plain": MarsScore("mini", use_context=False),
+            "chrf": torchmetrics.text.CHRFScore(),
+        }
+    )
+    targets = [[text] if isinstance(text, str) else text for text in TARGETS]
+    for _ in range(2):
+        for part in (slice(0, 1), slice(1, None)):
+            both.update(preds=PREDS[part], target=targets[part], contexts=CONTEXTS[part])
+        found = both.compute()
+        alone = MarsScore("mini")
+        add(alone, ROWS)
+        assert found["full"] == alone.compute()
+        assert found["plain"] == found["full"]  # the fake does not look at contexts
+        assert 0 < found["chrf"] < 1
+        both.reset()
+
+
+def test_half_of_a_character():
+    metric = MarsScore("mini")
+    metric.update(["a \ud83d"], ["a b"], [""])
+    assert metric.compute() == 0.5
+
+
+# Packing
+
+
+def test_packing_is_exact():
+    rows = [("", ("a", "\u05e9\U0001f600"), "\x00"), ("b", ("c",), "")]
+    parts = [pack(rows[:1]), empty(), pack([]), pack(rows[1:])]
+    assert unpack(*zip(*parts, strict=True)) == rows
+    whole = [torch.cat(tensors) for tensors in zip(*parts, strict=True)]
+    assert [tensor.dtype for tensor in whole] == [torch.uint8, torch.int64]
+    assert unpack(*([tensor] for tensor in whole)) == rows
+
+
+# Imports
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+
+
+def test_a_missing_torchmetrics_is_named():
+    done = run("import sys; sys.modules['torchmetrics'] = None; import mars_score.integrations.torchmetrics")
+    assert done.stderr.strip().endswith(
+        "ImportError: torchmetrics is not installed; run: pip install 'mars-score[torchmetrics]'"
+    )
+
+
+def test_torchmetrics_is_imported_for_its_metric_only():
+    done = run("import sys, mars_score.integrations.trainer, mars_score.cli; print('torchmetrics' in sys.modules)")
+    assert done.stdout.strip() == "False"
+
+
+# Several processes
+
+
+CASES = {
+    "both have rows": [[0, 3], [1, 2]],
+    "the first has none": [[], [2, 1, 0]],
+    "the second has none": [[1, 0, 3], []],
+    "nobody has any": [[], []],
+}
+
+
+def share(rank):
+    """The metric of every case in this process, alone and in a collection; and one whose scoring fails."""
+    found = {name: _scores(rank, [ROWS[row] for row in rows_of[rank]]) for name, rows_of in CASES.items()}
+    scorer_module.MarsScorer = Recorder
+    fakes.FakeScorer.fault = OSError("the Hub is out of reach") if rank == 0 else None
+    shared.free_models()
+    metric = MarsScore("mini")
+    add(metric, ROWS[rank : rank + 1])
+    with pytest.raises((OSError, RuntimeError)) as caught:
+        metric.compute()
+    return {**found, "failure": f"{type(caught.value).__name__}: {caught.value}"}
+
+
+def _scores(rank, rows):
+    """Computed, computed again with the rows added once more, and after a reset with the rows in one call."""
+    scorer_module.MarsScorer = Recorder
+    Recorder.seen = []
+    fakes.FakeScorer.loads = 0
+    shared.free_models()
+    metrics = torchmetrics.MetricCollection({"one": MarsScore("mini"), "other": MarsScore("mini", q=0.5)})
+    single = MarsScore("mini")
+    found = []
+    for step in range(3):
+        if step == 2:
+            metrics.reset()
+            single.reset()
+            add(single, rows)
+            add(metrics, rows)
+        else:
+            for row in rows:
+                add(single, [row])
+                add(metrics, [row])
+            if step and not rows:  # or torchmetrics would give what it computed before, in this process only
+                single.update([], [], [])
+                metrics.update([], [], [])
+        found.append([single.compute().item(), *(one.item() for one in metrics.compute().values())])
+    return {"scores": found, "seen": Recorder.seen, "loads": fakes.FakeScorer.loads}
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    return in_processes(tmp_path_factory.mktemp("processes"), share)
+
+
+def alone(order):
+    metric = MarsScore("mini")
+    add(metric, [ROWS[row] for row in order])
+    return metric.compute().item()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", CASES)
+def test_processes_agree_with_one(processes, recorder, case):
+    first, second = (found[case] for found in processes)
+    ours, others = CASES[case]
+    orders = [ours + others, ours * 2 + others * 2, ours + others]
+    expected = [[alone(order)] * 3 for order in orders]
+    assert first["scores"] == expected
+    assert second["scores"] == expected
+    assert (second["seen"], second["loads"]) == ([], 0)  # one process scores for both
+    if ours + others:
+        assert first["seen"][::3] == recorder.seen  # with the texts of both in the order of the processes
+
+
+@pytest.mark.slow
+def test_a_failure_keeps_no_process_waiting(processes):
+    assert [found["failure"] for found in processes] == [
+        "OSError: the Hub is out of reach",
+        "RuntimeError: scoring failed in process 0: OSError: the Hub is out of reach",
+    ]
+
+
+def with_models(rank, models):
+    return score_with_models(ROWS[rank : rank + 1], models)
+
+
+def score_with_models(rows, models):
+    metric = MarsScore("mini", **models, planner="none", dtype="float64", store=False)
+    add(metric, rows)
+    return metric.compute().item()
+
+
+@pytest.mark.slow
+def test_processes_with_models(tmp_path, monkeypatch, gpt2, encoder):
+    monkeypatch.undo()
+    models = {"language_model": gpt2, "encoder": encoder}
+    first, second = in_processes(tmp_path, with_models, models)
+    expected = score_with_models(ROWS[:2], models)
+    assert first == second == pytest.approx(expected, abs=1e-7)
+    assert 0 < abs(expected) < 1

@@ -1,0 +1,224 @@
+"""``compute_metrics`` in real trainers of transformers, over tiny models; a fake scorer keeps the rows."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import fakes
+import numpy as np
+import pytest
+import tiny_models
+from processes import in_processes
+
+from mars_metric import Mars
+from mars_score import shared
+from mars_score.integrations.trainer import compute_metrics
+
+CONTEXTS = [
+    "The baker opens her shop early in the morning",
+    "It will rain before noon says one of them and the others laugh",
+    "He forgot his ticket at home",
+    "The road is busy",
+    "They walk along the river and stop on the bridge to look at the boats",
+]
+REFERENCES = [
+    "She puts warm bread in the window",
+    "Nobody is surprised",
+    "He went back",
+    "They need a bridge",
+    "It is a fine day by the river",
+]
+
+
+class Recorder(fakes.FakeScorer):
+    seen: list = []  # noqa: RUF012
+
+    def score(self, predictions, references, contexts=None):
+        Recorder.seen.append([list(predictions), [list(row) for row in references], list(contexts)])
+        return super().score(predictions, references, contexts)
+
+
+@pytest.fixture(autouse=True)
+def recorder(monkeypatch):
+    monkeypatch.setattr(shared, "_scorers", {})
+    fakes.install(monkeypatch)
+    monkeypatch.setattr("mars_score.scorer.MarsScorer", Recorder)
+    monkeypatch.setattr(Recorder, "seen", [])
+    return Recorder
+
+
+@pytest.fixture
+def mars(tmp_path):
+    return Mars(preset="mini", cache_dir=str(tmp_path / "cache"))
+
+
+def tiny_bart():
+    import torch
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 64}
+    heads = {
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 32,
+        "decoder_ffn_dim": 32,
+    }
+    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
+    config = BartConfig(vocab_size=len(tiny_models.roberta_tokenizer()), init_std=0.5, **size, **heads, **ids)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return BartForConditionalGeneration(config)
+
+
+def seq2seq_trainer(folder, metrics, **arguments):
+    from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
+
+    model, tokenizer = tiny_bart(), tiny_models.roberta_tokenizer()
+    data = [
+        {"input_ids": tokenizer(context)["input_ids"], "labels": tokenizer(reference)["input_ids"]}
+        for context, reference in zip(CONTEXTS, REFERENCES, strict=True)
+    ]
+    return Seq2SeqTrainer(
+        model=model,
+        args=Seq2SeqTrainingArguments(
+            output_dir=str(folder),
+            max_steps=2,
+            per_device_train_batch_size=2,
+            per_device_eval_batch_size=2,
+            eval_strategy="steps",
+            eval_steps=1,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            disable_tqdm=True,
+            predict_with_generate=True,
+            generation_max_length=8,
+            **arguments,
+        ),
+        train_dataset=data,
+        eval_dataset=data,
+        data_collator=DataCollatorForSeq2Seq(tokenizer, model=model),
+        compute_metrics=metrics,
+    )
+
+
+@pytest.mark.parametrize("contexts", [CONTEXTS, None])
+def test_a_seq2seq_trainer(mars, recorder, tmp_path, contexts):
+    metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), contexts)
+    inputs = {} if contexts else {"include_for_metrics": ["inputs"]}
+    trainer = seq2seq_trainer(tmp_path / "run", metrics, **inputs)
+    trainer.train()
+    logged = [entry["eval_mars"] for entry in trainer.state.log_history if "eval_mars" in entry]
+    assert len(logged) == 2
+    assert all(type(score) is float for score in logged)
+    assert [row[1:] for row in recorder.seen] == [[[[text] for text in REFERENCES], CONTEXTS]] * 2
+    assert any(recorder.seen[0][0])  # the tiny model writes something
+    assert not any("<" in text for text in recorder.seen[0][0])
+    final = trainer.evaluate()
+    trainer.log_metrics("eval", final)
+    trainer.save_metrics("eval", final)
+    assert json.loads((tmp_path / "run" / "eval_results.json").read_text())["eval_mars"] == final["eval_mars"]
+    written, references, given = recorder.seen[-1]
+    assert mars.compute(predictions=written, references=references, contexts=given)["mars"] == final["eval_mars"]
+
+
+def in_two(rank, folder):
+    from mars_score import scorer
+
+    scorer.MarsScorer = Recorder
+    mars = Mars(preset="mini", cache_dir=folder)
+    metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), CONTEXTS)
+    trainer = seq2seq_trainer(folder, metrics, ddp_backend="gloo")
+    assert trainer.args.world_size == 2
+    return {"score": trainer.evaluate()["eval_mars"], "seen": Recorder.seen}
+
+
+@pytest.mark.slow
+def test_in_two_processes_one_scores(tmp_path, recorder):
+    """Five rows in batches of two on each of two processes: the last batches are filled up, and cut again."""
+    first, second = in_processes(tmp_path, in_two, str(tmp_path))
+    assert first["score"] == second["score"]
+    assert second["seen"] == []
+    ((written, references, contexts),) = first["seen"]
+    assert (references, contexts) == ([[text] for text in REFERENCES], CONTEXTS)
+    assert recorder("mini").score(written, references, contexts).score == first["score"]
+    alone = compute_metrics(recorder("mini"), tiny_models.roberta_tokenizer(), CONTEXTS)
+    assert seq2seq_trainer(tmp_path / "one", alone).evaluate()["eval_mars"] == first["score"]
+    assert recorder.seen[-1][0] == written
+
+
+def test_a_trainer_of_a_causal_model(mars, recorder, tmp_path):
+    """Predicted ids by way of preprocess_logits_for_metrics."""
+    from transformers import DataCollatorForLanguageModeling, Trainer, TrainingArguments
+
+    model, tokenizer = tiny_models.tiny_gpt2(seed=9)
+    data = [{"input_ids": tokenizer(text)["input_ids"]} for text in REFERENCES]
+    trainer = Trainer(
+        model=model.float(),
+        args=TrainingArguments(str(tmp_path / "run"), report_to="none", use_cpu=True, disable_tqdm=True),
+        eval_dataset=data,
+        data_collator=DataCollatorForLanguageModeling(tokenizer, mlm=False),
+        compute_metrics=compute_metrics(mars, tokenizer, CONTEXTS),
+        preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1),
+    )
+    final = trainer.evaluate()
+    assert 0 <= final["eval_mars"] <= 1
+    assert recorder.seen[0][1:] == [[[text] for text in REFERENCES], CONTEXTS]
+    trainer.preprocess_logits_for_metrics = None
+    with pytest.raises(ValueError, match=r"predictions must be token ids.*predict_with_generate=True"):
+        trainer.evaluate()
+
+
+# Without a trainer
+
+
+class Tokenizer:
+    """Words by number; 0 is special."""
+
+    words = ("<s>", "a", "b", "c")
+
+    def batch_decode(self, ids, skip_special_tokens):
+        assert skip_special_tokens
+        return [" ".join(self.words[one] for one in row if one) for row in ids]
+
+
+def prediction(predictions, labels, inputs=None):
+    columns = {"predictions": predictions, "label_ids": labels, "inputs": inputs}
+    return SimpleNamespace(**{name: None if ids is None else np.array(ids) for name, ids in columns.items()})
+
+
+PREDICTION = prediction([[0, 1, 2, -100], [3, 0, -100, -100]], [[1, 2], [3, -100]], [[1, -100], [2, 3]])
+
+
+def test_padding_is_no_text(mars, recorder):
+    assert compute_metrics(mars, Tokenizer())(PREDICTION) == {"mars": 1.0}
+    assert recorder.seen == [[["a b", "c"], [["a b"], ["c"]], ["a", "b c"]]]
+
+
+def test_given_contexts_come_before_inputs(mars, recorder):
+    compute_metrics(mars, Tokenizer(), ["x", ["y", "z"]])(PREDICTION)
+    assert recorder.seen[0][2] == ["x", "y z"]
+
+
+def test_a_scorer_does_as_well_as_the_metric(recorder):
+    assert compute_metrics(recorder("mini"), Tokenizer(), ["x", "y"])(PREDICTION) == {"mars": 1.0}
+
+
+def test_predictions_with_further_outputs(mars):
+    more = SimpleNamespace(**{**vars(PREDICTION), "predictions": (PREDICTION.predictions, np.zeros((2, 3)))})
+    assert compute_metrics(mars, Tokenizer(), ["x", "y"])(more) == {"mars": 1.0}
+
+
+def test_without_contexts(mars, recorder, tmp_path):
+    bare = SimpleNamespace(**{**vars(PREDICTION), "inputs": None})
+    with pytest.raises(ValueError, match="contexts are missing") as caught:
+        compute_metrics(mars, Tokenizer())(bare)
+    assert 'include_for_metrics=["inputs"]' in caught.value.__notes__[0]
+    without = Mars(preset="mini", use_context=False, cache_dir=str(tmp_path))
+    assert compute_metrics(without, Tokenizer())(bare) == {"mars": 1.0}
+
+
+def test_contexts_of_another_set(mars):
+    with pytest.raises(ValueError, match="predictions has 2, references has 2, contexts has 1"):
+        compute_metrics(mars, Tokenizer(), ["x"])(PREDICTION)
