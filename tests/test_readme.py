@@ -60,6 +60,7 @@ def folder(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "mars", tmp_path / "mars")
     for name, text in zip(("rows.jsonl", "rated.jsonl"), blocks("jsonl"), strict=True):
         (tmp_path / name).write_text(text, encoding="utf-8")
+    shutil.copy(tmp_path / "rows.jsonl", tmp_path / "other.jsonl")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(shared, "_scorers", {})
     return tmp_path
@@ -101,7 +102,7 @@ def check_snippets(left):
     assert len(left["detailed"]["scores"]) == len(left["rows"]["predictions"])
     assert left["augmented"][0][0] == left["rows"]["references"][0]
     assert left["augmented"] == left["detailed"]["augmented_references"]
-    metrics = left["make_compute_metrics"](left["mars"], Tokenizer(["", "a", "boat"]), ["At sea."])
+    metrics = left["score_with"](Tokenizer(["", "a", "boat"]), ["At sea."])
     prediction = {"predictions": np.array([[1, 2]]), "label_ids": np.array([[2, -100]])}
     assert list(metrics(type("EvalPrediction", (), prediction))) == ["mars"]
 
@@ -135,7 +136,7 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
 
 
 def test_there_are_command_lines():
-    assert {argv[0] for argv in commands("mars")} == {"score", "augment", "meta", "cache"}
+    assert {argv[0] for argv in commands("mars")} == {"score", "augment", "compare", "meta", "cache"}
 
 
 def test_make_and_pip_name_what_exists():
