@@ -19,7 +19,8 @@ def requirements(name):
 
 
 def test_the_space_gets_the_packages_that_the_project_declares():
-    assert requirements("requirements.txt") == PROJECT["dependencies"]
+    space = PROJECT["optional-dependencies"]["space"]
+    assert requirements("requirements.txt") == [*PROJECT["dependencies"], *space]
 
 
 def test_pinned_wheels_are_the_ones_the_code_knows():
@@ -36,8 +37,8 @@ def test_pinned_wheels_are_the_ones_the_code_knows():
 def test_direct_dependencies_are_pinned():
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in requirements("constraints.txt")}
     extras = PROJECT["optional-dependencies"]
-    assert extras["dev"][0] == "mars-score[meta]"
-    for requirement in [*extras["dev"][1:], *extras["meta"], *PROJECT["dependencies"]]:
+    assert extras["dev"][0] == "mars-score[meta,space]"
+    for requirement in [*extras["dev"][1:], *extras["meta"], *extras["space"], *PROJECT["dependencies"]]:
         assert requirement.split(">")[0].split("=")[0].lower() in pinned
 
 

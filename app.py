@@ -1,0 +1,47 @@
+"""The Space: MARS in a browser, and as an API.
+
+Run: ``python app.py``.
+
+``MARS_PRESET`` names the models; without it, ``mini`` where its wheels are installed, else ``base``.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+
+from starlette.middleware import Middleware
+
+from mars_score.errors import MarsWarning
+from mars_score.space import limits
+from mars_score.space.engine import Engine, space_preset
+from mars_score.space.examples import read_examples
+from mars_score.space.handlers import Handlers
+from mars_score.space.layout import build
+from mars_score.space.look import CSS, theme
+
+
+def main() -> None:
+    """Start the server and, behind it, prepare the models and the examples."""
+    warnings.simplefilter("ignore", MarsWarning)  # visitors see them on the page
+    engine = Engine(space_preset())
+    examples = read_examples(Path(__file__).parent / "examples")
+    engine.warm_up([example.question for example in examples])
+    build(engine, Handlers(engine), examples).launch(
+        theme=theme(),
+        css_paths=CSS,
+        footer_links=["api"],
+        run_history=False,
+        show_error=False,
+        ssr_mode=False,
+        mcp_server=False,
+        max_file_size=limits.BATCH_BYTES,
+        app_kwargs={"middleware": [Middleware(limits.BodyLimit)]},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""What one question came to: all that the page and the API show, in one place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mars_score.result import MarsResult, ReferenceScore, RowScore, augmented_to_dict
+from mars_score.space.inputs import Question
+from mars_score.space.rivals import bleu, plain_cosine, rouge_l
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with one score per candidate.
+
+    Attributes:
+        name: as it is shown.
+        scores: in the order of the candidates.
+        full: the score that fills a bar.
+    """
+
+    name: str
+    scores: tuple[float, ...]
+    full: float = 1.0
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """1 for the highest; equal scores share a rank."""
+        return tuple(1 + sum(other > score for other in self.scores) for score in self.scores)
+
+    def label(self, index: int) -> str:
+        """A score as text."""
+        return f"{self.scores[index]:.1f}" if self.full > 1 else f"{self.scores[index]:.3f}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and its scores, MARS first among the metrics."""
+
+    question: Question
+    rows: tuple[RowScore, ...]
+    metrics: tuple[Metric, ...]
+    signature: str
+    notices: tuple[str, ...]
+
+    @classmethod
+    def of(cls, question: Question, result: MarsResult) -> Answer:
+        """Put BLEU, ROUGE-L and the plain cosine beside MARS."""
+        candidates, references = question.candidates, question.references
+        metrics = (
+            Metric("MARS", tuple(result.scores)),
+            Metric("Cosine", tuple(map(plain_cosine, result.rows))),
+            Metric("BLEU", tuple(bleu(text, references) for text in candidates), full=100),
+            Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)),
+        )
+        notices = (*question.notices, *(plain_notice(one, "candidate") for one in result.notices))
+        return cls(question, result.rows, metrics, str(result.signature), notices)
+
+    @property
+    def order(self) -> list[int]:
+        """Candidates by falling score of MARS."""
+        scores = self.metrics[0].scores
+        return sorted(range(len(scores)), key=lambda index: -scores[index])
+
+    @property
+    def references(self) -> tuple[ReferenceScore, ...]:
+        """The references with their augmentations, the same for each candidate."""
+        return next((row.references for row in self.rows if row.references), ())
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the API: candidates best first, and what the references became."""
+        ranking = [
+            {
+                "candidate": self.question.candidates[index],
+                "index": index,
+                **{metric.name.lower().replace("-", "_"): metric.scores[index] for metric in self.metrics},
+            }
+            for index in self.order
+        ]
+        references = [
+            {
+                **augmented_to_dict(reference.augmented),
+                "similarities": [list(row.references[number].similarities) for row in self.rows if row.references],
+            }
+            for number, reference in enumerate(self.references)
+        ]
+        return {
+            "ranking": ranking,
+            "references": references,
+            "signature": self.signature,
+            "notices": list(self.notices),
+        }
+
+
+def plain_notice(notice: str, unit: str) -> str:
+    """A notice of a result without the numbers of its rows, which a visitor does not count."""
+    found = re.fullmatch(r"(.*): (\d+) of (\d+) rows \(.*\)", notice, re.DOTALL)
+    if not found:
+        return notice
+    what, some, total = found.groups()
+    return f"{what[:1].upper()}{what[1:]} ({some} of {total} {unit}{'' if total == '1' else 's'})."
+
+
+def infilled_spans(pieces: Sequence[tuple[str, bool]], text: str) -> list[tuple[str, bool]]:
+    """An augmented reference in parts, each with whether it was written anew.
+
+    Args:
+        pieces: of the template: text, and whether it is a blank.
+        text: the augmented reference, which holds the text blocks in their order.
+    """
+    spans: list[tuple[str, bool]] = []
+    done = 0
+    blocks = [block for block, blank in pieces if not blank]
+    for number, block in enumerate(blocks):
+        last_at_end = number == len(blocks) - 1 and not pieces[-1][1]
+        start = len(text) - len(block) if last_at_end else text.find(block, done)
+        if start < done or text[start : start + len(block)] != block:
+            break
+        spans += [(text[done:start], True), (block, False)]
+        done = start + len(block)
+    spans.append((text[done:], True))
+    return [(part, new) for part, new in spans if part]

@@ -1,0 +1,221 @@
+"""What happens when a visitor presses something; faults come back as friendly messages without a traceback."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+import gradio as gr
+
+from mars_score.errors import ModelUnavailableError
+from mars_score.result import MarsResult
+from mars_score.space.answer import Answer, plain_notice
+from mars_score.space.choices import Choices
+from mars_score.space.downloads import Downloads
+from mars_score.space.engine import Engine
+from mars_score.space.inputs import Question, read_question
+from mars_score.space.limits import RateLimit, Refused, check_batch
+from mars_score.space.pages import (
+    WAITING,
+    augmented_page,
+    histogram_page,
+    masked_words,
+    notices_page,
+    ranking_page,
+    table_page,
+)
+from mars_score.space.rivals import bleu, plain_cosine, rouge_l
+from mars_score.space.uploads import SAMPLE, Batch, read_upload
+
+_log = logging.getLogger(__name__)
+_PREVIEW = 5  # rows
+
+Page = tuple[str, str, list[tuple[str, str | None]], str, str]  # notices, ranking, masked, augmented, signature
+
+
+@contextmanager
+def friendly() -> Iterator[None]:
+    """Turn what is refused into its message, and all else into a message that gives nothing away."""
+    try:
+        yield
+    except gr.Error:
+        raise
+    except Refused as error:  # messages are shown as HTML
+        raise gr.Error(escape(str(error)), title="Please check", print_exception=False) from None
+    except ModelUnavailableError:
+        _log.exception("A model is missing")
+        raise gr.Error(
+            "The models cannot be loaded right now. Please try again later.", print_exception=False
+        ) from None
+    except Exception:
+        _log.exception("Unexpected")
+        message = "Something went wrong here. Please try again, perhaps with other texts."
+        raise gr.Error(message, print_exception=False) from None
+
+
+class Handlers:
+    """The functions behind the page and the API.
+
+    Args:
+        engine: scores.
+        single: limits the calls for one question.
+        batch: limits the batches.
+    """
+
+    def __init__(self, engine: Engine, single: RateLimit | None = None, batch: RateLimit | None = None) -> None:
+        self._engine = engine
+        self._single = single or RateLimit(30, 60)
+        self._batch = batch or RateLimit(4, 300)
+        self._downloads = Downloads()
+        self._arrival: Page | None = None
+        self._arrival_lock = threading.Lock()
+
+    def page(  # gradio finds the request among named parameters only
+        self,
+        context: str,
+        references: str,
+        candidates: str,
+        max_mask_ratio: float,
+        planner: str,
+        augmentation_aggregation: str,
+        q: float,
+        reference_aggregation: str,
+        use_context: bool,
+        request: gr.Request,
+    ) -> Page:
+        """Score what is on the page."""
+        with friendly():
+            settings = max_mask_ratio, planner, augmentation_aggregation, q, reference_aggregation, use_context
+            return show(self._answer(context, references, candidates, settings, request))
+
+    def api(
+        self,
+        context: str,
+        references: list[str],
+        candidates: list[str],
+        max_mask_ratio: float = 0.6,
+        planner: str = "none",
+        augmentation_aggregation: str = "best",
+        q: float = 0.8,
+        reference_aggregation: str = "max",
+        use_context: bool = True,
+        request: gr.Request | None = None,
+    ) -> dict[str, Any]:
+        """Score candidates against references in a context, best first, with BLEU, ROUGE-L and a plain cosine.
+
+        The settings are those of the README. Blank texts are left out; "index" is the place among the rest.
+        """
+        with friendly():
+            settings = max_mask_ratio, planner, augmentation_aggregation, q, reference_aggregation, use_context
+            return self._answer(context, references, candidates, settings, request).to_dict()
+
+    def _answer(
+        self, context: Any, references: Any, candidates: Any, settings: Sequence[Any], request: gr.Request | None
+    ) -> Answer:
+        question, choices = read_question(context, references, candidates), Choices.read(*settings)
+        self._single.check(_visitor(request))
+        return Answer.of(question, self._engine.ask(question, choices))
+
+    def first_page(self, question: Question) -> Page:
+        """What a visitor sees on arrival: the answer of an example if it can be had at once."""
+        with self._arrival_lock:
+            if self._arrival is None and self._engine.ready.is_set():
+                with friendly():
+                    self._arrival = show(Answer.of(question, self._engine.ask(question, Choices())))
+        return self._arrival or ("", WAITING, [], "", "")
+
+    def sample(self) -> str:
+        """A file to try."""
+        return self._downloads.keep("sample.csv", SAMPLE)
+
+    def preview(self, path: str | None, use_context: bool) -> str:
+        """The first rows of an uploaded file."""
+        if path is None:
+            return ""
+        with friendly():
+            batch = read_upload(path, use_context=use_context)
+            columns = zip(batch.candidates, map(" ‖ ".join, batch.references), batch.contexts, strict=True)
+            count = len(batch.candidates)
+            caption = f"{count} row{'' if count == 1 else 's'}; the first of them:"
+            return table_page(("prediction", "reference", "context"), list(columns)[:_PREVIEW], caption)
+
+    def batch(
+        self,
+        path: str | None,
+        max_mask_ratio: float,
+        planner: str,
+        augmentation_aggregation: str,
+        q: float,
+        reference_aggregation: str,
+        use_context: bool,
+        request: gr.Request,
+        progress: gr.Progress = gr.Progress(),  # noqa: B008 (how gradio finds it)
+    ) -> Iterator[tuple[Any, ...]]:
+        """Score an uploaded file; yields so that it can be stopped between chunks."""
+        with friendly():
+            choices = Choices.read(
+                max_mask_ratio, planner, augmentation_aggregation, q, reference_aggregation, use_context
+            )
+            batch = read_upload(path, use_context=choices.use_context)
+            check_batch(batch.contexts, batch.references, planned=choices.planned)
+            self._batch.check(_visitor(request))
+            for done, total in self._engine.prepare(batch.references, batch.contexts, choices):
+                progress((done, total), desc="Rewriting references", unit="references")
+                yield (gr.skip(),) * 4
+            progress((1, 1), desc="Comparing", unit="steps")
+            result = self._engine.score(batch.candidates, batch.references, batch.contexts, choices)
+            yield self._batch_page(batch, result)
+
+    def _batch_page(self, batch: Batch, result: MarsResult) -> tuple[Any, ...]:
+        rows = batch_rows(batch, result)
+        csv_path, jsonl_path = self._downloads.write(rows)
+        shown = [[str(row["row"]), f"{row['mars']:.3f}", row["prediction"]] for row in rows[: 2 * _PREVIEW]]
+        notices = notices_page([plain_notice(one, "row") for one in result.notices])
+        table = table_page(
+            ("row", "MARS", "prediction"), shown, "The first rows; the files below hold all of them."
+        )
+        return (
+            f"{notices}{histogram_page(result.scores)}{table}",
+            gr.update(value=csv_path, visible=True),
+            gr.update(value=jsonl_path, visible=True),
+            gr.update(value=str(result.signature), visible=True),
+        )
+
+
+def show(answer: Answer) -> Page:
+    """An answer as the parts of the page."""
+    return (
+        notices_page(answer.notices),
+        ranking_page(answer),
+        masked_words(answer),
+        augmented_page(answer),
+        answer.signature,
+    )
+
+
+def batch_rows(batch: Batch, result: MarsResult) -> list[dict[str, Any]]:
+    """One row of the download for each row of the upload."""
+    texts: Sequence[tuple[str, Sequence[str]]] = list(zip(batch.candidates, batch.references, strict=True))
+    return [
+        {
+            "row": number,
+            "mars": round(row.score, 6),
+            "cosine": round(plain_cosine(row), 6),
+            "bleu": round(bleu(candidate, references), 3),
+            "rouge_l": round(rouge_l(candidate, references), 6),
+            "prediction": candidate,
+            "signature": str(result.signature),
+        }
+        for number, ((candidate, references), row) in enumerate(zip(texts, result.rows, strict=True), 1)
+    ]
+
+
+def _visitor(request: gr.Request | None) -> str:
+    """Who asks, as far as can be told: the session, else the address."""
+    if request is None:
+        return "unknown"
+    return str(request.session_hash or getattr(request.client, "host", "unknown"))

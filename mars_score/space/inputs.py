@@ -1,0 +1,73 @@
+"""What a visitor typed or sent -> a clean context, references and candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mars_score.space.limits import CANDIDATE_CHARACTERS, CANDIDATES, Refused, check_texts
+
+
+@dataclass(frozen=True)
+class Question:
+    """A context with references and candidates.
+
+    Attributes:
+        notices: what was left out, one sentence each.
+    """
+
+    context: str
+    references: tuple[str, ...]
+    candidates: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+
+
+def read_question(context: Any, references: Any, candidates: Any) -> Question:
+    """Check what was sent.
+
+    Args:
+        context: a text.
+        references: one a line, or a list of texts.
+        candidates: one a line, or a list of texts.
+
+    Raises:
+        Refused: not texts, too many, too long, or nothing to score.
+    """
+    context = "" if context is None else context
+    if not isinstance(context, str):
+        raise Refused("The context must be a text.")
+    given = _texts("references", references), _texts("candidates", candidates)
+    kept_references, kept_candidates = ([text for text in texts if text.strip()] for texts in given)
+    check_texts(context, kept_references, kept_candidates)
+    notices = []
+    blank = sum(map(len, given)) - len(kept_references) - len(kept_candidates)
+    if blank:
+        notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
+    if not context.strip():
+        notices.append("The context is empty, so the references are rewritten without it.")
+    return Question(
+        whole(context),
+        tuple(whole(text.strip()) for text in kept_references),
+        tuple(whole(text.strip()) for text in kept_candidates),
+        tuple(notices),
+    )
+
+
+def whole(text: str) -> str:
+    """``text`` with halves of characters (cut emoji) replaced, which nothing behind could encode, and no NUL."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+
+
+def _texts(what: str, value: Any) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        if len(value) > 2 * CANDIDATES * CANDIDATE_CHARACTERS:  # not worth taking apart
+            raise Refused(f"These are {len(value):,} characters of {what}; please send fewer or shorter ones.")
+        lines = value.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        while lines and not lines[-1].strip():  # an empty last line is no entry
+            lines.pop()
+        return lines
+    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+        raise Refused(f"The {what} must be a list of texts.")
+    return list(value)

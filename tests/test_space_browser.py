@@ -1,0 +1,337 @@
+"""The real Space with preset "mini": in headless Chromium, through gradio_client, and under load."""
+
+import contextlib
+import csv
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=2</script> ${window.hurt=3} {{constructor}}'
+QUESTION = {
+    "context": "The museum closes at six.",
+    "references": ["We have to leave the museum before six."],
+    "candidates": ["We have to go out before it closes.", "The cat slept on the sofa."],
+}
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    """Address and process of the app, ready, with a store of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("space")
+    environment = {**os.environ, "MARS_PRESET": "mini", "MARS_STORE": str(folder / "store")}
+    environment |= {"GRADIO_SERVER_PORT": str(port), "GRADIO_TEMP_DIR": str(folder / "uploads")}
+    log = folder / "log.txt"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, str(ROOT / "app.py")], cwd=folder, env=environment, stdout=out, stderr=out
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(lambda: b"Running on" in log.read_bytes() or process.poll() is not None, 120)
+        assert process.poll() is None, log.read_text()
+        client(address).predict(**QUESTION, api_name="/score")  # the model is converted before the first answer
+        yield address, process, log
+    finally:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("needs Debian's chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(space, browser):
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    yield visit(context, space[0])
+    context.close()
+
+
+def visit(context, address):
+    """A page that has finished loading; its requests to other machines are kept in ``page.foreign``."""
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.foreign = []
+    page.on(
+        "request", lambda request: page.foreign.append(request.url) if not local(request.url, address) else None
+    )
+    page.goto(address)
+    page.wait_for_selector("li.mars-card")
+    return page
+
+
+def local(url, address):
+    return url.startswith((address, "data:", "blob:"))
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def client(address):
+    from gradio_client import Client
+
+    return Client(address, verbose=False)
+
+
+def fill(page, context, references, candidates):
+    for name, text in (("context", context), ("references", references), ("candidates", candidates)):
+        page.fill(f"#mars-{name} textarea", text)
+
+
+def score(page, context, references, candidates):
+    """Type texts, press the button and wait for what is new."""
+    fill(page, context, references, candidates)
+    page.evaluate("document.querySelector('.mars-headline')?.setAttribute('data-old', '1')")
+    page.click("#mars-score")
+    page.wait_for_selector(".mars-headline:not([data-old])")
+
+
+def cards(page):
+    return page.locator("li.mars-card .mars-text").all_inner_texts()
+
+
+def scores(page):
+    return [float(text) for text in page.locator(".mars-main .mars-number").all_inner_texts()]
+
+
+def refusal(page):
+    toast = page.locator(".toast-body").first
+    toast.wait_for()
+    text = toast.inner_text()
+    page.locator(".toast-close").first.click()
+    toast.wait_for(state="detached")
+    return text
+
+
+def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
+    assert len(cards(page)) == 4
+    started = time.monotonic()
+    page.get_by_role("button", name="The last ferry").click()
+    page.wait_for_function("document.querySelector('.mars-text')?.innerText.includes('across')")
+    print(f"\nan example is answered in {time.monotonic() - started:.2f} s")
+    assert page.locator(".mars-matrix tbody").count() == 2
+    assert "football" in page.inner_text("#mars-lesson")
+    assert page.foreign == []
+
+
+def test_typed_texts_are_ranked(page):
+    started = time.monotonic()
+    score(
+        page,
+        "Jane's car broke down on Monday.",
+        "She went to work by bus.",
+        "The cat slept on the sofa.\nShe took the bus.\n\nShe drove.\n",
+    )
+    print(f"\nnew texts are answered in {time.monotonic() - started:.2f} s")
+    assert cards(page)[0] == "She took the bus."
+    assert scores(page) == sorted(scores(page), reverse=True)
+    assert "1 blank line" in page.inner_text("#mars-notices")
+    assert page.locator("#mars-masked .token, #mars-masked mark, #mars-masked .text").count() > 3
+    assert page.input_value("#mars-signature textarea").startswith("mars|version:")
+
+
+def test_a_setting_changes_the_answer(page):
+    page.click("#mars-settings button")
+    page.wait_for_timeout(1000)  # while it unfolds, its sliders take no values
+    page.locator("#mars-ratio input[type=range]").fill("0.2")
+    page.get_by_label("Weighted mean").check()
+    page.wait_for_timeout(1000)  # gradio hands a slider's value on a little later
+    question = QUESTION["context"], QUESTION["references"][0], "\n".join(QUESTION["candidates"])
+    score(page, *question)
+    signature = page.input_value("#mars-signature textarea")
+    assert "max_mask_ratio:0.2" in signature
+    assert "augmentation_aggregation:weighted" in signature
+    assert page.locator(".mars-matrix tbody tr").count() == 2
+
+
+def test_a_file_is_scored_and_downloaded(page, tmp_path):
+    path = tmp_path / "rows.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        write = csv.writer(file).writerow
+        write(("prediction", "reference", "context"))
+        for text in ("She took a bus.", '=HYPERLINK("http://example.org")'):
+            write((text, "She went by bus.", "The car broke down."))
+    page.get_by_role("tab", name="Score a file").click()
+    page.set_input_files("#mars-upload input[type=file]", path)
+    page.wait_for_selector("#mars-preview table")
+    assert "2 rows" in page.inner_text("#mars-preview")
+    page.click("#mars-batch")
+    page.wait_for_selector(".mars-histogram")
+    page.wait_for_selector("#mars-csv")
+    rows = {}
+    for kind in ("csv", "jsonl"):
+        with page.expect_download() as download:
+            page.click(f"#mars-{kind}")
+        rows[kind] = Path(download.value.path()).read_text(encoding="utf-8")
+        assert download.value.suggested_filename == f"mars-scores.{kind}"
+    read = list(csv.DictReader(rows["csv"].splitlines()))
+    lines = [json.loads(line) for line in rows["jsonl"].splitlines()]
+    assert [line["mars"] for line in lines] == [float(row["mars"]) for row in read]
+    assert lines[0]["mars"] > lines[1]["mars"]
+    assert read[1]["prediction"].startswith("'=HYPERLINK")
+    assert lines[1]["prediction"].startswith("=HYPERLINK")
+
+
+def test_bad_files_get_a_message(page, tmp_path):
+    page.get_by_role("tab", name="Score a file").click()
+    page.click("#mars-batch")
+    assert "choose a CSV" in refusal(page)
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"\x80\x04cos\nsystem\n")
+    page.set_input_files("#mars-upload input[type=file]", path)
+    message = refusal(page)
+    assert "UTF-8" in message
+    assert "/" not in message
+
+
+def test_empty_huge_and_hostile_input(page):
+    fill(page, "", "", "")
+    page.click("#mars-score")
+    assert "at least one reference" in refusal(page)
+    fill(page, "c" * 100_000, "r", "x")
+    page.click("#mars-score")
+    assert "100,000 characters" in refusal(page)
+    score(page, HOSTILE, HOSTILE, f"{HOSTILE}\n=1+1\n\u202eabc\ud800")
+    assert HOSTILE in cards(page)
+    assert page.evaluate("window.hurt") is None
+    assert page.locator("#mars-ranking img, #mars-augmented img, #mars-masked img").count() == 0
+
+
+def test_two_visitors_at_once(space, browser):
+    contexts = [browser.new_context() for _ in range(2)]
+    pages = [visit(context, space[0]) for context in contexts]
+    for number, page in enumerate(pages):
+        page.evaluate("document.querySelector('.mars-headline').setAttribute('data-old', '1')")
+        fill(page, "It rained.", f"Visitor {number} took an umbrella.", f"Number {number} took one.\nA cat.")
+    for page in pages:
+        page.click("#mars-score")
+    for number, page in enumerate(pages):
+        page.wait_for_selector(".mars-headline:not([data-old])")
+        assert f"Number {number} took one." in cards(page)
+    for context in contexts:
+        context.close()
+
+
+def test_it_fits_a_phone(space, browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = visit(context, space[0])
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    context.close()
+
+
+def test_the_api(space):
+    api = client(space[0])
+    answer = api.predict(**QUESTION, api_name="/score")
+    assert [one["index"] for one in answer["ranking"]] == [0, 1]
+    assert {"mars", "cosine", "bleu", "rouge_l", "candidate"} < set(answer["ranking"][0])
+    assert answer["references"][0]["augmentations"]
+    plain = api.predict(**QUESTION, max_mask_ratio=0, use_context=False, api_name="/score")
+    assert plain["ranking"][0]["mars"] == pytest.approx(plain["ranking"][0]["cosine"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"candidates": ["x"] * 100},
+        {"candidates": [[["x"]]]},
+        {"context": "c" * 100_000},
+        {"references": "/etc/passwd"},
+        {"planner": "../evil"},
+        {"q": "NaN"},
+        {"max_mask_ratio": [1]},
+    ],
+)
+def test_the_api_refuses_without_giving_anything_away(space, change):
+    if change == {"references": "/etc/passwd"}:
+        assert client(space[0]).predict(**{**QUESTION, **change}, api_name="/score")["references"]
+        return  # a text like any other
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (gradio_client's own)
+        client(space[0]).predict(**{**QUESTION, **change}, api_name="/score")
+    message = str(caught.value)
+    assert "Traceback" not in message
+    assert str(ROOT) not in message
+    assert "site-packages" not in message
+
+
+def test_large_requests_and_files_of_the_server_are_refused(space):
+    import httpx
+
+    address, *_ = space
+    assert httpx.post(f"{address}/gradio_api/queue/join", content=b"x" * 2_000_000).status_code == 413
+    files = {"files": ("x.csv", b"x" * 1_200_000)}
+    assert httpx.post(f"{address}/gradio_api/upload", files=files).status_code == 413
+    for path in (ROOT / "pyproject.toml", "/etc/passwd"):
+        assert httpx.get(f"{address}/gradio_api/file={path}").status_code in (403, 404)
+
+
+def test_a_fast_visitor_is_asked_to_wait(space):
+    api = client(space[0])
+    jobs = [api.submit(**QUESTION, api_name="/score") for _ in range(31)]
+    errors = [job.exception(timeout=120) for job in jobs]
+    refused = [str(error) for error in errors if error]
+    assert len(refused) == 1
+    assert "wait" in refused[0]
+
+
+def test_fifty_requests_at_once_are_all_answered(space):
+    address, process, _ = space
+    with ThreadPoolExecutor(10) as pool:
+        clients = list(pool.map(client, [address] * 10))
+    questions = [{**QUESTION, "candidates": [f"Candidate {number}.", "A cat."]} for number in range(50)]
+    started = time.monotonic()
+    jobs = [clients[number % 10].submit(**one, api_name="/score") for number, one in enumerate(questions)]
+    answers = [job.result(timeout=300) for job in jobs]
+    print(f"\n50 requests at once: {time.monotonic() - started:.1f} s")
+    for number, answer in enumerate(answers):
+        assert f"Candidate {number}." in [one["candidate"] for one in answer["ranking"]]
+    assert process.poll() is None
+
+
+def test_memory_stays_where_it_is(space):
+    address, process, log = space
+    memory = psutil.Process(process.pid).memory_info
+    before = memory().rss / 2**20
+    for round_ in range(8):
+        api = client(address)
+        for number in range(25):
+            api.predict(
+                "It rained.", [f"Person {number % 5} took a bus."], [f"Try {round_} {number}."], api_name="/score"
+            )
+    after = memory().rss / 2**20
+    print(f"\nresident memory: {before:.0f} MiB before, {after:.0f} MiB after 200 requests")
+    assert after < before + 150
+    assert "Traceback" not in log.read_text()
