@@ -1,6 +1,7 @@
 """What an installation holds: requirements agree, the wheel works from a foreign folder."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -21,6 +23,17 @@ def requirements(name):
 def test_the_space_gets_the_packages_that_the_project_declares():
     space = PROJECT["optional-dependencies"]["space"]
     assert requirements("requirements.txt") == [*PROJECT["dependencies"], *space]
+
+
+def test_the_front_matter_starts_this_space_with_the_tested_gradio():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    front = yaml.safe_load(text.split("---\n")[1])
+    assert front["sdk"] == "gradio"
+    assert f"gradio=={front['sdk_version']}" in requirements("constraints.txt")
+    assert (ROOT / front["app_file"]).is_file()
+    assert len(front["short_description"]) <= 60  # the Hub refuses a longer one
+    for picture in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text):
+        assert (ROOT / picture).is_file()
 
 
 def test_pinned_wheels_are_the_ones_the_code_knows():
