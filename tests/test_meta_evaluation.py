@@ -73,6 +73,20 @@ def test_robustness_counts_ties_as_failures(found):
     assert one.agreements["mars"].robustness["retrieve"].share == above.mean()
 
 
+def test_scores_that_are_equal_but_for_rounding_are_ties():
+    class Rounded(Counting):
+        title = "rounded"
+
+        def score(self, rows, corpus):
+            return [0.3 + (1e-8 if candidate.startswith("the") else 0.0) for candidate, _, _ in rows]
+
+        def key(self):
+            return ("rounded",)
+
+    found = meta_evaluate([make_set()], [Rounded(make_models())], preset="mini", store=False, resamples=20)
+    assert found.sets["toy"].agreements["rounded"].robustness["reorder"].share == 0.0
+
+
 def test_tests_compare_mars_with_the_metric(found):
     one = found.sets["second"]
     tests = one.agreements["length"].mars_better

@@ -23,6 +23,7 @@ from mars_score.result import RowScore
 
 MainLevel = Literal["items", "within_groups"]
 OPPONENT = "mars"
+_TIE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Robustness:
     """A metric under an attack, over the items that could be attacked.
 
     Attributes:
-        share: of items whose candidate scores above its attack; ties count as failures.
+        share: of items whose candidate scores above its attack; ties count as failures, and scores that differ
+            by less than 1e-5 of their size are ties: a mean over words in another order is equal but for rounding.
         n: the items.
         skipped: items that could not be attacked.
         before: Pearson correlation of the candidates' scores with the ratings.
@@ -160,8 +162,9 @@ def _robustness(scored: ScoredSet, metric: MetricScores, attack: str) -> Robustn
     before, after = metric.scores[indices], metric.attacked[attack]
     ratings = [scored.data.ratings[index] for index in indices]
     known = bool(indices) and not np.isnan(before).any() and not np.isnan(after).any()
+    above = (before > after) & ~np.isclose(before, after, rtol=_TIE, atol=0)
     return Robustness(
-        float((before > after).mean()) if known else math.nan,
+        float(above.mean()) if known else math.nan,
         len(indices),
         attacked.skipped,
         correlation(before, ratings),
