@@ -35,8 +35,8 @@ _DESCRIPTION = """\
 MARS (Language Model Augmented Relevance Score) scores generated text against human references AND the context
 that it was generated from. A language model rewrites each reference in the light of the context: words that matter
 least are masked, more and more of them, and filled in again so that they fit the words around them. The score of a
-candidate is the mean of two cosine similarities: with the reference, and with the closest of the reference and these
-augmented references, so that a candidate that fits the context is not punished for saying it in other words.
+candidate is the mean of two cosine similarities: with the reference, and with the closest of the reference and
+these augmented references, so that text that fits the context is not punished for saying it in other words.
 """
 
 _KWARGS_DESCRIPTION = """
