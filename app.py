@@ -13,15 +13,19 @@ from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 
-from starlette.middleware import Middleware
-
 from mars_score.errors import MarsWarning
-from mars_score.space import limits
-from mars_score.space.engine import Engine, space_preset
-from mars_score.space.examples import read_examples
-from mars_score.space.handlers import Handlers
-from mars_score.space.layout import build
-from mars_score.space.look import CSS, theme
+
+try:
+    from starlette.middleware import Middleware
+
+    from mars_score.space import limits
+    from mars_score.space.engine import Engine, space_preset
+    from mars_score.space.examples import read_examples
+    from mars_score.space.handlers import Handlers
+    from mars_score.space.layout import build
+    from mars_score.space.look import CSS, theme
+except ModuleNotFoundError as error:
+    raise ImportError(f"{error.name} is not installed; run: pip install 'mars-score[space]'") from error
 
 
 def main() -> None:

@@ -5,6 +5,8 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from mars_score.space.limits import BodyLimit, RateLimit, Refused, check_batch
 from mars_score.space.pages import augmented_page, headline, histogram_page, masked_words, ranking_page, table_page
 from mars_score.space.uploads import SAMPLE, read_upload
 
+ROOT = Path(__file__).parent.parent
 DEFAULTS = (0.6, "none", "best", 0.8, "max", True)
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
 
@@ -461,3 +464,11 @@ def test_limits_hold_for_the_examples(pytestconfig):
         limits.check_texts(question.context, question.references, question.candidates)
         assert show(answer(*question.candidates, references=question.references))[1].count("mars-card")
     assert list(csv.reader(io.StringIO(SAMPLE)))
+
+
+def test_without_gradio_the_message_says_what_to_install():
+    code = "import sys; sys.modules['gradio'] = None; import app"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert run.returncode == 1
+    last = run.stderr.strip().splitlines()[-1]
+    assert last == "ImportError: gradio is not installed; run: pip install 'mars-score[space]'"
