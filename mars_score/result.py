@@ -46,6 +46,12 @@ class ReferenceScore:
     similarities: tuple[float, ...]
     score: float
 
+    @property
+    def compared(self) -> tuple[tuple[str, float, str], ...]:
+        """What the candidate was compared with, for people: what it is, similarity, text; the reference first."""
+        kinds = ["reference", *(f"masked {one.mask_ratio:.0%}" for one in self.augmented.augmentations)]
+        return tuple(zip(kinds, self.similarities, self.augmented.texts, strict=True))
+
 
 @dataclass(frozen=True)
 class RowScore:

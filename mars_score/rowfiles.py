@@ -30,6 +30,18 @@ class RowFile:
                 raise ValueError(f"{self.place(name)(index)} is missing (columns here: {found}); {remedy}")
         return [row[name] for row in self.rows]
 
+    def labels(self, name: str, *, remedy: str) -> list[str]:
+        """A column of labels, strings or integers, as strings.
+
+        Raises:
+            ValueError: a row lacks the column, or holds something else there; names file, line and column.
+        """
+        values = self.column(name, remedy=remedy)
+        for row, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, (str, int)):
+                raise ValueError(f"{self.place(name)(row)} must be a string or an integer, got {value!r:.60}")
+        return [str(value) for value in values]
+
     def place(self, column: str) -> Callable[[int], str]:
         """What names a row of a column in an error, for the checks of :mod:`mars_score.rows`."""
         return lambda row: f"{self.path}:{row + 1}: column {column!r}"

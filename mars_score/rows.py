@@ -119,5 +119,10 @@ def _text(where: str, value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:  # cut emoji in JSON do this; no tokenizer, file or Arrow table takes them
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole(text)
     return text
+
+
+def whole(text: str) -> str:
+    """``text`` with halves of characters (lone surrogates) as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -42,7 +42,8 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compare, draw and print; see :func:`mars_score.cli.main` for errors."""
     first, second = pairs.read(args)
-    groups = pairs.groups(first, args.group_column) if args.group_column else None
+    remedy = "add it or name another with --group-column"
+    groups = first.labels(args.group_column, remedy=remedy) if args.group_column else None
     if args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
     if args.plot:

@@ -30,19 +30,6 @@ def read(args: argparse.Namespace) -> tuple[RowFile, RowFile]:
     return first, second
 
 
-def groups(file: RowFile, name: str) -> list[str]:
-    """The labels of a column.
-
-    Raises:
-        ValueError: a row has none, or something else than a string or an integer.
-    """
-    values = file.column(name, remedy="add it or name another with --group-column")
-    for row, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise ValueError(f"{file.place(name)(row)} must be a string or an integer, got {value!r:.60}")
-    return [str(value) for value in values]
-
-
 def _check(first: RowFile, second: RowFile, name: str, ones: Sequence[Any], others: Sequence[Any]) -> None:
     """Raise ValueError at the first row in which a column differs; the files may differ in length."""
     for row, (one, other) in enumerate(zip(ones, others, strict=False)):

@@ -28,18 +28,9 @@ def _lowest_and_highest(scores: Sequence[float]) -> list[int]:
     return order if len(order) <= 2 * _SHOWN else order[:_SHOWN] + order[-_SHOWN:]
 
 
-def _augmentations(row: RowScore) -> list[tuple[str, float, str]]:
-    """Of every reference of a row: mask ratio, similarity with the candidate, text."""
-    return [
-        (ratio, similarity, text)
-        for reference in row.references
-        for ratio, similarity, text in zip(
-            ["reference", *(f"masked {one.mask_ratio:.0%}" for one in reference.augmented.augmentations)],
-            reference.similarities,
-            reference.augmented.texts,
-            strict=True,
-        )
-    ]
+def _compared(row: RowScore) -> list[tuple[str, float, str]]:
+    """What the candidate of a row was compared with, over all its references."""
+    return [one for reference in row.references for one in reference.compared]
 
 
 def _plain_lines(result: MarsResult, candidates: Sequence[str], shown: list[int], *, detailed: bool) -> list[str]:
@@ -48,7 +39,7 @@ def _plain_lines(result: MarsResult, candidates: Sequence[str], shown: list[int]
     lines.append("line  score   candidate" + (" (lowest and highest)" if len(shown) < len(result.rows) else ""))
     for row in shown:
         lines.append(f"{row + 1:>4}  {result.rows[row].score:.4f}  {one_line(candidates[row], detailed)}")
-        for ratio, similarity, text in _augmentations(result.rows[row]) if detailed else ():
+        for ratio, similarity, text in _compared(result.rows[row]) if detailed else ():
             lines.append(f"      {similarity:.4f}  {ratio}: {one_line(text, detailed)}")
     return lines
 
@@ -67,7 +58,7 @@ def _show_table(result: MarsResult, candidates: Sequence[str], shown: list[int],
     for row in shown:
         text = Text(one_line(candidates[row], detailed))
         table.add_row(str(row + 1), f"{result.rows[row].score:.4f}", text)
-        for ratio, similarity, augmented in _augmentations(result.rows[row]) if detailed else ():
+        for ratio, similarity, augmented in _compared(result.rows[row]) if detailed else ():
             table.add_row(
                 "", Text(f"{similarity:.4f}", "dim"), Text(f"{ratio}: {one_line(augmented, True)}", "dim")
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mars_score.meta.draws import draw_groups
+from mars_score.meta.draws import check_confidence, check_resamples, draw_groups, percentiles
 from mars_score.meta.rated import Labels, Values, codes_of
 from mars_score.meta.weighted import AT_ONCE, Floats
 
@@ -85,9 +85,9 @@ def paired_test(
     differences = ones - others
     not_better, not_worse = int((differences <= _SAME).sum()), int((differences >= -_SAME).sum())
     return PairedTest(
-        _interval(ones, confidence),
-        _interval(others, confidence),
-        _interval(differences, confidence),
+        Interval(*percentiles(ones, confidence)),
+        Interval(*percentiles(others, confidence)),
+        Interval(*percentiles(differences, confidence)),
         min(1.0, 2 * (min(not_better, not_worse) + 1) / (resamples + 1)),
         _randomisation(sums, resamples, rng),
         len(sums),
@@ -96,10 +96,8 @@ def paired_test(
 
 def check_resampling(confidence: float, resamples: int) -> None:
     """Raise ValueError for a number out of range."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    if resamples < 1:
-        raise ValueError(f"resamples must be positive, got {resamples}")
+    check_confidence(confidence)
+    check_resamples(resamples)
 
 
 def _sums(first: Values, second: Values, groups: Labels | None) -> Floats:
@@ -135,8 +133,3 @@ def _randomisation(sums: Floats, resamples: int, rng: np.random.Generator) -> fl
         signs = 2.0 * rng.integers(0, 2, (part, len(sums))) - 1
         count += int((np.abs(signs @ differences) >= least).sum())
     return (count + 1) / (resamples + 1)
-
-
-def _interval(values: Floats, confidence: float) -> Interval:
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high))

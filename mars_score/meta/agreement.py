@@ -22,7 +22,7 @@ from mars_score.meta.williams import WilliamsTest, williams_test
 from mars_score.result import RowScore
 
 MainLevel = Literal["items", "within_groups"]
-OPPONENT = "mars"
+MARS = "mars"  # the metric that the others are compared with
 _TIE = 1e-5
 
 
@@ -136,10 +136,10 @@ def _system_interval(name: str, scored: ScoredSet, system: str, resamples: int, 
 
 def _tests(name: str, scored: ScoredSet, level: MainLevel, resamples: int, seed: int) -> Tests | None:
     """Whether MARS is better than the metric."""
-    if name == OPPONENT or OPPONENT not in scored.metrics:
+    if name == MARS or MARS not in scored.metrics:
         return None
     data = scored.data
-    first, second = scored.metrics[OPPONENT].scores, scored.metrics[name].scores
+    first, second = scored.metrics[MARS].scores, scored.metrics[name].scores
     bootstrap, permutation = (
         compare(first, second, data.ratings, data.groups, level=level, resamples=resamples, seed=seed)
         for compare in (compare_bootstrap, compare_permutation)

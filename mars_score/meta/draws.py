@@ -23,6 +23,24 @@ def draw_groups(count: int) -> Draw:
     return draw
 
 
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless it lies between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+
+
+def check_resamples(resamples: int) -> None:
+    """Raise ValueError for fewer than one."""
+    if resamples < 1:
+        raise ValueError(f"resamples must be positive, got {resamples}")
+
+
+def percentiles(values: Floats, confidence: float) -> tuple[float, float]:
+    """The ends between which the middle part of the values lies."""
+    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
 def resample(
     statistics: Sequence[Statistic], draw: Draw, items: Rated, resamples: int, seed: int | np.random.Generator
 ) -> list[Floats]:
@@ -38,8 +56,7 @@ def resample(
     Raises:
         ValueError: fewer than one resample.
     """
-    if resamples < 1:
-        raise ValueError(f"resamples must be positive, got {resamples}")
+    check_resamples(resamples)
     rng = np.random.default_rng(seed)
     rows = max(1, AT_ONCE // max(len(items.scores), items.system_count**2))  # by what a statistic holds at once
     chunks = []

@@ -192,11 +192,7 @@ def _labels(file: RowFile, name: str) -> list[str] | None:
     """A column of labels; None where no row has it."""
     if not any(name in row for row in file.rows):
         return None
-    values = file.column(name, remedy="give every row one")
-    for row, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise ValueError(f"{file.place(name)(row)} must be a string or an integer, got {value!r:.60}")
-    return [str(value) for value in values]
+    return file.labels(name, remedy="give every row one")
 
 
 def _hash(group: str) -> str:

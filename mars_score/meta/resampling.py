@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mars_score.meta.draws import draw_groups, resample
+from mars_score.meta.draws import check_confidence, draw_groups, percentiles, resample
 from mars_score.meta.levels import standardised, statistic_of
 from mars_score.meta.rated import Alternative, Coefficient, Labels, Level, Rated, Values, check_known
 from mars_score.meta.statistics import estimate
@@ -94,8 +94,7 @@ def bootstrap_interval(
     Raises:
         ValueError: as ``correlation``; ``confidence`` or ``resamples`` out of range.
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    check_confidence(confidence)
     items = Rated.of(scores, ratings, level, coefficient, groups, systems)
     reason = estimate(items).reason or _too_few_groups(items)
     if reason:
@@ -105,8 +104,7 @@ def bootstrap_interval(
     undefined = resamples - len(defined)
     if undefined > resamples / 2:
         return Interval(math.nan, math.nan, undefined, f"undefined in {undefined} of {resamples} resamples")
-    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high), undefined)
+    return Interval(*percentiles(defined, confidence), undefined)
 
 
 def compare_bootstrap(

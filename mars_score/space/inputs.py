@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mars_score import rows
 from mars_score.space.limits import CANDIDATE_CHARACTERS, CANDIDATES, Refused, check_texts
 
 
@@ -55,7 +56,7 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
 
 def whole(text: str) -> str:
     """``text`` with halves of characters (cut emoji) replaced, which nothing behind could encode, and no NUL."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+    return rows.whole(text).replace("\0", "\ufffd")
 
 
 def _texts(what: str, value: Any) -> list[str]:

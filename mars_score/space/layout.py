@@ -118,13 +118,7 @@ def _compare(
             elem_id="mars-masked",
         )
         augmented = gr.HTML(elem_id="mars-augmented")
-        signature = gr.Textbox(
-            label="Signature, to quote beside the scores",
-            interactive=False,
-            buttons=["copy"],
-            lines=2,
-            elem_id="mars-signature",
-        )
+        signature = _signature("mars-signature")
     outputs = [notices, ranking, masked, augmented, signature]
     button.click(handlers.page, [*inputs, *settings], outputs, show_progress_on=ranking, **_MODEL, **_PRIVATE)
     for example, one in zip(examples, buttons, strict=True):
@@ -163,6 +157,17 @@ def _texts() -> list[Any]:
     ]
 
 
+def _signature(elem_id: str, *, visible: bool = True) -> gr.Textbox:
+    return gr.Textbox(
+        label="Signature, to quote beside the scores",
+        interactive=False,
+        buttons=["copy"],
+        lines=2,
+        visible=visible,
+        elem_id=elem_id,
+    )
+
+
 def _fill(example: Example) -> tuple[str, str, str, str]:
     question = example.question
     texts = question.context, "\n".join(question.references), "\n".join(question.candidates)
@@ -184,14 +189,7 @@ def _file(handlers: Handlers, settings: list[Any]) -> None:
             with gr.Row():
                 as_csv = gr.DownloadButton("Download CSV", visible=False, elem_id="mars-csv")
                 as_jsonl = gr.DownloadButton("Download JSONL", visible=False, elem_id="mars-jsonl")
-            signature = gr.Textbox(
-                label="Signature, to quote beside the scores",
-                interactive=False,
-                buttons=["copy"],
-                lines=2,
-                visible=False,
-                elem_id="mars-batch-signature",
-            )
+            signature = _signature("mars-batch-signature", visible=False)
     context_used = settings[-1]
     upload.change(handlers.preview, [upload, context_used], preview, **_PRIVATE)
     sample.click(handlers.sample, None, upload, **_PRIVATE)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from mars_score.meta.agreement import OPPONENT
+from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.meta.resampling import Interval
 from mars_score.meta.statistics import Coefficient, Level
 from mars_score.meta.tables import MISSING, Table, mean, number, p_value, signed
 
-Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # set -> metric -> system or "all" -> Pearson's r
+Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # set -> metric -> system -> Pearson's r
 _LEVELS: dict[Level, str] = {
     "items": "over all items",
     "within_groups": "within groups: values centred by their group (ranks within it), then pooled",
@@ -66,7 +66,7 @@ def intervals_table(found: MetaEvaluation) -> Table:
 
 def comparison_tables(found: MetaEvaluation) -> list[Table]:
     """MARS minus each metric, with p-values of three tests."""
-    others = [(name, title) for name, title in found.available() if name != OPPONENT]
+    others = [(name, title) for name, title in found.available() if name != MARS]
     if len(others) == len(found.available()):
         return []
     differences = Table(
@@ -117,7 +117,7 @@ def interval(value: float, ends: Interval) -> str:
 
 
 def _differences(found: MetaEvaluation, name: str, title: str) -> tuple[str, ...]:
-    values = [one.pearson(OPPONENT) - one.pearson(name) for one in found.sets.values()]
+    values = [one.pearson(MARS) - one.pearson(name) for one in found.sets.values()]
     cells = [
         signed(value) + ("*" if is_significant(one, name) else "")
         for value, one in zip(values, found.sets.values(), strict=True)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mars_score import __version__
-from mars_score.meta.agreement import OPPONENT
+from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.meta.report.agreement_tables import (
     Published,
@@ -84,9 +84,9 @@ def _summary(found: MetaEvaluation) -> tuple[str, ...]:
 def _signatures(found: MetaEvaluation) -> list[Table]:
     """What MARS's scores depend on besides the texts."""
     rows = tuple(
-        (name, one.scored.metrics[OPPONENT].signature)
+        (name, one.scored.metrics[MARS].signature)
         for name, one in found.sets.items()
-        if OPPONENT in one.scored.metrics and one.scored.metrics[OPPONENT].signature
+        if MARS in one.scored.metrics and one.scored.metrics[MARS].signature
     )
     note = "IDF is counted over the references of the whole file, so that a sample is scored as the whole."
     return [Table("Signatures", note, ("data set", "MARS"), rows)] if rows else []
@@ -119,7 +119,7 @@ def _bars(found: MetaEvaluation) -> list[Bars]:
                 tuple(one.pearson(metric) for metric, _ in order),
                 tuple(end.low for end in ends),
                 tuple(end.high for end in ends),
-                frozenset(index for index, (metric, _) in enumerate(order) if metric == OPPONENT),
+                frozenset(index for index, (metric, _) in enumerate(order) if metric == MARS),
             )
         )
     return charts
@@ -140,13 +140,9 @@ def _scatters(found: MetaEvaluation, name: str, one: SetResult) -> list[Scatter]
 
 def _disagreements(name: str, one: SetResult) -> list[Disagreement]:
     """The items of largest and smallest residual of MARS."""
-    scores = one.scored.metrics.get(OPPONENT)
+    scores = one.scored.metrics.get(MARS)
     ratings = np.array(one.scored.data.ratings)
-    if (
-        not scores
-        or not scores.details
-        or math.isnan(one.agreements[OPPONENT].coefficients["items"]["pearson"].value)
-    ):
+    if not scores or not scores.details or math.isnan(one.agreements[MARS].coefficients["items"]["pearson"].value):
         return []
     slope, intercept = np.polyfit(ratings, scores.scores, 1)
     residuals = (scores.scores - slope * ratings - intercept) / scores.scores.std()
@@ -156,15 +152,9 @@ def _disagreements(name: str, one: SetResult) -> list[Disagreement]:
 
 
 def _disagreement(name: str, one: SetResult, index: int, residual: float) -> Disagreement:
-    item, scores = one.scored.data.items[index], one.scored.metrics[OPPONENT]
+    item, scores = one.scored.data.items[index], one.scored.metrics[MARS]
     candidate, references, context = item.row
-    augmentations = tuple(
-        (f"masked {augmentation.mask_ratio:.0%}", similarity, augmentation.text)
-        for reference in scores.details[index].references
-        for augmentation, similarity in zip(
-            reference.augmented.augmentations, reference.similarities[1:], strict=True
-        )
-    )
+    augmentations = tuple(one for reference in scores.details[index].references for one in reference.compared[1:])
     rating, score = f"{item.rating:g}", number(float(scores.scores[index]))
     return Disagreement(
         name, item.id, item.system, rating, score, residual, context, references, augmentations, candidate

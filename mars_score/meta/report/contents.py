@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from mars_score.meta.tables import Table
+from mars_score.rows import whole
 
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")  # XML and browsers refuse most of them
 
@@ -122,8 +123,7 @@ def showable(text: str) -> str:
     """``text`` without what a UTF-8 file or a browser refuses: halves of emoji and control characters become
     U+FFFD, carriage returns become newlines.
     """
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _UNSHOWABLE.sub("\ufffd", whole.replace("\r\n", "\n").replace("\r", "\n"))
+    return _UNSHOWABLE.sub("\ufffd", whole(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def shortened(text: str, length: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mars_score.meta.agreement import OPPONENT
+from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.meta.report.agreement_tables import SIGNIFICANT, is_significant
 from mars_score.meta.tables import Table, mean, number, signed
@@ -20,15 +20,15 @@ _PARTS = (
 def goal_tables(found: MetaEvaluation) -> list[Table]:
     """What each part of MARS brings on each set, and how often MARS is above each metric."""
     available = [name for name, _ in found.available()]
-    if OPPONENT not in available:
+    if MARS not in available:
         return []
     parts = [(part, *pair) for part, *pair in _PARTS if set(pair) <= set(available)]
     rows = []
     for name, one in found.sets.items():
-        changed = one.agreements[OPPONENT].changed
+        changed = one.agreements[MARS].changed
         counts = "" if changed >= _TOO_FEW else " (does not count)"
         cells = [_difference(one, with_it, without) + counts for _, with_it, without in parts]
-        rows.append((name, number(one.pearson(OPPONENT)), number(changed, 2), *cells))
+        rows.append((name, number(one.pearson(MARS)), number(changed, 2), *cells))
     note = (
         "Difference of Pearson's r with and without the part (augmentation: against the reference alone). "
         f"* p < {SIGNIFICANT} in the bootstrap over groups, where MARS as it is by default is one of the two. "
@@ -40,7 +40,7 @@ def goal_tables(found: MetaEvaluation) -> list[Table]:
 
 
 def _difference(one: SetResult, with_it: str, without: str) -> str:
-    others = [name for name in (with_it, without) if name != OPPONENT]
+    others = [name for name in (with_it, without) if name != MARS]
     star = "*" if len(others) == 1 and is_significant(one, others[0]) else ""
     return signed(one.pearson(with_it) - one.pearson(without)) + star
 
@@ -48,11 +48,9 @@ def _difference(one: SetResult, with_it: str, without: str) -> str:
 def _wins(found: MetaEvaluation) -> Table:
     rows = []
     for name, title in found.available():
-        if name == OPPONENT:
+        if name == MARS:
             continue
-        pairs = [
-            (one.pearson(OPPONENT), one.pearson(name), is_significant(one, name)) for one in found.sets.values()
-        ]
+        pairs = [(one.pearson(MARS), one.pearson(name), is_significant(one, name)) for one in found.sets.values()]
         known = [(mars, other, sure) for mars, other, sure in pairs if mars == mars and other == other]
         rows.append(
             (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mars_score.meta.agreement import OPPONENT
+from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.meta.statistics import correlation
 from mars_score.meta.sweeps import COMBINATIONS, QS, Choice, Combination, choose, recombined
@@ -20,7 +20,7 @@ _PLANNED = "mars_planned"
 def sweep_tables(found: MetaEvaluation) -> list[Table]:
     """Settings of MARS that need no model calls, then those of the sweep, each with its choice."""
     tables = []
-    if any(name == OPPONENT for name, _ in found.available()):
+    if any(name == MARS for name, _ in found.available()):
         tables += _combination_tables(found)
     if found.sweep:
         figures = {
@@ -36,15 +36,13 @@ def sweep_tables(found: MetaEvaluation) -> list[Table]:
 
 def combination_figures(found: MetaEvaluation) -> dict[str, dict[str, float]]:
     """Pearson's r at the main level, by combination and set; with self-planning, too, where that was scored."""
-    figures = {
-        _name(how): {name: _figure(one, OPPONENT, how) for name, one in found.sets.items()} for how in COMBINATIONS
+    planned = any(name == _PLANNED for name, _ in found.available())
+    scored = {"": MARS, **({"self-planning, ": _PLANNED} if planned else {})}
+    return {
+        f"{prefix}{_name(how)}": {name: _figure(one, metric, how) for name, one in found.sets.items()}
+        for prefix, metric in scored.items()
+        for how in COMBINATIONS
     }
-    if any(name == _PLANNED for name, _ in found.available()):
-        figures |= {
-            f"self-planning, {_name(how)}": {name: _figure(one, _PLANNED, how) for name, one in found.sets.items()}
-            for how in COMBINATIONS
-        }
-    return figures
 
 
 def _combination_tables(found: MetaEvaluation) -> list[Table]:
