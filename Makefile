@@ -1,11 +1,11 @@
-# make demo | test | test-slow | bench | lint; each first makes .venv and installs what it needs.
+# make demo | test | test-slow | bench | lint | audit; each first makes .venv and installs what it needs.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 # Idle threads that spin make two processes on two cores many times slower.
 export OMP_WAIT_POLICY = PASSIVE
 
-.PHONY: install demo test test-slow bench lint clean
+.PHONY: install demo test test-slow bench lint audit clean
 
 install: $(INSTALLED)
 
@@ -33,6 +33,10 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Known vulnerabilities of the versions in constraints.txt; needs PyPI's advisories and says where it has none.
+audit: install
+	$(BIN)/python .ci/audit.py
 
 clean:
 	rm -rf .venv build dist *.egg-info

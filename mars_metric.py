@@ -166,7 +166,10 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         """Score the rows given here together with those that were added before.
 
         Bad input and unknown settings raise before any model loads and leave the rows added before as they are;
-        if the scoring itself fails, they are dropped. Returns None in the processes that only add rows.
+        if the scoring itself fails, they are dropped.
+
+        With ``num_process`` at load, process 0 scores the rows of all processes together, its own first; the
+        others get None and may have no rows. Before any of them adds the next rows, process 0 must be done.
         """
         options = {**self._options, **settings}
         check_options(options)
@@ -174,6 +177,8 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         rows: dict[str, Any] = {}
         if any(column is not None for column in (predictions, references, contexts)):
             rows = _checked(predictions, references, contexts, use_context=use_context)
+        elif self.writer is None and self.num_process > 1:
+            rows = {name: [] for name in self.features}  # the other processes wait for our share, also an empty one
         elif self.writer is None:
             raise ValueError("there is nothing to score: pass predictions, references and contexts, or add rows")
         if use_context and self._contexts_omitted:

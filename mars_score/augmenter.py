@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from mars_score.errors import ModelUnavailableError
 from mars_score.fingerprints import Current, fingerprint, is_here
 from mars_score.kept import Kept, digest
-from mars_score.masking.analysis import WordAnalyser
+from mars_score.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.masking.idf import Idf
 from mars_score.masking.template import Template
 from mars_score.masking.templates import make_templates
+from mars_score.notices import CONTEXT_CUT, REFERENCE_CUT
 from mars_score.result import Augmentation, AugmentedReference
-from mars_score.settings import Settings
+from mars_score.settings import MaskingSettings, Settings
 
 if TYPE_CHECKING:
     from mars_score.infilling.augmenting import AugmentedText, Infiller
@@ -47,6 +48,33 @@ class Augmented:
     reference: AugmentedReference
     context_cut: bool
     reference_cut: bool
+
+
+def prepare_pairs(
+    rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
+) -> list[list[Pair]]:
+    """What each row's references are augmented from."""
+    strip = masking.strip_urls_hashtags
+    return [
+        [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
+        for row, context in zip(rows, contexts, strict=True)
+    ]
+
+
+def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:
+    """IDF counted over the corpus of the settings; None without one."""
+    if masking.idf_corpus is None:
+        return None
+    texts = list(masking.idf_corpus)
+    return Idf.count(dict(zip(texts, analyser.words(texts), strict=True)))
+
+
+def cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:
+    """Rows with shortened contexts and with references that were not augmented to their end."""
+    return {
+        CONTEXT_CUT: [any(one.context_cut for one in row) for row in augmented],
+        REFERENCE_CUT: [any(one.reference_cut for one in row) for row in augmented],
+    }
 
 
 class Augmenter:
@@ -78,20 +106,22 @@ class Augmenter:
         self.kept = kept
         self.analyser = WordAnalyser(kept)
 
-    def augment(self, pairs: Sequence[Pair], others: Sequence[str] = ()) -> dict[Pair, Augmented]:
+    def augment(
+        self, pairs: Sequence[Pair], others: Sequence[str] = (), idf: Idf | None = None
+    ) -> dict[Pair, Augmented]:
         """Augment the references of a call, each different pair of context and reference once.
 
-        IDF is counted over the different references among ``pairs`` and ``others`` (prepared references of
-        the call that are not to be augmented) unless a corpus is set.
+        Unless it is given or a corpus is set, IDF is counted over the different references among ``pairs`` and
+        ``others`` (prepared references of the call that are not to be augmented).
         """
         distinct = list(dict.fromkeys(pairs))
         if not distinct:
             return {}
-        templates = self._templates(distinct, others)
+        templates = self._templates(distinct, others, idf)
         filled = self._infill(templates)
         return {pair: _join(pair, templates[pair], filled) for pair in distinct}
 
-    def _templates(self, pairs: Sequence[Pair], others: Sequence[str]) -> dict[Pair, Templates]:
+    def _templates(self, pairs: Sequence[Pair], others: Sequence[str], idf: Idf | None) -> dict[Pair, Templates]:
         """Templates of each pair (section 2.1)."""
         masking = self.settings.masking
         if masking.max_mask_ratio == 0:
@@ -99,10 +129,8 @@ class Augmenter:
         self.report("analyse", 0, len(pairs))
         references = list(dict.fromkeys([*(reference for _, reference in pairs), *others]))
         analyses = dict(zip(references, self.analyser.analyse(references), strict=True))
-        if masking.idf_corpus is None:
-            idf = Idf.count({text: analysis.lower_words for text, analysis in analyses.items()})
-        else:
-            idf = self._corpus_idf
+        if idf is None:
+            idf = self._corpus_idf or Idf.count({text: one.lower_words for text, one in analyses.items()})
         contexts = list(dict.fromkeys(context for context, _ in pairs))
         words = dict(zip(contexts, self.analyser.words(contexts), strict=True))
         templates = {
@@ -113,9 +141,8 @@ class Augmenter:
         return templates
 
     @cached_property
-    def _corpus_idf(self) -> Idf:
-        texts = list(self.settings.masking.idf_corpus or ())
-        return Idf.count(dict(zip(texts, self.analyser.words(texts), strict=True)))
+    def _corpus_idf(self) -> Idf | None:
+        return corpus_idf(self.settings.masking, self.analyser)
 
     def _infill(self, templates: dict[Pair, Templates]) -> dict[tuple[str, Template], Filled]:
         """Infilled text of each different (context, template) that has a blank (section 2.2), kept or new."""

@@ -46,6 +46,13 @@ def is_here(spec: Any) -> bool:
     return not fingerprint(spec).endswith(f"@{_UNKNOWN}")
 
 
+def may_be(before: Any, now: Any) -> bool:
+    """Whether a value of a signature is what it was, or a model whose revision was not known then."""
+    if isinstance(before, str) and isinstance(now, str) and before.endswith(f"@{_UNKNOWN}"):
+        return now.startswith(before.removesuffix(_UNKNOWN))
+    return bool(before == now)
+
+
 def pinned(spec: Any) -> dict[str, str]:
     """The revision to load: that of the copy on this machine if there is one, as results kept from it say."""
     if not _is_name(spec) or is_wheel(spec) or Path(spec).is_dir() or not is_here(spec):
@@ -85,13 +92,14 @@ def _fingerprint(spec: Any) -> str:
     if _is_name(spec):
         if Path(spec).is_dir():
             return f"folder:{_hash_folder(Path(spec))}"
-        return f"{spec}@{_hub_revision(str(spec)) or _UNKNOWN}"
+        copy = hub_copy(str(spec))
+        return f"{spec}@{copy.name if copy else _UNKNOWN}"
     parts = spec if isinstance(spec, tuple) else (spec,)
     return f"{type(parts[0]).__name__}:{_hash_object(parts)}"
 
 
-def _hub_revision(name: str) -> str | None:
-    """The commit of the locally cached copy that a load would use."""
+def hub_copy(name: str) -> Path | None:
+    """The folder of the copy on this machine that a load of a Hub model would use; its name is the commit."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -105,7 +113,7 @@ def _hub_revision(name: str) -> str | None:
                 except HFValidationError:  # loading will say so
                     return None
                 if isinstance(path, str):
-                    return Path(path).parent.name
+                    return Path(path).parent
     return None
 
 

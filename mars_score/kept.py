@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mars_score.errors import MarsWarning
+from mars_score.store import make_private, open_to_others
 
 KINDS = ("analyses", "infills", "embeddings", "scores")
 FILE = "results.sqlite3"
@@ -182,7 +183,10 @@ class Kept:
         aside = f"{self.file} was damaged and is now {_aside(self.file).name}; its results are computed again"
         try:
             if how == "write":
-                self.file.parent.mkdir(parents=True, exist_ok=True)
+                make_private(self.file.parent)
+            why = open_to_others(self.file.parent)
+            if why:
+                self._warn("others", f"other users can change what is kept in {self.file.parent}: {why}")
             return _attempt(self.file, work, lambda: self._warn("file", aside), create=how == "write")
         except (sqlite3.Error, OSError) as error:
             self._off |= {how, "write"}
@@ -193,6 +197,37 @@ class Kept:
         if trouble not in self._warned:
             self._warned.add(trouble)
             warnings.warn(message, MarsWarning, stacklevel=4)
+
+
+class StagedKept(Kept):
+    """A store that gets what is new only at :meth:`commit`: all results of a piece of work, or none.
+
+    A piece that was stopped in the middle then starts from what it started from before, and comes to the same.
+    """
+
+    def __init__(self, kept: Kept) -> None:
+        super().__init__(None)
+        self._behind = kept
+        self._staged: dict[str, dict[bytes, bytes]] = {}
+
+    def get(self, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The values of those ``keys`` that are staged or kept."""
+        staged = self._staged.get(kind, {})
+        found = {key: staged[key] for key in keys if key in staged}
+        return found | self._behind.get(kind, [key for key in keys if key not in found])
+
+    def put(self, kind: str, entries: Mapping[bytes, bytes]) -> None:
+        """Stage ``entries``, key to value."""
+        self._staged.setdefault(kind, {}).update(entries)
+
+    def commit(self) -> None:
+        """Keep all that is staged, each kind at once."""
+        for kind in KINDS:
+            self._behind.put(kind, self._staged.pop(kind, {}))
+
+    def discard(self) -> None:
+        """Forget what is staged."""
+        self._staged.clear()
 
 
 def _check(kind: str) -> None:
@@ -224,6 +259,8 @@ def _attempt(
     for left in reversed(range(10)):
         if not create and not file.exists():
             return None
+        if create:  # by SQLite, it would get the mode of any file; the journal gets that of the file
+            os.close(os.open(file, os.O_RDONLY | os.O_CREAT, 0o600))
         identity = _identity(file)
         try:
             with closing(sqlite3.connect(file, timeout=TIMEOUT, isolation_level=None)) as db:

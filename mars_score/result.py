@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from mars_score.masking.template import Template
@@ -82,8 +83,8 @@ class MarsResult:
 
     @property
     def score(self) -> float:
-        """The mean over rows; 0.0 for no rows."""
-        return sum(self.scores) / len(self.rows) if self.rows else 0.0
+        """The mean over rows, rounded once, so that their order does not count; 0.0 for no rows."""
+        return mean_of(sum(map(Fraction, self.scores), Fraction()), len(self.rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, strings and numbers, ready for JSON."""
@@ -93,12 +94,17 @@ class MarsResult:
             "signature": str(self.signature),
             "settings": self.signature.to_dict(),
             "notices": list(self.notices),
-            "rows": [_row_to_dict(row) for row in self.rows],
+            "rows": [row_to_dict(row) for row in self.rows],
         }
 
     def to_json(self, **kwargs: Any) -> str:
         """``to_dict`` as JSON text; keyword arguments go to ``json.dumps``."""
         return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
+
+
+def mean_of(total: Fraction, rows: int) -> float:
+    """The mean of ``rows`` scores with an exact sum; 0.0 for no rows."""
+    return float(total / rows) if rows else 0.0
 
 
 def augmented_to_dict(augmented: AugmentedReference) -> dict[str, Any]:
@@ -112,7 +118,8 @@ def augmented_to_dict(augmented: AugmentedReference) -> dict[str, Any]:
     }
 
 
-def _row_to_dict(row: RowScore) -> dict[str, Any]:
+def row_to_dict(row: RowScore) -> dict[str, Any]:
+    """The score of a row and how it came about, as plain data."""
     return {
         "score": row.score,
         "references": [

@@ -1,4 +1,4 @@
-"""Files with one JSON object a line: read with the place of every fault, written whole or not at all."""
+"""Files of rows: read with the place of every fault, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
+
+from mars_score.rowstreams import stream_rows
 
 
 @dataclass(frozen=True)
 class RowFile:
-    """The rows of a file, one dict a line: row 0 is line 1."""
+    """The rows of a file, or some in sequence: one dict a line.
+
+    Attributes:
+        path: names the file in errors.
+        rows: the rows.
+        start: how many rows stand before them: row 0 is line ``start + 1``.
+    """
 
     path: str
     rows: tuple[dict[str, Any], ...]
+    start: int = 0
 
     def column(self, name: str, *, remedy: str) -> list[Any]:
         """The values of a column, one a row.
@@ -44,34 +54,53 @@ class RowFile:
 
     def place(self, column: str) -> Callable[[int], str]:
         """What names a row of a column in an error, for the checks of :mod:`mars_score.rows`."""
-        return lambda row: f"{self.path}:{row + 1}: column {column!r}"
+        return lambda row: f"{self.path}:{self.start + row + 1}: column {column!r}"
 
 
 def read_rows(path: str | os.PathLike[str]) -> RowFile:
-    """Read a file of JSON objects, one a line, in UTF-8. Blank lines are allowed at its end only.
+    """Read a whole file; formats and errors as for :func:`mars_score.rowstreams.stream_rows`."""
+    return RowFile(os.fspath(path), tuple(stream_rows(path)))
 
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: no rows, or a line that is not a JSON object in UTF-8; names file, line and position.
-    """
-    name = os.fspath(path)
-    with open(path, "rb") as file:  # split at \n alone: texts may hold other line separators
-        lines = file.read().removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
-        raise ValueError(f"{name}: the file holds no rows; write one JSON object a line")
-    return RowFile(name, tuple(_parse(f"{name}:{number}", line) for number, line in enumerate(lines, 1)))
+
+def read_parts(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
+    """Read a file ``size`` rows at a time; formats and errors as for :func:`read_rows`."""
+    rows, start = stream_rows(path), 0
+    while part := tuple(islice(rows, size)):
+        yield RowFile(os.fspath(path), part, start)
+        start += len(part)
 
 
 def write_row(file: TextIO, row: dict[str, Any]) -> None:
     """Write ``row`` as one line of JSON; characters that UTF-8 cannot hold (cut emoji) are escaped."""
-    line = json.dumps(row, ensure_ascii=False)
+    file.write(row_line(row))
+
+
+def row_line(row: dict[str, Any]) -> str:
+    """``row`` as one line of JSON; dates and times, which Parquet has and JSON has not, in ISO 8601.
+
+    Raises:
+        TypeError: a column holds what JSON cannot hold; names the column.
+    """
+    try:
+        line = json.dumps(row, ensure_ascii=False, default=_in_json)
+    except TypeError:
+        for name, value in row.items():
+            try:
+                json.dumps(value, default=_in_json)
+            except TypeError as error:
+                raise TypeError(f"column {name!r} cannot be written as JSON: {error}; leave it out") from None
+        raise
     try:
         line.encode()
     except UnicodeEncodeError:
-        line = json.dumps(row)
-    file.write(line + "\n")
+        line = json.dumps(row, default=_in_json)
+    return line + "\n"
+
+
+def _in_json(value: Any) -> Any:
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"a value of type {type(value).__name__}")
 
 
 @contextmanager
@@ -97,17 +126,3 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         with suppress(OSError):
             beside.unlink()
         raise
-
-
-def _parse(place: str, raw: bytes) -> dict[str, Any]:
-    try:
-        row = json.loads(raw.decode())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{place}:{error.start + 1}: not UTF-8; convert the file") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{place}:{error.colno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise ValueError(f"{place}:1: not JSON that can be read: nested too deeply") from None
-    if not isinstance(row, dict):
-        raise ValueError(f"{place}:1: not a JSON object but {type(row).__name__}; write one object a line")
-    return row

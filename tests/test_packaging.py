@@ -50,9 +50,10 @@ def test_pinned_wheels_are_the_ones_the_code_knows():
 def test_direct_dependencies_are_pinned():
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in requirements("constraints.txt")}
     extras = PROJECT["optional-dependencies"]
-    assert extras["dev"][0] == "mars-score[meta,space]"
-    for requirement in [*extras["dev"][1:], *extras["meta"], *extras["space"], *PROJECT["dependencies"]]:
-        assert requirement.split(">")[0].split("=")[0].lower() in pinned
+    assert extras["dev"][0] == "mars-score[meta,ray,space]"
+    optional = [*extras["meta"], *extras["ray"], *extras["space"]]
+    for requirement in [*extras["dev"][1:], *optional, *PROJECT["dependencies"]]:
+        assert re.split("[>=[]", requirement)[0].lower() in pinned
 
 
 def test_importing_the_package_is_light():

@@ -6,10 +6,9 @@ import argparse
 import sys
 from typing import Any
 
-from mars_score.cli import inputs
-from mars_score.cli.options import add_input_options, add_scorer_options, scorer_arguments
-from mars_score.cli.running import progress_bars, scoring
-from mars_score.rowfiles import read_rows, whole_file, write_row
+from mars_score.cli.options import add_input_options, add_scorer_options
+from mars_score.cli.running import print_notices, progress_bars, scoring
+from mars_score.cli.runs import add_run_options, engine, make_job, opened_run
 
 
 def add_parser(commands: Any) -> None:
@@ -24,26 +23,29 @@ def add_parser(commands: Any) -> None:
         help='write each row with "augmented_references" (its references and what they became, as plain strings) '
         'and "augmentations" (with templates and mask ratios)',
     )
+    add_run_options(parser)
     add_scorer_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Augment and write; see :func:`mars_score.cli.main` for errors."""
-    file = read_rows(args.file)
-    texts = inputs.references(file, args), inputs.contexts(file, args)
-    from mars_score.result import augmented_to_dict
-    from mars_score.scorer import MarsScorer
+    job = make_job(args)
+    from mars_score.notices import Notices
+    from mars_score.runs.folder import finish
+    from mars_score.runs.run import Run
+    from mars_score.runs.writing import place, write_augmented
 
-    with progress_bars(quiet=args.quiet) as progress:
-        scorer = MarsScorer(**scorer_arguments(args), progress=progress)
-        with whole_file(args.out) as out:
-            with scoring() as notices:
-                augmented = scorer.augment_references(*texts)
-            for row, references in zip(file.rows, augmented, strict=True):
-                plain = dict.fromkeys(text for reference in references for text in reference.texts)
-                details = [augmented_to_dict(reference) for reference in references]
-                write_row(out, {**row, "augmented_references": list(plain), "augmentations": details})
-    for notice in notices:
-        print(f"mars: notice: {notice}", file=sys.stderr)
-    print(f"{len(file.rows)} rows with augmented references written to {args.out}", file=sys.stderr)
+    with opened_run(args) as (folder, records):
+        with progress_bars(quiet=args.quiet) as progress, scoring() as warned:
+            a_run = Run(job, records, progress)
+            if not records.fact("complete"):
+                a_run.read()
+                with engine(args, a_run.plan, folder, progress) as workers:
+                    a_run.augment(workers)
+                records.note("complete", write_augmented(a_run, folder).to_dict())
+        notices = Notices(**records.fact("complete"))
+        place(folder, args.out)
+        finish(folder)
+    print_notices([*warned, *notices.sentences()])
+    print(f"{notices.rows} rows with augmented references written to {args.out}", file=sys.stderr)

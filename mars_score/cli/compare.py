@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mars_score.cli import inputs, pairs
-from mars_score.cli.options import add_column_options, add_scorer_options, scorer_arguments
+from mars_score.cli import pairs
+from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, progress_bars, scoring
 
 
@@ -42,6 +42,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Compare, draw and print; see :func:`mars_score.cli.main` for errors."""
     first, second = pairs.read(args)
+    names = columns(args)
     remedy = "add it or name another with --group-column"
     groups = first.labels(args.group_column, remedy=remedy) if args.group_column else None
     if args.rows < 0:
@@ -56,10 +57,10 @@ def run(args: argparse.Namespace) -> None:
     with progress_bars(quiet=args.quiet) as progress, scoring():  # the result repeats the notices
         found = compare_systems(
             MarsScorer(**scorer_arguments(args), progress=progress),
-            inputs.candidates(first, args),
-            inputs.candidates(second, args),
-            inputs.references(first, args),
-            inputs.contexts(first, args),
+            names.candidates(first),
+            names.candidates(second),
+            names.references(first),
+            names.contexts(first),
             names=_names(args.first, args.second),
             groups=groups,
             tie_margin=args.tie_margin,

@@ -145,7 +145,7 @@ def _published(path: str) -> dict[str, dict[str, dict[str, float]]]:
         }
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise argparse.ArgumentTypeError(
             f'{path}: not of the form {{"data set": {{"metric": {{"system": 0.1}}}}}} ({error})'
         ) from None

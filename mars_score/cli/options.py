@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from mars_score.columns import Columns
 from mars_score.presets import DEFAULT_PRESET, PRESETS
 from mars_score.settings import SETTING_NAMES, VARIANTS, Settings
 
@@ -20,7 +21,8 @@ _SCORER_OPTIONS = ("preset", "batch_size", "device", "store")
 
 def add_input_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
     """The file and the names of its columns."""
-    parser.add_argument("file", metavar="FILE.jsonl", help="one JSON object a line, in UTF-8")
+    text = "JSONL (one JSON object a line; also .jsonl.gz), .parquet, or a folder that datasets saved"
+    parser.add_argument("file", metavar="FILE", help=text)
     add_column_options(parser, columns)
 
 
@@ -29,6 +31,12 @@ def add_column_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]
     for column in columns:
         text = f"column of the {column}s (default: {column})"
         parser.add_argument(f"--{column}-column", metavar="NAME", default=column, help=text)
+
+
+def columns(args: argparse.Namespace) -> Columns:
+    """The columns that the options name."""
+    context = args.context_column if getattr(args, "use_context", True) else None
+    return Columns(args.reference_column, context, getattr(args, "prediction_column", None))
 
 
 def add_scorer_options(parser: argparse.ArgumentParser) -> None:
@@ -123,6 +131,8 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
+    except RecursionError:
+        raise argparse.ArgumentTypeError("not JSON that can be read: nested too deeply") from None
 
 
 def _lines_of(path: str) -> tuple[str, ...]:

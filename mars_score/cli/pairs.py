@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from mars_score.cli import inputs
+from mars_score.cli.options import columns
 from mars_score.rowfiles import RowFile, read_rows
 
 
@@ -17,9 +17,9 @@ def read(args: argparse.Namespace) -> tuple[RowFile, RowFile]:
         OSError: a file cannot be read.
         ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ.
     """
-    first, second = read_rows(args.first), read_rows(args.second)
-    _check(first, second, args.reference_column, inputs.references(first, args), inputs.references(second, args))
-    ones, others = inputs.contexts(first, args), inputs.contexts(second, args)
+    first, second, names = read_rows(args.first), read_rows(args.second), columns(args)
+    _check(first, second, args.reference_column, names.references(first), names.references(second))
+    ones, others = names.contexts(first), names.contexts(second)
     _check(first, second, args.context_column, ones or (), others or ())
     longer, shorter = sorted((first, second), key=lambda file: -len(file.rows))
     if len(longer.rows) > len(shorter.rows):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from datetime import timedelta
 from typing import Any
 
 from mars_score.errors import MarsWarning
@@ -13,11 +15,20 @@ from mars_score.errors import MarsWarning
 Progress = Callable[[str, int, int], None]
 
 
+_LINE_SECONDS = 30.0  # between lines of progress where there is no terminal
+
+
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
-    """A progress callback that draws bars on standard error; None where nobody would see them."""
-    if quiet or not sys.stderr.isatty():
+    """A progress callback: bars on a terminal, else a line on standard error now and then; None if ``quiet``.
+
+    The callback takes a stage, how much of it is done, and how much there is (0: not known).
+    """
+    if quiet:
         yield None
+        return
+    if not sys.stderr.isatty():
+        yield _Lines()
         return
     from rich import progress as bars
     from rich.console import Console
@@ -26,18 +37,53 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
         bars.TextColumn("{task.description}"),
         bars.BarColumn(),
         bars.MofNCompleteColumn(),
+        bars.TextColumn("{task.fields[rate]}"),
         bars.TimeElapsedColumn(),
         bars.TimeRemainingColumn(),
     )
     tasks: dict[str, Any] = {}
+    paces: dict[str, _Pace] = {}
     with bars.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as shown:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = shown.add_task(stage, total=total)
-            shown.update(tasks[stage], completed=done, total=total)
+                tasks[stage] = shown.add_task(stage, total=total or None, rate="")
+                paces[stage] = _Pace(done)
+            rate = f"{paces[stage].rate(done):,.1f}/s"
+            shown.update(tasks[stage], completed=done, total=total or None, rate=rate)
 
         yield report
+
+
+class _Pace:
+    """How fast a stage goes since it was first heard of, whatever an earlier process has done of it."""
+
+    def __init__(self, done: int) -> None:
+        self._first = done
+        self._began = time.monotonic()
+
+    def rate(self, done: int) -> float:
+        """Per second."""
+        return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
+
+
+class _Lines:
+    """Progress as lines, for logs: what ends within a moment says nothing."""
+
+    def __init__(self) -> None:
+        self._paces: dict[str, _Pace] = {}
+        self._told = time.monotonic()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        pace = self._paces.setdefault(stage, _Pace(done))
+        now = time.monotonic()
+        if now - self._told < _LINE_SECONDS:
+            return
+        self._told = now
+        rate = pace.rate(done)
+        of_total = f" of {total:,}" if total else ""
+        left = f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 else ""
+        print(f"mars: {stage}: {done:,}{of_total} ({rate:,.1f}/s{left})", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -52,6 +98,12 @@ def scoring() -> Iterator[list[str]]:
             notices.append(str(warning.message))
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def print_notices(notices: Iterable[str]) -> None:
+    """Print to standard error."""
+    for notice in dict.fromkeys(notices):
+        print(f"mars: notice: {notice}", file=sys.stderr)
 
 
 def print_line(line: str) -> None:

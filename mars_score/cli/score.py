@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-from contextlib import nullcontext
 from typing import Any
 
-from mars_score.cli import inputs
-from mars_score.cli.options import add_input_options, add_scorer_options, scorer_arguments
-from mars_score.cli.running import progress_bars, scoring
-from mars_score.rowfiles import read_rows, whole_file, write_row
+from mars_score.cli.options import add_input_options, add_scorer_options
+from mars_score.cli.running import print_notices, progress_bars, scoring
+from mars_score.cli.runs import add_run_options, engine, make_job, opened_run
 
 
 def add_parser(commands: Any) -> None:
@@ -21,30 +18,34 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--out", metavar="SCORES.jsonl", help='write each row with its score as "mars"')
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--detailed", action="store_true", help="also show the augmented references of every row")
+    add_run_options(parser)
     add_scorer_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Score, write and print; see :func:`mars_score.cli.main` for errors."""
-    file = read_rows(args.file)
-    texts = inputs.candidates(file, args), inputs.references(file, args), inputs.contexts(file, args)
-    from mars_score.scorer import MarsScorer
+    job = make_job(args)
+    from mars_score.cli.results import show_json, show_text
+    from mars_score.runs.folder import finish
+    from mars_score.runs.run import Run
+    from mars_score.runs.writing import place, write_scores
 
-    with progress_bars(quiet=args.quiet) as progress:
-        scorer = MarsScorer(**scorer_arguments(args), progress=progress)
-        with whole_file(args.out) if args.out else nullcontext() as out:
-            with scoring():  # the result repeats the notices
-                result = scorer.score(*texts)
-            if out is not None:
-                for row, score in zip(file.rows, result.scores, strict=True):
-                    write_row(out, {**row, "mars": score})
-    if args.json:
-        shown = result.to_dict()
-        if not args.detailed:
-            del shown["rows"]
-        print(json.dumps(shown))  # in ASCII: safe on any terminal
-    else:
-        from mars_score.cli.tables import show_result
-
-        show_result(result, texts[0], detailed=args.detailed)
+    with opened_run(args) as (folder, records):
+        with progress_bars(quiet=args.quiet) as progress, scoring() as warned:
+            a_run = Run(job, records, progress)
+            if not records.fact("complete"):
+                a_run.read()
+                with engine(args, a_run.plan, folder, progress) as workers:
+                    a_run.augment(workers)
+                    a_run.embed(workers)
+                tally = write_scores(a_run, folder, rows=args.out is not None)
+                records.note("complete", tally.to_dict())
+        print_notices(warned)
+        try:
+            show = show_json if args.json else show_text
+            show(a_run, folder, detailed=args.detailed)
+        finally:  # also where nobody reads to the end, as in: mars score ... | head
+            if args.out is not None:
+                place(folder, args.out)
+            finish(folder)

@@ -9,7 +9,7 @@ import string
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -102,15 +102,7 @@ class WordAnalyser:
 
     @cached_property
     def _nlp(self) -> Any:
-        """The loaded pipeline (spaCy takes seconds to import)."""
-        name, _ = _find_pipeline()
-        import spacy
-
-        nlp = spacy.load(name, exclude=_EXCLUDED)
-        # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
-        nlp.max_length = sys.maxsize
-        nlp.tokenizer.token_match = partial(_is_one_word, nlp.tokenizer.token_match)
-        return nlp
+        return _load(_find_pipeline()[0])
 
     def analyse(self, texts: Sequence[str]) -> list[Analysis]:
         """One analysis a text; equal texts are tagged once.
@@ -164,6 +156,18 @@ class WordAnalyser:
         """The words, lower-cased."""
         for doc in self._nlp.tokenizer.pipe(texts):
             yield [str(token.text).lower() for token in doc if not token.is_space]
+
+
+@cache
+def _load(name: str) -> Any:
+    """A pipeline, loaded once in a process (spaCy takes seconds to import)."""
+    import spacy
+
+    nlp = spacy.load(name, exclude=_EXCLUDED)
+    # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
+    nlp.max_length = sys.maxsize
+    nlp.tokenizer.token_match = partial(_is_one_word, nlp.tokenizer.token_match)
+    return nlp
 
 
 def _is_one_word(pipeline_rule: Callable[[str], Any] | None, run: str) -> bool:

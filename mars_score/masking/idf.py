@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Idf:
             words_of: the words of each text, lower-cased (``Analysis.lower_words``, ``WordAnalyser.words``).
         """
         frequencies = Counter(word for words in words_of.values() for word in set(words))
-        return cls(len(words_of), MappingProxyType(dict(frequencies)))
+        return cls(len(words_of), dict(frequencies))
 
     def __getitem__(self, word: str) -> float:
         """IDF of a lower-cased word; a word that was not counted is as rare as one that was counted once."""

@@ -1,0 +1,104 @@
+"""What ``mars score`` prints of a complete run: a table on a terminal, plain lines elsewhere, or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mars_score.cli.running import print_line
+from mars_score.cli.tables import one_line
+from mars_score.result import RowScore, row_to_dict
+from mars_score.runs.run import Run
+from mars_score.runs.tally import Tally
+from mars_score.runs.writing import read_scores
+
+
+def show_json(run: Run, folder: Path, *, detailed: bool) -> None:
+    """One JSON object, in ASCII and so safe on any terminal; written piece by piece, however long it is."""
+    tally = Tally.from_dict(run.records.fact("complete"))
+    signature = run.signature
+    pieces: dict[str, Any] = {
+        "mars": tally.mean,
+        "scores": read_scores(folder),
+        "signature": str(signature),
+        "settings": signature.to_dict(),
+        "notices": list(tally.notices.sentences()),
+    }
+    if detailed:
+        pieces["rows"] = (row_to_dict(row) for _, row in _in_detail(run))
+    opening = "{"
+    for name, piece in pieces.items():
+        sys.stdout.write(f"{opening}{json.dumps(name)}: ")
+        opening = ", "
+        if isinstance(piece, Iterator):
+            _write_list(piece)
+        else:
+            sys.stdout.write(json.dumps(piece))
+    print("}")
+
+
+def show_text(run: Run, folder: Path, *, detailed: bool) -> None:
+    """Score, signature, notices and some rows (all of them if ``detailed``)."""
+    tally = Tally.from_dict(run.records.fact("complete"))
+    partial = not detailed and len(tally.shown) < tally.rows
+    lines = _detailed_lines(run) if detailed else ((score, row, text) for score, row, text in tally.shown)
+    if sys.stdout.isatty():
+        _show_table(tally, str(run.signature), lines, partial=partial, whole=detailed)
+        return
+    print_line(f"MARS {tally.mean:.4f}   rows {tally.rows}")
+    print_line(f"signature {run.signature}")
+    for notice in tally.notices.sentences():
+        print_line(f"notice: {notice}")
+    print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
+    for score, row, text in lines:
+        number = "" if row is None else row + 1
+        print_line(f"{number:>4}  {score:.4f}  {one_line(text, detailed)}")
+
+
+def _in_detail(run: Run) -> Iterator[tuple[str, RowScore]]:
+    """Candidate and score of every row."""
+    for one in run.scored():
+        yield from zip(one.part.candidates, one.rows, strict=True)
+
+
+def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
+    """Of every row its score and candidate, then what that was compared with."""
+    for number, (candidate, row) in enumerate(_in_detail(run)):
+        yield row.score, number, candidate
+        for reference in row.references:
+            for kind, similarity, text in reference.compared:
+                yield similarity, None, f"{kind}: {text}"
+
+
+def _write_list(items: Iterator[Any]) -> None:
+    opening = "["
+    for item in items:
+        sys.stdout.write(opening + json.dumps(item))
+        opening = ", "
+    sys.stdout.write("[]" if opening == "[" else "]")
+
+
+def _show_table(
+    tally: Tally, signature: str, lines: Iterable[tuple[float, int | None, str]], *, partial: bool, whole: bool
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    title = f"MARS {tally.mean:.4f}, {tally.rows} rows"
+    table = Table(title=title, caption="lowest and highest rows" if partial else None)
+    table.add_column("line", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("text", overflow="fold")
+    for score, row, text in lines:
+        style = "dim" if row is None else ""
+        number = "" if row is None else str(row + 1)
+        table.add_row(number, Text(f"{score:.4f}", style), Text(one_line(text, whole), style))
+    console.print(table)
+    console.print(Text(f"signature {signature}", "dim"), soft_wrap=True)  # to be copied as it is
+    for notice in tally.notices.sentences():
+        console.print(Text(f"notice: {notice}", "yellow"), soft_wrap=True)

@@ -1,0 +1,53 @@
+"""What was done to some rows, counted: one sentence a kind, with the number of rows and the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+BLANK = "blank candidates score 0.0"
+CONTEXT_CUT = "the end of the context is beyond the language model's window and was not read"
+REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
+TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
+_NAMED = 5  # rows that a sentence names
+
+
+@dataclass
+class Notices:
+    """Counts over the rows of a call or a run.
+
+    Attributes:
+        rows: how many there were.
+        counts: how many of them each kind concerns.
+        first: the first of these.
+    """
+
+    rows: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, flags: Mapping[str, Sequence[bool]]) -> None:
+        """Count the next rows: of each kind one flag a row."""
+        for what, of_rows in flags.items():
+            flagged = [self.rows + index for index, flag in enumerate(of_rows) if flag]
+            self.counts[what] = self.counts.get(what, 0) + len(flagged)
+            known = self.first.setdefault(what, [])
+            known += flagged[: _NAMED - len(known)]
+        self.rows += max(map(len, flags.values()), default=0)
+
+    def sentences(self) -> tuple[str, ...]:
+        """One for each kind that concerns a row."""
+        return tuple(
+            f"{what}: {count} of {self.rows} rows ({', '.join(self._named(what))})"
+            for what, count in self.counts.items()
+            if count
+        )
+
+    def _named(self, what: str) -> Iterable[str]:
+        more = ["..."] if self.counts[what] > _NAMED else []
+        return [*map(str, self.first[what]), *more]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for ``Notices(**data)``."""
+        return {"rows": self.rows, "counts": self.counts, "first": self.first}

@@ -1,0 +1,1 @@
+"""Runs over files of any length: in chunks, by several processes or machines, and safe to stop at any moment."""

@@ -1,0 +1,78 @@
+"""The folder of a run: one process at a time, one input and one set of settings, gone when the run is done."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mars_score.runs.records import FILE
+
+SUFFIX = ".run"
+_LOCK = "lock"
+
+
+@contextmanager
+def run_folder(out: str | None, *, restart: bool = False) -> Iterator[Path]:
+    """The folder of the run that writes ``out``, held for this process alone.
+
+    It stands beside the output and stays until :func:`finish`, so that a stopped run can go on. Without an output,
+    or where it is a pipe, it is a temporary one.
+
+    Args:
+        out: the file to be written, or None.
+        restart: forget what an earlier run has done.
+
+    Raises:
+        OSError: the output's folder is missing or cannot be written, or the output is a folder.
+        ValueError: another process holds the folder.
+    """
+    if out is None or is_stream(out):
+        with tempfile.TemporaryDirectory(prefix="mars-run-") as temporary:
+            yield Path(temporary)
+        return
+    target = Path(os.path.realpath(out))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), out)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{out}: the folder {target.parent} does not exist; make it first")
+    folder = target.with_name(target.name + SUFFIX)
+    folder.mkdir(exist_ok=True)
+    with _held(folder):
+        if restart:
+            finish(folder)
+            folder.mkdir(exist_ok=True)
+        yield folder
+
+
+def is_stream(out: str) -> bool:
+    """Whether an output is no file that can be replaced: /dev/stdout, a pipe."""
+    path = Path(os.path.abspath(out))
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def finish(folder: Path) -> None:
+    """Remove what a run has left: first what it would go on from."""
+    (folder / FILE).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a folder until the block or the process ends, where the system can."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with open(folder / _LOCK, "wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"another process is at work on {folder}; let it finish, or stop it") from None
+        yield

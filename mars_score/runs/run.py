@@ -1,0 +1,195 @@
+"""A run from its first row to its last: it may be stopped at any moment, and goes on when it is started again.
+
+Chunks are cut by the input alone and each is worked on by itself, so that what was done before a stop fits what is
+done after it, to the last bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from mars_score.augmenter import Augmented, Progress, cuts
+from mars_score.kept import Kept
+from mars_score.masking.analysis import WordAnalyser
+from mars_score.notices import BLANK, TEXT_CUT
+from mars_score.result import RowScore
+from mars_score.runs.records import Records, check_manifest
+from mars_score.runs.rows import Input, Part
+from mars_score.runs.stages import augment_chunks, augmented_of, embed_chunks, texts_of
+from mars_score.runs.survey import Survey, pair_key, survey, text_key
+from mars_score.runs.work import AUGMENT, EMBED, Chunk, Engine, Plan
+from mars_score.signature import Signature, make_signature
+from mars_score.similarity.embeddings import Embedding
+from mars_score.similarity.row_scores import score_row
+
+TEXTS_A_PAIR = 8  # texts are embedded much faster than references are augmented: their chunks are larger
+
+
+@dataclass(frozen=True)
+class AugmentedPart:
+    """Some rows with their augmented references; none where they are not wanted."""
+
+    part: Part
+    augmented: Sequence[Sequence[Augmented]]
+
+    @property
+    def flags(self) -> dict[str, list[bool]]:
+        """What was done to which rows."""
+        return cuts(self.augmented)
+
+
+@dataclass(frozen=True)
+class ScoredPart(AugmentedPart):
+    """Some rows with their scores.
+
+    Attributes:
+        rows: one score a row.
+        shortened: whether a text was too long for the encoder.
+    """
+
+    rows: Sequence[RowScore]
+    shortened: Sequence[bool]
+
+    @property
+    def flags(self) -> dict[str, list[bool]]:
+        """What was done to which rows."""
+        blank = [not candidate for candidate in self.part.candidates]
+        return {BLANK: blank, **super().flags, TEXT_CUT: list(self.shortened)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run is to do; ``plan`` lacks its IDF, which the run counts.
+
+    Attributes:
+        rows: the input.
+        plan: for the workers.
+        chunk_size: pairs of contexts and references a chunk.
+    """
+
+    rows: Input
+    plan: Plan
+    chunk_size: int
+
+    def manifest(self, signature: Signature) -> dict[str, Any]:
+        """All that the output depends on, to the last bit, as plain data."""
+        columns = {"prediction": self.rows.columns.prediction, "reference": self.rows.columns.reference}
+        return json.loads(  # type: ignore[no-any-return]
+            json.dumps(
+                {
+                    "input": self.rows.digest(),
+                    "columns": {**columns, "context": self.rows.columns.context},
+                    "chunk_size": self.chunk_size,
+                    "batch_size": self.plan.batch_size,
+                    "device": self.plan.device,
+                    "threads": self.plan.threads,
+                    **signature.to_dict(),
+                }
+            )
+        )
+
+
+class Run:
+    """A run and what it remembers.
+
+    Args:
+        job: what to do.
+        records: in the run's folder.
+        progress: called as ``progress(stage, done, total)``; a total of 0 is not known.
+
+    Raises:
+        ValueError: the folder holds a run of another input or with other settings.
+        OSError: the folder cannot be used.
+    """
+
+    def __init__(self, job: Job, records: Records, progress: Progress | None = None) -> None:
+        self.job = job
+        self.records = records
+        self._progress = progress
+        self._analyser = WordAnalyser(Kept(job.plan.store))
+        check_manifest(records, job.manifest(self._signature([])))
+
+    def read(self) -> None:
+        """Have all rows checked, before any model is loaded.
+
+        Raises:
+            ValueError, TypeError: a fault of the input, named with its line and column.
+        """
+        self.survey  # noqa: B018
+
+    @cached_property
+    def survey(self) -> Survey:
+        """The first pass, or what is known from it."""
+        found = self.records.fact("survey")
+        if found is None:
+            made = survey(self.job.rows, self._analyser, self._report)
+            self.records.note("survey", made.to_dict())
+            return made
+        return Survey.from_dict(found)
+
+    @property
+    def plan(self) -> Plan:
+        """For the workers."""
+        return replace(self.job.plan, idf=self.survey.idf)
+
+    @property
+    def signature(self) -> Signature:
+        """All that the scores depend on besides the texts."""
+        return self._signature(self.survey.reference_counts)
+
+    def augment(self, engine: Engine) -> None:
+        """Have the references augmented."""
+        done = self.records.done(AUGMENT)
+        size = self.job.chunk_size
+        chunks = augment_chunks(self.job.rows, size, done)
+        finished = min(len(done) * size, self.survey.pairs)
+        self._work(engine, chunks, pair_key, finished, self.survey.pairs)
+
+    def embed(self, engine: Engine) -> None:
+        """Have the candidates and the augmented references embedded."""
+        done = self.records.done(EMBED)
+        size = self.job.chunk_size * TEXTS_A_PAIR
+        chunks = embed_chunks(self.job.rows, self.records, size, done)
+        self._work(engine, chunks, text_key, len(done) * size, 0)
+
+    def augmented(self, start: int = 0) -> Iterator[AugmentedPart]:
+        """The rows from row ``start`` with their augmented references."""
+        for part in self.job.rows.parts():
+            if part.file.start >= start:
+                yield AugmentedPart(part, augmented_of(part, self.records))
+                self._report("write", part.file.start + len(part.file.rows), self.survey.rows)
+
+    def scored(self, start: int = 0) -> Iterator[ScoredPart]:
+        """The rows from row ``start`` with their scores."""
+        settings = self.job.plan.settings.similarity
+        for one in self.augmented(start):
+            texts = texts_of(one.part, one.augmented)
+            keys = {text: text_key(text) for row in texts for text in row}
+            kept = self.records.get(EMBED, list(keys.values()))
+            embedded = {text: Embedding(kept[key]) for text, key in keys.items()}
+            vectors = {text: embedding.vector for text, embedding in embedded.items()}
+            rows = [
+                score_row(candidate, [each.reference for each in row], vectors, settings)
+                for candidate, row in zip(one.part.candidates, one.augmented, strict=True)
+            ]
+            shortened = [any(embedded[text].shortened for text in row) for row in texts]
+            yield ScoredPart(one.part, one.augmented, rows, shortened)
+
+    def _work(
+        self, engine: Engine, chunks: Iterable[Chunk], key: Callable[[Any], bytes], done: int, total: int
+    ) -> None:
+        for chunk, results in engine.map(chunks):
+            self.records.add(chunk.stage, chunk.number, dict(zip(map(key, chunk.items), results, strict=True)))
+            done += len(results)
+            self._report(chunk.stage, done, total)
+
+    def _signature(self, reference_counts: Sequence[int]) -> Signature:
+        return make_signature(self.job.plan.settings, self._analyser.pipeline, reference_counts)
+
+    def _report(self, stage: str, done: int, total: int) -> None:
+        if self._progress:
+            self._progress(stage, done, total)

@@ -1,0 +1,74 @@
+"""What is to be done for a run, in chunks: each different reference and text once, wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from mars_score.augmenter import Augmented
+from mars_score.runs.records import Distinct, Records
+from mars_score.runs.rows import Input, Part
+from mars_score.runs.survey import pair_key, text_key
+from mars_score.runs.work import AUGMENT, EMBED, Chunk, unpack
+
+
+def augment_chunks(rows: Input, size: int, done: set[int]) -> Iterator[Chunk]:
+    """The different pairs of contexts and references, in the order in which they first occur.
+
+    Args:
+        rows: the input.
+        size: pairs a chunk.
+        done: numbers of the chunks to leave out.
+    """
+    pairs = ({pair_key(pair): pair for row in part.wanted_pairs for pair in row} for part in rows.parts())
+    return _chunks(AUGMENT, pairs, size, done)
+
+
+def embed_chunks(rows: Input, records: Records, size: int, done: set[int]) -> Iterator[Chunk]:
+    """The different candidates and augmented references, in the order in which they first occur.
+
+    Args:
+        rows: the input; its references have been augmented.
+        records: of the run.
+        size: texts a chunk.
+        done: numbers of the chunks to leave out.
+    """
+    texts = (
+        {text_key(text): text for row in texts_of(part, augmented_of(part, records)) for text in row}
+        for part in rows.parts()
+    )
+    return _chunks(EMBED, texts, size, done)
+
+
+def augmented_of(part: Part, records: Records) -> list[list[Augmented]]:
+    """The augmented references of each row; none where they are not wanted."""
+    pairs = part.wanted_pairs
+    keys = {pair: pair_key(pair) for row in pairs for pair in row}
+    packed = records.get(AUGMENT, list(keys.values()))
+    augmented = {pair: unpack(packed[key]) for pair, key in keys.items()}
+    return [[augmented[pair] for pair in row] for row in pairs]
+
+
+def texts_of(part: Part, augmented: Sequence[Sequence[Augmented]]) -> list[list[str]]:
+    """What is compared in each row: its candidate and all texts of its references."""
+    return [
+        [candidate, *(text for one in row for text in one.reference.texts)] if row else []
+        for candidate, row in zip(part.candidates, augmented, strict=True)
+    ]
+
+
+def _chunks(stage: str, batches: Iterable[dict[bytes, Any]], size: int, done: set[int]) -> Iterator[Chunk]:
+    """New items of each batch (key to item), cut into chunks that do not depend on what is done."""
+    distinct = Distinct()
+    number, items = 0, list[Any]()
+    try:
+        for batch in batches:
+            items += [batch[key] for key in distinct.new(list(batch))]
+            while len(items) >= size:
+                if number not in done:
+                    yield Chunk(stage, number, tuple(items[:size]))
+                number, items = number + 1, items[size:]
+        if items and number not in done:
+            yield Chunk(stage, number, tuple(items))
+    finally:
+        distinct.close()
