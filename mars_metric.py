@@ -178,7 +178,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         if any(column is not None for column in (predictions, references, contexts)):
             rows = _checked(predictions, references, contexts, use_context=use_context)
         elif self.writer is None and self.num_process > 1:
-            rows = {name: [] for name in self.features}  # the other processes wait for our share, also an empty one
+            rows = {name: [] for name in self.features}  # process 0 waits for all shares, also for empty ones
         elif self.writer is None:
             raise ValueError("there is nothing to score: pass predictions, references and contexts, or add rows")
         if use_context and self._contexts_omitted:

@@ -1,4 +1,4 @@
-"""Asks pip-audit for known vulnerabilities of the pinned versions: fails on one, and says what could not be asked."""
+"""Asks pip-audit for known vulnerabilities of the pinned versions; says so where it cannot be asked."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ PINNED = Path(__file__).parent.parent / "constraints.txt"
 # Mirrors of an index may have no advisories, and pip-audit then passes everything: this one it must know.
 VULNERABLE = "jinja2==2.4.1\n"
 SECONDS = 300
+OPTIONS = "--no-deps --disable-pip --format json --progress-spinner off --timeout 10".split()
 
 
 def audit(requirements: str) -> list[dict[str, Any]] | None:
@@ -20,8 +21,7 @@ def audit(requirements: str) -> list[dict[str, Any]] | None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(requirements)
         file.flush()
-        options = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off", "--timeout", "10"]
-        command = [sys.executable, "-m", "pip_audit", "-r", file.name, *options]
+        command = [sys.executable, "-m", "pip_audit", "-r", file.name, *OPTIONS]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
             return list(json.loads(done.stdout)["dependencies"])
@@ -32,7 +32,7 @@ def audit(requirements: str) -> list[dict[str, Any]] | None:
 def vulnerable(packages: list[dict[str, Any]] | None) -> list[str]:
     """One line for each known vulnerability."""
     return [
-        f"{one['name']} {one['version']}: {known['id']}, fixed in {', '.join(known['fix_versions']) or 'no version'}"
+        f"{one['name']} {one['version']}: {known['id']}, fixed in {', '.join(known['fix_versions']) or 'none'}"
         for one in packages or []
         for known in one.get("vulns", [])
     ]

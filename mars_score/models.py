@@ -71,8 +71,8 @@ def _loading(name: Any) -> Iterator[None]:
         if "trust_remote_code" not in str(error):
             raise
         raise ModelUnavailableError(
-            f"{str(name)!r} brings code of its own, which MARS never runs; name another model, or load it yourself "
-            "and pass the object"
+            f"{str(name)!r} brings code of its own, which MARS never runs; name another model, or load it "
+            "yourself and pass the object"
         ) from error
     finally:
         if bars:

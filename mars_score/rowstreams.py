@@ -106,31 +106,42 @@ def _parse(place: str, raw: bytes) -> dict[str, Any]:
 
 
 def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
-    import pyarrow
     from pyarrow import parquet
 
-    with open(name, "rb") as file:
-        try:
-            for batch in parquet.ParquetFile(file).iter_batches(batch_size=_AT_ONCE):
-                yield from batch.to_pylist()
-        except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{name}: not a Parquet file that can be read: {_first_line(error)}") from None
+    with open(name, "rb") as opened, _readable(name, "Parquet file"):
+        file = parquet.ParquetFile(opened)
+        columns = file.schema_arrow.names
+        if len(set(columns)) < len(columns):  # a dict would keep the last one only
+            raise ValueError(f"several columns have one name, in {', '.join(map(repr, columns))}")
+        for batch in file.iter_batches(batch_size=_AT_ONCE):
+            yield from batch.to_pylist()
 
 
 def _saved_rows(name: str) -> Iterator[dict[str, Any]]:
     import datasets
 
-    try:
+    with _readable(name, "data set"):
         saved = datasets.load_from_disk(name)
-    except (
-        Exception
-    ) as error:  # of a folder that holds something else: KeyError, JSONDecodeError, ArrowInvalid, ...
-        raise ValueError(f"{name}: not a data set that can be read: {_first_line(error)}") from None
     if isinstance(saved, datasets.DatasetDict):
         splits = ", ".join(os.path.join(name, split) for split in saved)
         raise ValueError(f"{name}: a data set with several splits; give one of them: {splits}")
-    yield from saved
+    with _readable(name, "data set"):
+        yield from saved
+
+
+@contextmanager
+def _readable(name: str, kind: str) -> Iterator[None]:
+    """Faults of what is read in the block are faults of the input, whatever the library calls them.
+
+    Folders that hold something else: KeyError, JSONDecodeError, ...; values that Python cannot hold: OverflowError,
+    UnicodeDecodeError, an unknown time zone, ...
+    """
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"{name}: not a {kind} that can be read: {_first_line(error)}") from None
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+    kind = f"{type(error).__name__}: " if isinstance(error, LookupError) else ""  # whose text is a mere key
+    return (f"{kind}{error}" or type(error).__name__).splitlines()[0]

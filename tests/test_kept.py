@@ -583,6 +583,7 @@ def test_a_damaged_entry_in_a_read_only_folder(open_folder, caught):
     store.put("infills", entries(3))
     with database(store) as db:
         db.execute("UPDATE entries SET checksum = X'' WHERE key = ?", (digest(0),))
+    store.file.chmod(0o644)  # by itself it is its owner's alone
     open_folder.chmod(0o555)
     with unprivileged():
         for _ in range(2):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mars_score.memory import is_out_of_memory
 from mars_score.torch_modes import ordinary_mode
 
 
@@ -17,7 +18,7 @@ class SentenceEncoder:
 
     Args:
         model: a ``SentenceTransformer``.
-        batch_size: texts a forward pass.
+        batch_size: texts a forward pass, at most; halved where memory runs out.
     """
 
     def __init__(self, model: Any, batch_size: int | None = None) -> None:
@@ -30,22 +31,29 @@ class SentenceEncoder:
         """The vector of each text, (dimensions,), as the model gives it (half precision widened)."""
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         vectors: list[NDArray[np.floating[Any]]] = [np.empty(0)] * len(texts)
-        step = 8 * self.batch_size
+        step = 8 * self.batch_size  # a part, whatever becomes of the batch size
         with ordinary_mode():
             for start in range(0, len(order), step):
                 part = order[start : start + step]
-                encoded = self.model.encode(
-                    [texts[index] for index in part],
-                    batch_size=self.batch_size,
-                    show_progress_bar=False,
-                    convert_to_tensor=True,
-                )
+                encoded = self._encode([texts[index] for index in part])
                 precise = torch.promote_types(encoded.dtype, torch.float32)
                 for index, vector in zip(part, encoded.to(precise).cpu().numpy(), strict=True):
                     vectors[index] = vector
                 if progress:
                     progress(start + len(part), len(order))
         return vectors
+
+    def _encode(self, texts: list[str]) -> Any:
+        """Vectors of some texts, in smaller batches where memory runs out."""
+        while True:
+            try:
+                return self.model.encode(
+                    texts, batch_size=self.batch_size, show_progress_bar=False, convert_to_tensor=True
+                )
+            except (RuntimeError, MemoryError) as error:
+                if self.batch_size == 1 or not is_out_of_memory(error):
+                    raise
+                self.batch_size //= 2
 
     def shortened(self, texts: Sequence[str]) -> list[bool]:
         """For each text whether the encoder reads only its beginning."""

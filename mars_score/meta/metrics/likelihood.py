@@ -13,8 +13,8 @@ import torch
 from mars_score.fingerprints import fingerprint, is_here
 from mars_score.infilling.cache import KeyValueCache
 from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.infilling.memory import cache_bytes
 from mars_score.infilling.tokens import TextCodec
+from mars_score.memory import cache_bytes
 from mars_score.meta.metrics.base import Family, Metric
 from mars_score.rows import Row
 from mars_score.torch_modes import ordinary_mode

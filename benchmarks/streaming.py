@@ -1,0 +1,123 @@
+"""Peak memory and rows a second of ``mars score`` over very many rows, against few; the store is warm.
+
+The rows are real ones, or without files invented ones (see texts.py), over and over: what is measured is what a row
+costs besides the models' work. Each number of rows is a new process; rows a second leave its start-up out, which is
+taken from a run over each different row once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import fresh_store, median_ratio, parser, progress, report
+from sampling import sample_rows
+from texts import invented
+
+DIFFERENT = 200  # rows
+# A small process in between: that which is measured would begin with its parent's peak.
+MEASURED = """
+import json, resource, subprocess, sys, time
+start = time.perf_counter()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+print(json.dumps({"seconds": seconds, "peak mebibytes": peak}))
+"""
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = run_parser(__doc__)
+    options.add_argument("--rows", type=int, default=1_000_000)
+    options.add_argument("--few", type=int, default=10_000, help="rows to compare with")
+    options.add_argument("--repeats", type=int, default=1, help="runs in turns, of which the median is reported")
+    args = options.parse_args()
+    rows = different_rows(args, DIFFERENT)
+    with run_store(args) as store:
+        once = _file(store, rows, len(rows))
+        progress(f"warming the store with {len(rows)} rows")
+        _measure(store, once)
+        start_up = [_measure(store, once)["seconds"] for _ in range(max(3, args.repeats))]
+        measured: dict[int, list[dict[str, float]]] = {args.few: [], args.rows: []}
+        for _ in range(args.repeats):
+            for count, of_count in measured.items():
+                file = _file(store, rows, count)
+                of_count.append(_measure(store, file))
+                of_count[-1]["rows a second"] = (count - len(rows)) / (of_count[-1]["seconds"] - min(start_up))
+                progress(f"{count} rows: {json.dumps(of_count[-1])}")
+                file.unlink()
+    figures: dict[str, Any] = {"start_up_seconds": start_up}
+    for count, of_count in measured.items():
+        figures[f"seconds_at_{count}_rows"] = [one["seconds"] for one in of_count]
+    for name, target in (("peak mebibytes", 1.2), ("rows a second", None)):
+        values = {count: [one[name] for one in of_count] for count, of_count in measured.items()}
+        title = f"streaming: {name} at {args.rows} rows / at {args.few}"
+        of_name = {f"at_{count}_rows": of_count for count, of_count in values.items()}
+        report(args, title, median_ratio(values[args.rows], values[args.few]), target, {**of_name, **figures})
+
+
+def run_parser(description: str | None) -> argparse.ArgumentParser:
+    """Options of the benchmarks of runs over files."""
+    made = parser(description, files=False)
+    keys = "keys context, references, candidate, group (default: invented rows)"
+    made.add_argument("files", nargs="*", metavar="FILE.jsonl", help=keys)
+    made.add_argument("--max-context-words", type=int, default=150, help="leave out rows with longer contexts")
+    made.add_argument("--min-reference-words", type=int, default=5, help="leave out rows with shorter references")
+    made.add_argument("--seed", type=int, default=0, help="of what is drawn at random")
+    made.add_argument("--store", metavar="FOLDER", help="where the converted models are (default: as of mars)")
+    return made
+
+
+def different_rows(args: argparse.Namespace, count: int) -> list[dict[str, str]]:
+    """So many rows of ``args.files``, else invented ones; no reference twice."""
+    texts = sample_rows(args, count, np.random.default_rng(args.seed)) if args.files else invented(count)
+    return [{"prediction": one.candidate, "reference": one.reference, "context": one.context} for one in texts]
+
+
+@contextmanager
+def run_store(args: argparse.Namespace) -> Iterator[Path]:
+    """As :func:`common.fresh_store`, with the models of ``args.store``."""
+    if args.store:
+        os.environ["MARS_STORE"] = args.store
+    with fresh_store() as store:
+        yield store
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows with their numbers, one JSON object a line."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"id": number, **row}) + "\n" for number, row in enumerate(rows))
+
+
+def _file(store: Path, rows: Sequence[dict[str, str]], count: int) -> Path:
+    """So many rows in a file, over and over the same."""
+    path = store / f"{count}.jsonl"
+    write_rows(path, islice(cycle(rows), count))
+    return path
+
+
+def _measure(store: Path, file: Path) -> dict[str, float]:
+    """Score a file in a new process, see that all rows were scored, and remove the output."""
+    out = file.with_suffix(".scores.jsonl")
+    mars = [sys.executable, "-m", "mars_score.cli", "score", str(file), "--out", str(out)]
+    command = [sys.executable, "-c", MEASURED, *mars, "--preset", "mini", "--store", str(store)]
+    measured: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    with file.open("rb") as rows, out.open("rb") as scored:
+        for row, with_score in zip(rows, scored, strict=True):
+            assert with_score.startswith(row.rstrip(b"}\n"))
+    out.unlink()
+    return measured
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,473 @@
+"""Runs over files: streamed, resumed after any stop, by several processes; with real tiny models in float64."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fakes
+import pytest
+import tiny_models
+
+from mars_score import MarsScorer
+from mars_score.cli import main
+from mars_score.runs import engines, rows
+from mars_score.runs.folder import SUFFIX
+from mars_score.runs.records import Distinct, Records
+
+ROOT = Path(__file__).parent.parent
+MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
+WORDS = tiny_models.TEXT.split()
+
+
+def make_rows(count):
+    """Rows of which every third repeats a reference, every fifth a candidate, and one in eleven is blank."""
+    made = []
+    for number in range(count):
+        reference, candidate = number - number % 3, number - number % 5
+        made.append(
+            {
+                "id": number,
+                "prediction": "" if number % 11 == 10 else " ".join(WORDS[candidate : candidate + 6]),
+                "reference": " ".join(WORDS[reference : reference + 5]),
+                "context": " ".join(WORDS[reference + 20 : reference + 30]),
+            }
+        )
+    return made
+
+
+def write(path, made):
+    path.write_text("".join(json.dumps(row) + "\n" for row in made), encoding="utf-8")
+    return path
+
+
+def read(path):
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Options that name tiny models in folders, in float64."""
+    folder = tmp_path_factory.mktemp("models")
+    model, tokenizer = tiny_models.tiny_gpt2(seed=1)
+    model.save_pretrained(folder / "gpt2")
+    tokenizer.save_pretrained(folder / "gpt2")
+    tiny_models.tiny_encoder(seed=4).save(str(folder / "encoder"))
+    names = {"language_model": str(folder / "gpt2"), "encoder": str(folder / "encoder"), "dtype": "float64"}
+    return [part for name, value in names.items() for part in (f"--{name.replace('_', '-')}", value)]
+
+
+def score(*argv):
+    return main(["score", *map(str, argv), "--quiet"])
+
+
+def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(rows, "PART", 7)
+    made = make_rows(40)
+    out = tmp_path / "out.jsonl"
+    assert score(write(tmp_path / "rows.jsonl", made), "--out", out, "--chunk-size", 3, "--json", *models) == 0
+    shown = json.loads(capsys.readouterr().out)
+    settings = dict(zip(models[::2], models[1::2], strict=True))
+    scorer = MarsScorer(
+        store=False, **{name[2:].replace("-", "_"): value for name, value in settings.items()}, batch_size=5
+    )
+    with pytest.warns(match="blank candidates"):
+        expected = scorer.score(*([row[name] for row in made] for name in ("prediction", "reference", "context")))
+    assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
+    assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
+    assert shown["notices"] == list(expected.notices)
+    assert shown["signature"] == str(expected.signature)
+    assert read(out) == [{**row, "mars": one} for row, one in zip(made, shown["scores"], strict=True)]
+    assert not Path(f"{out}{SUFFIX}").exists()
+
+
+@pytest.mark.slow
+def test_several_processes_give_the_same_bytes(models, tmp_path):
+    path = write(tmp_path / "rows.jsonl", make_rows(30))
+    outs = [tmp_path / f"{workers}.jsonl" for workers in (1, 2)]
+    for workers, out in enumerate(outs, 1):
+        store = tmp_path / f"store{workers}"
+        argv = ["--out", out, "--workers", workers, "--threads", 1, "--chunk-size", 4, "--store", store]
+        assert score(path, *argv, *models) == 0
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.parquet", "rows"])
+def test_other_formats(models, tmp_path, name):
+    made = make_rows(12)
+    plain = write(tmp_path / "plain.jsonl", made)
+    other = tmp_path / name
+    if name.endswith(".gz"):
+        other.write_bytes(gzip.compress(plain.read_bytes()))
+    elif name.endswith(".parquet"):
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.Table.from_pylist(made), other)
+    else:
+        import datasets
+
+        datasets.Dataset.from_list(made).save_to_disk(str(other))
+    for path in (plain, other):
+        assert score(path, "--out", tmp_path / "out" / path.name, *models) == 2  # no such folder
+        (tmp_path / "out").mkdir(exist_ok=True)
+        assert score(path, "--out", tmp_path / "out" / path.name, *models) == 0
+        if path is plain:
+            expected = (tmp_path / "out" / path.name).read_bytes()
+            os.rename(tmp_path / "out", tmp_path / "before")
+    assert (tmp_path / "out" / name).read_bytes() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rows.jsonl.gz", b"no gzip", "not a whole gzip file"),
+        ("cut.jsonl.gz", gzip.compress(b'{"prediction": "a"}\n' * 99)[:-9], "not a whole gzip file"),
+        ("rows.parquet", b"no parquet", "not a Parquet file that can be read"),
+        ("huge.jsonl", b'{"prediction": ' + b"1" * 5000 + b"}\n", ":1:1: not JSON that can be read"),
+    ],
+)
+def test_files_that_are_damaged(tmp_path, capsys, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    assert score(tmp_path / name) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_line_too_long_for_memory(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mars_score.rowstreams.LONGEST_LINE", 100)
+    path = write(tmp_path / "rows.jsonl", [*make_rows(1)[:0], {"prediction": "a" * 200}])
+    assert score(path) == 2
+    assert ":1: a line of over 100 bytes" in capsys.readouterr().err
+
+
+# Stopped and begun again
+
+
+class Stop(Exception):
+    """In the place of a power cut."""
+
+
+@pytest.fixture
+def faulty(monkeypatch):
+    """Fake workers that stop after so many chunks; the chunks that all of them have begun."""
+    worker = fakes.install_worker(monkeypatch)
+    begun = []
+    work = worker.work
+
+    def limited(self, chunk):
+        begun.append((chunk.stage, chunk.number))
+        if len(begun) == limited.stop_at:
+            raise limited.error
+        return work(self, chunk)
+
+    limited.stop_at, limited.error = 0, KeyboardInterrupt()
+    monkeypatch.setattr(worker, "work", limited)
+    return limited, begun
+
+
+def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("mars_score.runs.run.TEXTS_A_PAIR", 2)
+    limited, begun = faulty
+    path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
+    argv = [path, "--out", out, "--chunk-size", 3]
+    assert score(*argv) == 0
+    whole, chunks = out.read_bytes(), list(begun)
+    assert len(chunks) > 8
+    out.write_text("as before")
+    for stop_at in range(2, len(chunks) + 1):
+        begun.clear()
+        limited.stop_at = stop_at
+        assert score(*argv) == 130
+        assert out.read_text() == "as before"  # whole or not at all
+        assert "the same command goes on from there" in capsys.readouterr().err
+        limited.stop_at = 0
+        again = len(begun)
+        assert score(*argv) == 0
+        assert begun[:again] == chunks[:stop_at]
+        assert begun[again:] == chunks[stop_at - 1 :]  # the one that was stopped, and what comes after it
+        assert out.read_bytes() == whole
+        out.write_text("as before")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
+
+
+def test_another_input_or_setting_is_refused(faulty, tmp_path, capsys):
+    limited, _ = faulty
+    path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
+    argv = [path, "--out", out, "--chunk-size", 3]
+    limited.stop_at = 4
+    assert score(*argv) == 130
+    limited.stop_at = 0
+    for change, what in (
+        (["--max-mask-ratio", "0.4"], "max_mask_ratio (was 0.6, now 0.4)"),
+        (["--batch-size", "7"], "batch_size (was None, now 7)"),
+        (["--chunk-size", "5"], "chunk_size (was 3, now 5)"),
+    ):
+        capsys.readouterr()
+        assert score(*argv, *change) == 2
+        assert what in capsys.readouterr().err
+    before = path.read_bytes()
+    write(path, make_rows(41))
+    assert score(*argv) == 2
+    assert "with another input (was" in capsys.readouterr().err
+    path.write_bytes(before)
+    assert score(*argv) == 0
+    assert len(read(out)) == 40
+
+
+def test_restart_begins_anew(faulty, tmp_path):
+    limited, begun = faulty
+    path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
+    limited.stop_at = 4
+    assert score(path, "--out", out, "--chunk-size", 3) == 130
+    begun.clear()
+    limited.stop_at = 0
+    assert score(path, "--out", out, "--chunk-size", 5, "--restart") == 0
+    assert begun[0] == ("augment", 0)
+    assert len(read(out)) == 40
+
+
+def test_two_processes_do_not_write_one_output(faulty, tmp_path, capsys):
+    from mars_score.runs.folder import run_folder
+
+    path, out = write(tmp_path / "rows.jsonl", make_rows(4)), tmp_path / "out.jsonl"
+    with run_folder(str(out)):
+        assert score(path, "--out", out) == 2
+    assert "another process is at work on" in capsys.readouterr().err
+    assert score(path, "--out", out) == 0
+
+
+def test_an_input_that_changes_while_it_is_read(faulty, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(rows, "PART", 10)
+    path = write(tmp_path / "rows.jsonl", make_rows(40))
+    digest = rows.content_digest
+
+    def then_changed(name):
+        found = digest(name)
+        write(path, make_rows(41))
+        return found
+
+    monkeypatch.setattr(rows, "content_digest", then_changed)
+    assert score(path) == 0  # changed before it was read: all passes saw the same
+    parts = rows.Input.parts
+
+    def changing(self):
+        for part in parts(self):
+            yield part
+            os.utime(path, (1, 1))
+
+    monkeypatch.setattr(rows.Input, "parts", changing)
+    assert score(path) == 2
+    assert "changed while it was read" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full(faulty, tmp_path, monkeypatch, capsys):
+    limited, _ = faulty
+    path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
+    out.write_text("as before")
+    limited.stop_at, limited.error = 5, OSError(28, "No space left on device", "somewhere")
+    assert score(path, "--out", out, "--chunk-size", 3) == 2
+    assert "somewhere: No space left on device" in capsys.readouterr().err
+    assert out.read_text() == "as before"
+    limited.stop_at = 0
+
+    def full(self, data):
+        raise OSError(28, "No space left on device", str(self.path))
+
+    with monkeypatch.context() as context:
+        context.setattr("mars_score.runs.output.GrowingFile.write", full)
+        assert score(path, "--out", out, "--chunk-size", 3) == 2
+    assert f"{out}{SUFFIX}/" in capsys.readouterr().err
+    assert score(path, "--out", out, "--chunk-size", 3) == 0
+    assert len(read(out)) == 40
+
+
+def test_damaged_records(faulty, tmp_path, capsys):
+    limited, _ = faulty
+    path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
+    limited.stop_at = 4
+    assert score(path, "--out", out, "--chunk-size", 3) == 130
+    limited.stop_at = 0
+    records = Path(f"{out}{SUFFIX}/run.sqlite3")
+    records.write_bytes(b"damage" * 1000)
+    capsys.readouterr()
+    assert score(path, "--out", out, "--chunk-size", 3) == 2
+    assert "is damaged" in capsys.readouterr().err
+    assert score(path, "--out", out, "--chunk-size", 3, "--restart") == 0
+
+
+# The parts
+
+
+def test_results_of_a_chunk_are_kept_whole(tmp_path):
+    with Records(tmp_path) as records:
+        assert not records.worked
+        records.add("embed", 3, {b"a": b"1", b"b": b"2"})
+        records.note("state", {"x": [1, None]})
+    with Records(tmp_path) as records:
+        assert records.worked
+        assert records.done("embed") == {3}
+        assert records.done("augment") == set()
+        assert records.get("embed", [b"a", b"c"]) == {b"a": b"1"}
+        assert records.fact("state") == {"x": [1, None]}
+
+
+def test_distinct_keys():
+    distinct = Distinct()
+    keys = [str(number).encode() for number in range(5000)]
+    assert distinct.new(keys[:3000] * 2) == keys[:3000]
+    assert distinct.new(keys) == keys[3000:]
+    assert distinct.new(keys) == []
+    distinct.close()
+
+
+# Processes that die
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_replaced(models, tmp_path):
+    path = write(tmp_path / "rows.jsonl", make_rows(24))
+    argv = ["--threads", "1", "--chunk-size", "2", "--quiet", *models]
+    assert main(["score", str(path), "--out", str(tmp_path / "one.jsonl"), *argv]) == 0
+    command = [*MARS, "score", str(path), "--out", str(tmp_path / "two.jsonl")]
+    environment = {**os.environ, "MARS_STORE": str(tmp_path / "other"), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen([*command, *argv, "--workers", "2"], cwd=ROOT, env=environment) as process:
+        deadline = time.monotonic() + 100
+        while process.poll() is None and time.monotonic() < deadline:
+            if children := _workers(process.pid):
+                os.kill(children[0], signal.SIGKILL)
+                break
+            time.sleep(0.05)
+        assert process.wait(100) == 0
+    assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+
+
+def _workers(parent):
+    """Process numbers of a process's spawned workers."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+            line = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if int(stat[1]) == parent and "spawn_main" in line:
+            found.append(int(folder.name))
+    return found
+
+
+def test_workers_end_with_a_killed_parent(models, tmp_path):
+    path = write(tmp_path / "rows.jsonl", make_rows(24))
+    command = [*MARS, "score", str(path), "--workers", "2", *models]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 100
+        while not (children := _workers(process.pid)) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.kill()
+    assert children
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def test_processes_that_die_again_and_again_are_given_up(monkeypatch):
+    lost = []
+
+    class Pool:
+        _processes = None
+
+        def submit(self, *_):
+            raise engines.BrokenProcessPool
+
+        def shutdown(self, **_):
+            lost.append(1)
+
+    monkeypatch.setattr(engines, "ProcessPoolExecutor", lambda *_: Pool())
+    made = engines.Processes(None, 2)
+    with pytest.raises(OSError, match="killed again and again"):
+        list(made.map([engines.Chunk("embed", 0, ("a",))]))
+    assert len(lost) == 4
+
+
+# A store that goes wrong, and memory that is short
+
+
+@pytest.mark.parametrize("fault", ["deleted", "truncated", "replaced by a folder"])
+def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, fault):
+    path, store = write(tmp_path / "rows.jsonl", make_rows(30)), tmp_path / "store"
+    argv = [path, "--chunk-size", 3, *models]
+    assert score(*argv, "--out", tmp_path / "sound.jsonl", "--store", tmp_path / "sound") == 0
+    work = engines.work.Worker.work
+    harmed = []
+
+    def harming(self, chunk):
+        results = work(self, chunk)
+        if chunk.number == 2 and chunk.stage not in harmed:
+            harmed.append(chunk.stage)
+            if fault == "truncated":
+                os.truncate(store / "results.sqlite3", 5000)
+            else:
+                shutil.rmtree(store)
+            if fault == "replaced by a folder":
+                (store / "results.sqlite3").mkdir(parents=True)
+        return results
+
+    monkeypatch.setattr(engines.work.Worker, "work", harming)
+    assert score(*argv, "--out", tmp_path / "harmed.jsonl", "--store", store) == 0
+    assert harmed[0] == "augment"
+    scores, sound = ([row["mars"] for row in read(tmp_path / f"{one}.jsonl")] for one in ("harmed", "sound"))
+    assert scores == pytest.approx(sound, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_eight_processes_on_one_store(models, tmp_path):
+    path = write(tmp_path / "rows.jsonl", make_rows(30))
+    outs = [tmp_path / f"{number}.jsonl" for number in range(8)]
+    command = [*MARS, "score", str(path), "--chunk-size", "3", "--threads", "1", *models]
+    running = [subprocess.Popen([*command, "--out", str(out)], cwd=ROOT, stdout=subprocess.PIPE) for out in outs]
+    assert [process.wait(300) for process in running] == [0] * 8
+    for process in running:
+        process.stdout.close()
+    first, *others = ([row["mars"] for row in read(out)] for out in outs)
+    assert all(other == pytest.approx(first, abs=1e-9) for other in others)
+
+
+@pytest.mark.slow
+def test_four_workers_on_two_cores(models, tmp_path):
+    path = write(tmp_path / "rows.jsonl", make_rows(60))
+    for workers in (1, 4):
+        argv = ["--out", tmp_path / f"{workers}.jsonl", "--workers", workers, "--threads", 1, "--chunk-size", 2]
+        assert score(path, *argv, "--no-store", *models) == 0
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "4.jsonl").read_bytes()
+
+
+def test_a_batch_too_large_for_memory_is_halved():
+    import torch
+
+    from mars_score.similarity.encoder import SentenceEncoder
+
+    class Model:
+        sizes = ()
+
+        def encode(self, texts, batch_size, **_):
+            self.sizes += (batch_size,)
+            if batch_size > self.most:
+                raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+            return torch.tensor([[float(len(text)), 1.0] for text in texts])
+
+    model = Model()
+    model.most = 8
+    texts = ["a" * number for number in range(50)]
+    vectors = SentenceEncoder(model, 32).encode(texts)
+    assert [vector[0] for vector in vectors] == list(range(50))
+    assert model.sizes == (32, 16, 8)
+    model.most = 0
+    with pytest.raises(RuntimeError, match="allocate"):
+        SentenceEncoder(model, 4).encode(texts)
