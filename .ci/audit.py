@@ -13,7 +13,7 @@ PINNED = Path(__file__).parent.parent / "constraints.txt"
 # Mirrors of an index may have no advisories, and pip-audit then passes everything: this one it must know.
 VULNERABLE = "jinja2==2.4.1\n"
 SECONDS = 300
-OPTIONS = "--no-deps --disable-pip --format json --progress-spinner off --timeout 10".split()
+OPTIONS = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off", "--timeout", "10"]
 
 
 def audit(requirements: str) -> list[dict[str, Any]] | None:

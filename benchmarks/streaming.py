@@ -1,8 +1,8 @@
 """Peak memory and rows a second of ``mars score`` over very many rows, against few; the store is warm.
 
-The rows are real ones, or without files invented ones (see texts.py), over and over: what is measured is what a row
-costs besides the models' work. Each number of rows is a new process; rows a second leave its start-up out, which is
-taken from a run over each different row once.
+The rows are real ones, or without files invented ones (see texts.py), over and over: what is measured is what a
+row costs besides the models' work. Each number of rows is a new process; rows a second leave its start-up out,
+which is taken from a run over each different row once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sampling import sample_rows
 from texts import invented
 
 DIFFERENT = 200  # rows
+MARS = "import sys; from mars_score.cli import main; sys.exit(main())"
 # A small process in between: that which is measured would begin with its parent's peak.
 MEASURED = """
 import json, resource, subprocess, sys, time
@@ -96,7 +97,8 @@ def run_store(args: argparse.Namespace) -> Iterator[Path]:
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Write rows with their numbers, one JSON object a line."""
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps({"id": number, **row}) + "\n" for number, row in enumerate(rows))
+        for number, row in enumerate(rows):
+            file.write(json.dumps({"id": number, **row}, ensure_ascii=False) + "\n")
 
 
 def _file(store: Path, rows: Sequence[dict[str, str]], count: int) -> Path:
@@ -109,12 +111,13 @@ def _file(store: Path, rows: Sequence[dict[str, str]], count: int) -> Path:
 def _measure(store: Path, file: Path) -> dict[str, float]:
     """Score a file in a new process, see that all rows were scored, and remove the output."""
     out = file.with_suffix(".scores.jsonl")
-    mars = [sys.executable, "-m", "mars_score.cli", "score", str(file), "--out", str(out)]
-    command = [sys.executable, "-c", MEASURED, *mars, "--preset", "mini", "--store", str(store)]
+    mars = [sys.executable, "-c", MARS, "score", str(file), "--out", str(out), "--preset", "mini"]
+    command = [sys.executable, "-c", MEASURED, *mars, "--store", str(store)]
     measured: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     with file.open("rb") as rows, out.open("rb") as scored:
         for row, with_score in zip(rows, scored, strict=True):
-            assert with_score.startswith(row.rstrip(b"}\n"))
+            if not with_score.startswith(row.rstrip(b"}\n")):
+                raise AssertionError(f"{with_score!r} is not the score of {row!r}")
     out.unlink()
     return measured
 

@@ -112,7 +112,7 @@ def _text(where: str, value: Any) -> str:
     """``value`` as a plain string; halves of characters (lone surrogates) become U+FFFD."""
     if not isinstance(value, str):
         raise TypeError(
-            f"{where} must be a string, got {type(value).__name__} ({value!r:.60}); "
+            f"{where} must be a string, got {type(value).__name__} ({_shown(value)}); "
             f"convert it or leave the row out"
         )
     text = str(value)
@@ -121,6 +121,14 @@ def _text(where: str, value: Any) -> str:
     except UnicodeEncodeError:  # cut emoji in JSON do this; no tokenizer, file or Arrow table takes them
         return whole(text)
     return text
+
+
+def _shown(value: Any) -> str:
+    """The beginning of what ``value`` looks like."""
+    try:
+        return f"{value!r:.60}"
+    except RecursionError:
+        return "nested too deeply to be shown"
 
 
 def whole(text: str) -> str:

@@ -133,8 +133,8 @@ def _saved_rows(name: str) -> Iterator[dict[str, Any]]:
 def _readable(name: str, kind: str) -> Iterator[None]:
     """Faults of what is read in the block are faults of the input, whatever the library calls them.
 
-    Folders that hold something else: KeyError, JSONDecodeError, ...; values that Python cannot hold: OverflowError,
-    UnicodeDecodeError, an unknown time zone, ...
+    Folders that hold something else: KeyError, JSONDecodeError, ...; values that Python cannot hold:
+    OverflowError, UnicodeDecodeError, an unknown time zone, ...
     """
     try:
         yield

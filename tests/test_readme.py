@@ -123,10 +123,11 @@ def test_python_with_the_models_of_mini():
 
 @pytest.mark.parametrize("argv", commands("mars"), ids=" ".join)
 def test_command_lines(argv, folder, monkeypatch, capsys):
-    fake = fakes.install(monkeypatch)
+    worker, fake = fakes.install_worker(monkeypatch), fakes.install(monkeypatch)
     monkeypatch.setattr("mars_score.meta.metrics.mars.MarsScorer", fake)
     assert main(argv) == 0, capsys.readouterr().err
-    assert bool(fake.loads) == (argv[0] != "cache")
+    assert bool(fake.loads) == (argv[0] in ("compare", "meta"))
+    assert bool(worker.made) == (argv[0] in ("score", "augment"))
     if "--report" in argv:
         assert "BLEU-1" in (folder / argv[argv.index("--report") + 1] / "report.md").read_text(encoding="utf-8")
     if "--json" in argv:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,14 +58,14 @@ def make_job(args: argparse.Namespace) -> Any:
     from mars_score.masking.idf import Idf
     from mars_score.runs.rows import Input
     from mars_score.runs.run import Job
-    from mars_score.runs.work import Plan
+    from mars_score.runs.work import Plan, usual_threads
     from mars_score.scorer import MarsScorer
 
     scorer = MarsScorer(**scorer_arguments(args))  # checks all of them; loads nothing
     workers = args.workers or 1
     threads = args.threads
     if threads is None and workers > 1 and args.engine == "processes":
-        threads = max(1, _cores() // workers)
+        threads = max(1, usual_threads() // workers)
     plan = Plan(scorer.settings, Idf(0, {}), scorer.batch_size, scorer.device, scorer.store, threads)
     return Job(Input(args.file, columns(args), scorer.settings.masking), plan, args.chunk_size)
 
@@ -112,7 +111,3 @@ def opened_run(args: argparse.Namespace) -> Iterator[tuple[Path, Any]]:
                     f"mars: what is done is kept in {folder}; the same command goes on from there", file=sys.stderr
                 )
             raise
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

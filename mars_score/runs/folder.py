@@ -42,11 +42,11 @@ def run_folder(out: str | None, *, restart: bool = False) -> Iterator[Path]:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{out}: the folder {target.parent} does not exist; make it first")
     folder = target.with_name(target.name + SUFFIX)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     with _held(folder):
         if restart:
             finish(folder)
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
         yield folder
 
 

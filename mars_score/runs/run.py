@@ -21,7 +21,7 @@ from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.rows import Input, Part
 from mars_score.runs.stages import augment_chunks, augmented_of, embed_chunks, texts_of
 from mars_score.runs.survey import Survey, pair_key, survey, text_key
-from mars_score.runs.work import AUGMENT, EMBED, Chunk, Engine, Plan
+from mars_score.runs.work import AUGMENT, EMBED, Chunk, Engine, Plan, usual_threads
 from mars_score.signature import Signature, make_signature
 from mars_score.similarity.embeddings import Embedding
 from mars_score.similarity.row_scores import score_row
@@ -86,7 +86,7 @@ class Job:
                     "chunk_size": self.chunk_size,
                     "batch_size": self.plan.batch_size,
                     "device": self.plan.device,
-                    "threads": self.plan.threads,
+                    "threads": self.plan.threads or usual_threads(),
                     **signature.to_dict(),
                 }
             )

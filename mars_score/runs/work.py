@@ -7,6 +7,7 @@ so it does not matter who works on it, nor when, nor how often.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,6 +62,13 @@ class Plan:
     device: str | None = None
     store: Path | None = None
     threads: int | None = None
+
+
+def usual_threads() -> int:
+    """Threads that a worker has unless it is told: ``OMP_NUM_THREADS``, else one for each core it may use."""
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(told) if told.isdecimal() and int(told) else cores
 
 
 class Engine(Protocol):

@@ -1,0 +1,516 @@
+"""Random bytes, rows, values and settings: a finite score or a documented error, and nothing changed in silence.
+
+Each property has a quick number of cases for ``make test`` and a full one, marked slow: over 10,000 in total.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import warnings
+
+import fakes
+import hypothesis.configuration
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from mars_score.cli import main
+from mars_score.errors import MarsWarning
+from mars_score.rowfiles import row_line
+from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.rowstreams import stream_rows
+from mars_score.scorer import MarsScorer
+from mars_score.settings import POS_TAGS, SETTING_NAMES, Settings, resolve_settings
+
+
+def cases(quick, full):
+    """Numbers of cases; the full one is slow."""
+    return pytest.mark.parametrize("count", [quick, pytest.param(full, marks=pytest.mark.slow)])
+
+
+def fuzz(count, check, *strategies):
+    """Call ``check`` with ``count`` random arguments."""
+
+    @settings(
+        max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False
+    )
+    @given(st.tuples(*strategies))
+    def one_case(arguments):
+        check(*arguments)
+
+    one_case()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_in_the_tree(tmp_path_factory):
+    """Hypothesis keeps its tables of characters elsewhere."""
+    hypothesis.configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
+    yield
+    hypothesis.configuration.set_hypothesis_home_dir(None)
+
+
+# Characters of all planes, halves of characters among them
+ANY_TEXT = st.text(st.characters(), max_size=20)
+ODD_WORDS = [
+    *("a", "The", "cat", "sat", "harbour", "isn't", "e.g.", "1,250", "I", ".", "?!", "..."),
+    *(
+        "\U0001f600",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        "\u05e9\u05dc\u05d5\u05dd",
+        "\u202e\u0645\u0631",
+    ),
+    *("\u4f60\u597d", "e\u0301\u0302\u0303", "\x00", "\x1b[31m", "\x85", "\u2028", "\ufeff", "\u200d", "\ufffd"),
+    *(
+        "\ud83d",
+        "\ude00",
+        "\U0010ffff",
+        "<|endoftext|>",
+        "<s>",
+        "</s>",
+        "<mask>",
+        "<pad>",
+        "https://a.b/c",
+        "#tag",
+    ),
+    *("x" * 600, "\U0001f600" * 150, "-" * 200, "\u0300" * 100, "../../etc/passwd", '"', "\\"),
+]
+WORD = st.one_of(st.sampled_from(ODD_WORDS), st.sampled_from(ODD_WORDS), st.text(st.characters(), max_size=4))
+GAP = st.sampled_from(["", " ", " ", " ", "  ", "\n", "\t", "\u00a0", "\u3000", "\r\n"])
+
+
+@st.composite
+def texts(draw, longest=4):
+    """A few odd words with odd gaps; blank now and then."""
+    return "".join(draw(WORD) + draw(GAP) for _ in range(draw(st.integers(0, longest))))
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), ANY_TEXT)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+# As json.loads gives them: halves that fit together have become one character
+JSON_ROWS = st.dictionaries(ANY_TEXT, JSON, max_size=5).map(lambda row: json.loads(json.dumps(row)))
+
+
+# Files of rows
+
+
+def outcome(path):
+    """The rows of a file, or None if they are refused as documented."""
+    try:
+        rows = list(stream_rows(path))
+    except ValueError as error:
+        fault = str(error)
+    else:
+        assert rows
+        assert all(type(row) is dict for row in rows)
+        return rows
+    assert fault.startswith(str(path))
+    assert "\n" not in fault
+    return None
+
+
+def by_the_line(content):
+    """What ``content`` holds according to json.loads, or None if it must be refused."""
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    try:
+        rows = [json.loads(line.decode("utf-8")) for line in lines]
+    except (ValueError, RecursionError):
+        return None
+    return rows if rows and all(isinstance(row, dict) for row in rows) else None
+
+
+def same(one, other):
+    """Equality to the last bit, in which NaN equals NaN and 1 is neither 1.0 nor True."""
+    return repr(one) == repr(other)
+
+
+LINE = st.one_of(
+    st.builds(lambda row, ascii_only: json.dumps(row, ensure_ascii=ascii_only), JSON_ROWS, st.booleans()).map(
+        lambda line: line.encode("utf-8", "surrogatepass")
+    ),
+    JSON_ROWS.map(lambda row: json.dumps(row).encode()),
+    JSON.map(lambda value: json.dumps(value).encode()),
+    st.binary(max_size=20),
+    st.sampled_from(
+        [
+            *(b"", b" ", b"{}", b"{", b"null", b"[" * 5000, b'{"a":' * 5000, b"\xef\xbb\xbf{}", b'{"a": 1} '),
+            *(b'{"a": NaN}', b'{"a": 1e999}', b'{"a": ' + b"9" * 5000 + b"}", b"{'a': 1}", b'{"a": 1, "a": 2}'),
+            *(b'{"a": "\\ud83d"}', b'{"a": "\xed\xa0\xbd"}', '{"a": "\u2028\u0085"}'.encode(), b'{"a": "\x00"}'),
+            b'{"a": ' + b"[" * 900 + b"]" * 900 + b"}",
+        ]
+    ),
+)
+CONTENTS = st.one_of(
+    st.binary(max_size=60),
+    st.builds(
+        lambda mark, lines, between, end: mark + between.join(lines) + end,
+        st.sampled_from([b"", b"", b"\xef\xbb\xbf", b"\xff\xfe"]),
+        st.lists(LINE, max_size=4),
+        st.sampled_from([b"\n", b"\n", b"\n", b"\r\n", b"\r", b"\n\n"]),
+        st.sampled_from([b"", b"\n", b"\n\n \r\n"]),
+    ),
+    st.lists(JSON_ROWS, min_size=1, max_size=5).map(lambda rows: "".join(map(row_line, rows)).encode()),
+)
+
+
+@cases(60, 2500)
+def test_json_lines(count, tmp_path):
+    path, compressed = tmp_path / "rows.jsonl", tmp_path / "rows.jsonl.gz"
+
+    def check(content):
+        path.write_bytes(content)
+        compressed.write_bytes(gzip.compress(content, 1))
+        expected = by_the_line(content)
+        assert same(outcome(path), expected)
+        assert same(outcome(compressed), expected)
+
+    fuzz(count, check, CONTENTS)
+
+
+@cases(40, 1500)
+def test_written_rows_are_read_as_they_were(count, tmp_path):
+    path = tmp_path / "rows.jsonl"
+
+    def check(rows):
+        lines = [row_line(row) for row in rows]
+        assert all(line.index("\n") == len(line) - 1 for line in lines)
+        assert same([json.loads(line) for line in lines], rows)
+        path.write_text("".join(lines), encoding="utf-8", newline="")
+        assert same(list(stream_rows(path)), rows)
+
+    fuzz(count, check, st.lists(JSON_ROWS, min_size=1, max_size=4))
+
+
+@st.composite
+def damaged(draw, wholes):
+    """One of ``wholes`` and the same with bytes changed, cut off, put in or added."""
+    whole = draw(st.sampled_from(wholes))
+    found = bytearray(whole)
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(found)))
+        kind = draw(st.sampled_from(["change", "change", "change", "cut", "insert", "append"]))
+        if kind == "change" and place < len(found):
+            found[place] = draw(st.integers(0, 255))
+        elif kind == "cut":
+            del found[place:]
+        elif kind == "insert":
+            found[place:place] = draw(st.binary(min_size=1, max_size=8))
+        else:
+            found += draw(st.binary(max_size=8))
+    return whole, bytes(found)
+
+
+ROWS = [{"prediction": f"one {row}", "reference": ["two", "\u05e9"], "context": "a" * row} for row in range(20)]
+_PLAIN = "".join(map(row_line, ROWS)).encode()
+GZIPPED = [
+    gzip.compress(_PLAIN, level) + tail
+    for level in (0, 1, 9)
+    for tail in (b"", gzip.compress(b'{"prediction": "more"}\n'))
+]
+
+
+@cases(50, 1000)
+def test_damaged_gzip(count, tmp_path):
+    path = tmp_path / "rows.jsonl.gz"
+
+    def check(files):
+        rows = []
+        for content in files:
+            path.write_bytes(content)
+            rows.append(outcome(path))
+        # refused; unharmed; or cut between two members, each of which is a whole file
+        assert rows[1] is None or rows[1] == rows[0][: len(rows[1])]
+        assert rows[1] is None or len(rows[1]) in (len(ROWS), len(rows[0]))
+
+    fuzz(count, check, damaged(GZIPPED))
+
+
+def parquet_files():
+    """Small files of several kinds of columns and compressions."""
+    table = pa.Table.from_pylist(ROWS[:3])
+    more = table.append_column("when", pa.array([1, 2, None], pa.timestamp("us", "UTC")))
+    more = more.append_column("deep", pa.array([{"a": [1.5]}, None, {"a": []}]))
+    made = []
+    for one, compression in ((table, "NONE"), (more, "NONE"), (more, "SNAPPY"), (more, "GZIP")):
+        buffer = io.BytesIO()
+        parquet.write_table(one, buffer, compression=compression)
+        made.append(buffer.getvalue())
+    return made
+
+
+@cases(60, 1500)
+def test_damaged_parquet(count, tmp_path):
+    """A format without checksums: what is damaged may pass for other rows, but never ends in another error."""
+    path = tmp_path / "rows.parquet"
+
+    def check(files):
+        for content in files:
+            path.write_bytes(content)
+            rows = outcome(path)
+        assert rows is None or len(rows) < 1000
+
+    fuzz(count, check, damaged(parquet_files()))
+
+
+_NOT_UTF8 = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
+NO_ROWS = {
+    "not UTF-8": pa.table({"a": _NOT_UTF8}),
+    "one name twice": pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]),
+    "one name twice within": pa.table({"a": pa.StructArray.from_arrays([[1], [2]], names=["b", "b"])}),
+    "year 148,000": pa.table({"a": pa.array([2**62], pa.timestamp("us"))}),
+    "day in the far future": pa.table({"a": pa.array([2**30], pa.date32())}),
+    "unknown time zone": pa.table({"a": pa.array([1], pa.timestamp("us", "Nowhere/Nope"))}),
+}
+
+
+@pytest.mark.parametrize("table", NO_ROWS.values(), ids=NO_ROWS)
+def test_parquet_that_python_cannot_hold_is_refused(table, tmp_path):
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    assert outcome(tmp_path / "rows.parquet") is None
+
+
+# Checks of what is passed in
+
+
+class Odd:
+    """Neither a list nor a string."""
+
+
+ODD_VALUES = st.one_of(
+    SCALARS,
+    st.binary(max_size=5),
+    st.complex_numbers(),
+    st.sampled_from([Odd(), Odd, memoryview(b"ab"), range(3), {"a", "b"}, bytearray(b"ab"), np.str_("a"), ...]),
+    st.sampled_from(
+        [np.array("a"), np.array(["a", "b"]), np.array([["a"], ["b"]]), np.array([]), np.float64("nan")]
+    ),
+    st.sampled_from([pa.array(["a", None]), pa.array([["a"], []]), pa.scalar("a"), pa.table({"a": ["x"]})]),
+)
+
+
+VALUES = st.recursive(
+    ODD_VALUES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(texts(), max_size=4),
+        st.tuples(inner, inner),
+        st.dictionaries(ANY_TEXT, inner, max_size=3),
+        st.frozensets(ANY_TEXT, max_size=3),
+    ),
+    max_leaves=10,
+)
+
+
+def result_or_fault(function, *arguments):
+    """What a call returns, or the text of the error that is documented."""
+    try:
+        return function(*arguments)
+    except (TypeError, ValueError) as error:
+        return str(error)
+
+
+@cases(50, 2000)
+def test_checks_of_rows(count):
+    def check(value, rows, use_context):
+        for one in (value, [value], [[value]]):
+            for checker in (
+                check_candidates,
+                check_references,
+                lambda given: check_contexts(given, rows, use_context=use_context),
+            ):
+                checked = result_or_fault(checker, one)
+                if type(checked) is str:
+                    assert checked.startswith(("predictions", "references", "contexts"))
+                    continue
+                assert type(checked) is list
+                flat = [text for row in checked for text in (row if type(row) is tuple else [row])]
+                assert {type(text) for text in flat} <= {str}
+                "".join(flat).encode()  # no halves of characters
+                check_lengths(one=checked, other=[""] * len(checked))
+
+    fuzz(count, check, VALUES, st.integers(0, 3), st.booleans())
+
+
+@pytest.mark.parametrize("depth", [3, 900, 1000, 5000, 100_000])
+def test_checks_of_values_nested_deeply(depth):
+    value = "a"
+    for _ in range(depth):
+        value = [value]
+    for checker in (check_candidates, check_references, lambda one: check_contexts(one, 1, use_context=True)):
+        assert "must be a string, got list" in result_or_fault(checker, value)
+
+
+@cases(50, 2000)
+def test_texts_pass_the_checks_unchanged(count):
+    def check(rows):
+        assert check_candidates(rows) == check_contexts(rows, len(rows), use_context=True) == rows
+        if all(text.strip() for text in rows):
+            assert check_references(rows) == [(text,) for text in rows]
+
+    whole = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+    fuzz(count, check, st.lists(whole, max_size=5))
+
+
+# Settings
+
+GOOD_VALUES = {
+    "variant": st.sampled_from(["v1", "paper"]),
+    "use_context": st.booleans(),
+    "max_mask_ratio": st.floats(0, 1) | st.just("auto"),
+    "mask_ratio_step": st.floats(0, 1, exclude_min=True),
+    "pos_weights": st.dictionaries(st.sampled_from(POS_TAGS), st.floats(0.01, 1000), max_size=4),
+    "idf_corpus": st.lists(ANY_TEXT, min_size=1, max_size=3),
+    "sigma": st.integers(0, 10),
+    "q": st.floats(0, 1, exclude_min=True),
+    "dtype": st.sampled_from(["float32", "bfloat16", "float16", "float64"]),
+}
+
+
+@st.composite
+def random_settings(draw):
+    """Names of settings and other names, with values of their own kind or of any."""
+    name = st.sampled_from([*SETTING_NAMES, *SETTING_NAMES, "preset", "", "Sigma"]) | ANY_TEXT
+    names = draw(st.lists(name, max_size=4, unique=True))
+    values = {}
+    for one in names:
+        good = GOOD_VALUES.get(one)
+        values[one] = draw(good if good is not None and draw(st.booleans()) else VALUES)
+    return values
+
+
+@cases(50, 1500)
+def test_random_settings(count):
+    def check(given_settings):
+        try:
+            resolved = resolve_settings(**given_settings)
+        except (ValueError, TypeError):
+            return
+        assert type(resolved) is Settings
+        found = dict(resolved.items())
+        assert set(found) == set(SETTING_NAMES)
+        assert 0 < found["mask_ratio_step"] <= 1
+        assert found["max_mask_ratio"] == "auto" or 0 <= found["max_mask_ratio"] <= 1
+        for name in ("sigma", "plan_iterations"):
+            assert found[name] >= 0
+        for name in ("plan_step", "plan_temperature", "plan_norm_exponent", "plan_fusion", "q"):
+            assert math.isfinite(found[name])
+        for name, value in given_settings.items():  # taken as it was given
+            if name in found and name not in ("variant", "pos_weights", "idf_corpus"):
+                assert found[name] is value
+        if given_settings.get("variant"):
+            assert found["variant"] == given_settings["variant"]
+
+    fuzz(count, check, random_settings())
+
+
+# Scores
+
+SCORERS = {
+    "plain": {"max_mask_ratio": 0},
+    "v1": {"max_mask_ratio": 0.2, "sigma": 0},
+    "without context": {"max_mask_ratio": "auto", "sigma": 0, "use_context": False, "strip_urls_hashtags": True},
+    "paper's": {"max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "augmentation_aggregation": "weighted"},
+    "planned": {"max_mask_ratio": 0.2, "sigma": 0, "planner": "self", "plan_iterations": 1},
+}
+SCORED_ROWS = st.lists(
+    st.tuples(texts(), st.lists(texts(), min_size=1, max_size=2) | texts(), texts() | st.just("")),
+    min_size=1,
+    max_size=3,
+)
+
+
+@pytest.fixture(scope="module", params=SCORERS)
+def scorer(request, gpt2, encoder):
+    """One for all cases."""
+    models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
+    return MarsScorer("mini", store=False, **models, **SCORERS[request.param])
+
+
+def scores_of(scorer, rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarsWarning)
+        return scorer.score(*([row[column] for row in rows] for column in range(3))).scores
+
+
+@cases(5, 100)
+def test_random_rows_have_finite_scores(count, scorer):
+    def check(rows):
+        scores = result_or_fault(scores_of, scorer, rows)
+        if type(scores) is str:
+            assert "blank reference" in scores  # the only fault that texts can have
+            return
+        assert len(scores) == len(rows)
+        assert all(type(score) is float and -1 - 1e-9 <= score <= 1 + 1e-9 for score in scores)
+        assert [score for (candidate, *_), score in zip(rows, scores, strict=True) if not candidate.strip()] == [
+            0.0 for candidate, *_ in rows if not candidate.strip()
+        ]
+        assert scores_of(scorer, rows[::-1]) == pytest.approx(scores[::-1], abs=1e-9)
+
+    fuzz(count, check, SCORED_ROWS)
+
+
+@pytest.mark.parametrize("scorer", ["plain"], indirect=True)
+@cases(10, 200)
+def test_a_candidate_equal_to_its_reference_scores_one(count, scorer):
+    def check(text, context):
+        if text.strip():
+            assert scores_of(scorer, [(text, text, context)]) == pytest.approx([1.0], abs=1e-9)
+
+    fuzz(count, check, texts(), texts())
+
+
+# The command
+
+
+def _file(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+GOOD_COLUMNS = {"prediction": texts(), "reference": texts(2).map(lambda text: text + "x"), "context": texts()}
+OTHER_COLUMNS = {"id": JSON, "mars": JSON, "\ud83d": JSON}
+ANY_COLUMNS = {"prediction": texts() | JSON, "reference": st.lists(texts(), max_size=2) | JSON, "context": JSON}
+GOOD_ROW = st.fixed_dictionaries(GOOD_COLUMNS, optional=OTHER_COLUMNS)
+ANY_ROW = GOOD_ROW | st.fixed_dictionaries({}, optional={**ANY_COLUMNS, **OTHER_COLUMNS})
+FILES = st.one_of(
+    st.lists(GOOD_ROW, min_size=1, max_size=4).map(_file), st.lists(ANY_ROW, max_size=3).map(_file), CONTENTS
+)
+
+
+@cases(25, 500)
+def test_the_command(count, tmp_path, monkeypatch, capsys):
+    fakes.install_worker(monkeypatch)
+    path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+
+    def check(content, as_json):
+        path.write_bytes(content)
+        out.unlink(missing_ok=True)
+        options = ["--quiet", "--no-store", "--preset", "mini", *(["--json"] if as_json else [])]
+        code = main(["score", str(path), "--out", str(out), *options])
+        printed, errors = capsys.readouterr()
+        if code == 2:
+            assert errors.startswith("mars: error: ")
+            assert errors.count("\n") == 1
+            assert printed == ""
+            assert {one.name for one in tmp_path.iterdir()} <= {"rows.jsonl", "store"}
+            return
+        assert code == 0
+        rows = list(stream_rows(path))
+        scored = list(stream_rows(out))
+        assert same([{**row, "mars": 0} for row in scored], [{**row, "mars": 0} for row in rows])
+        assert all(math.isfinite(row["mars"]) for row in scored)
+        if as_json:
+            result = json.loads(printed)
+            assert result["scores"] == [row["mars"] for row in scored]
+
+    fuzz(count, check, FILES, st.booleans())
