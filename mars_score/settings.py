@@ -253,7 +253,8 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
     preset = preset or os.environ.get("MARS_PRESET") or DEFAULT_PRESET
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    variant = variant or ("paper" if preset == "paper" else DEFAULT_VARIANT)
+    if variant is None:
+        variant = "paper" if preset == "paper" else DEFAULT_VARIANT
     if not isinstance(variant, str) or variant not in VARIANTS:
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
     for name in overrides:

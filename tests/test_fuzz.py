@@ -380,6 +380,8 @@ GOOD_VALUES = {
 @st.composite
 def random_settings(draw):
     """Names of settings and other names, with values of their own kind or of any."""
+    if draw(st.booleans()):
+        return draw(st.fixed_dictionaries({}, optional=GOOD_VALUES))
     name = st.sampled_from([*SETTING_NAMES, *SETTING_NAMES, "preset", "", "Sigma"]) | ANY_TEXT
     names = draw(st.lists(name, max_size=4, unique=True))
     values = {}
@@ -408,7 +410,7 @@ def test_random_settings(count):
         for name, value in given_settings.items():  # taken as it was given
             if name in found and name not in ("variant", "pos_weights", "idf_corpus"):
                 assert found[name] is value
-        if given_settings.get("variant"):
+        if given_settings.get("variant") is not None:
             assert found["variant"] == given_settings["variant"]
 
     fuzz(count, check, random_settings())

@@ -64,7 +64,9 @@ def make_job(args: argparse.Namespace) -> Any:
     scorer = MarsScorer(**scorer_arguments(args))  # checks all of them; loads nothing
     workers = args.workers or 1
     threads = args.threads
-    if threads is None and workers > 1 and args.engine == "processes":
+    if threads is None and args.engine == "ray":
+        threads = 1  # Ray shares out the cores of machines that we do not know
+    elif threads is None and workers > 1:
         threads = max(1, usual_threads() // workers)
     plan = Plan(scorer.settings, Idf(0, {}), scorer.batch_size, scorer.device, scorer.store, threads)
     return Job(Input(args.file, columns(args), scorer.settings.masking), plan, args.chunk_size)

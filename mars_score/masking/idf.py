@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,12 @@ class Idf:
     documents: int
     frequencies: Mapping[str, int]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frequencies", MappingProxyType(dict(self.frequencies)))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a proxy cannot be sent to other processes
+        return Idf, (self.documents, dict(self.frequencies))
+
     @classmethod
     def count(cls, words_of: Mapping[str, Iterable[str]]) -> Idf:
         """Count over distinct texts: keys are the texts, so that repeating one changes nothing.
@@ -28,7 +36,7 @@ class Idf:
             words_of: the words of each text, lower-cased (``Analysis.lower_words``, ``WordAnalyser.words``).
         """
         frequencies = Counter(word for words in words_of.values() for word in set(words))
-        return cls(len(words_of), dict(frequencies))
+        return cls(len(words_of), frequencies)
 
     def __getitem__(self, word: str) -> float:
         """IDF of a lower-cased word; a word that was not counted is as rare as one that was counted once."""
