@@ -42,7 +42,14 @@ def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 
 
 def content_digest(path: str | os.PathLike[str]) -> str:
-    """A hash of what a file, or all files of a folder, hold."""
+    """A hash of what a file, or all files of a folder, hold.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: it can be read only once.
+    """
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise ValueError(f"{os.fspath(path)} can be read only once, and is read several times; save it to a file")
     digest = hashlib.blake2b(digest_size=16)
     root = Path(path)
     for file in sorted(one for one in root.rglob("*") if one.is_file()) if root.is_dir() else [root]:

@@ -140,6 +140,13 @@ def test_files_that_are_damaged(tmp_path, capsys, name, content, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
+def test_a_pipe_is_refused(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    assert score(tmp_path / "pipe") == 2
+    assert "can be read only once" in capsys.readouterr().err
+
+
 def test_a_line_too_long_for_memory(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("mars_score.rowstreams.LONGEST_LINE", 100)
     path = write(tmp_path / "rows.jsonl", [*make_rows(1)[:0], {"prediction": "a" * 200}])

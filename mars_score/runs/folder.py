@@ -45,8 +45,7 @@ def run_folder(out: str | None, *, restart: bool = False) -> Iterator[Path]:
     folder.mkdir(mode=0o700, exist_ok=True)
     with _held(folder):
         if restart:
-            finish(folder)
-            folder.mkdir(mode=0o700, exist_ok=True)
+            _forget(folder)
         yield folder
 
 
@@ -58,8 +57,13 @@ def is_stream(out: str) -> bool:
 
 def finish(folder: Path) -> None:
     """Remove what a run has left: first what it would go on from."""
-    (folder / FILE).unlink(missing_ok=True)
+    _forget(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forget(folder: Path) -> None:
+    for name in (FILE, f"{FILE}-journal"):  # without its file, a journal is nothing to SQLite
+        (folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
