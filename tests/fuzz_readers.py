@@ -26,9 +26,10 @@ import tempfile
 import atheris
 
 with atheris.instrument_imports(include=["mars_score"]):
+    from expected_rows import by_the_line, read_or_refused
+
     from mars_score.columns import Columns
     from mars_score.rowfiles import RowFile, row_line
-    from mars_score.rowstreams import stream_rows
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -45,32 +46,6 @@ def seeds() -> list[bytes]:
     parquet.write_table(pa.table({"p": ["a", "b"], "r": [["x"], ["y", "z"]], "c": ["", None]}), table)
     odd = b'\xef\xbb\xbf{"p": NaN, "r": [[]], "c": {"a": null}}\r\n\n'
     return [b"\0" + lines, b"\1" + lines, b"\0" + odd, b"\2" + gzip.compress(lines), b"\3" + table.getvalue()]
-
-
-def by_the_line(content: bytes) -> list[dict] | None:
-    """What ``content`` holds according to json.loads, or None if it must be refused."""
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    try:
-        rows = [json.loads(line.decode()) for line in lines]
-    except (ValueError, RecursionError):
-        return None
-    return rows if rows and all(isinstance(row, dict) for row in rows) else None
-
-
-def read(path: str) -> list[dict] | None:
-    """The rows of a file, or None if they are refused as documented."""
-    try:
-        rows = list(stream_rows(path))
-    except ValueError as error:
-        fault = str(error)
-    else:
-        assert rows
-        assert all(type(row) is dict for row in rows)
-        return rows
-    assert fault.startswith(path), fault
-    return None
 
 
 def check(path: str, rows: list[dict]) -> None:
@@ -96,7 +71,7 @@ def one_input(folder: str, data: bytes) -> None:
     path = os.path.join(folder, name)
     with open(path, "wb") as file:
         file.write(gzip.compress(content, 1) if name == "rows.jsonl.gz" else content)
-    rows = read(path)
+    rows = read_or_refused(path)
     if name.startswith("rows.jsonl"):
         assert repr(rows) == repr(by_the_line(content))
     if rows is not None:

@@ -16,6 +16,7 @@ import hypothesis.configuration
 import numpy as np
 import pyarrow as pa
 import pytest
+from expected_rows import by_the_line, read_or_refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -103,33 +104,6 @@ JSON_ROWS = st.dictionaries(ANY_TEXT, JSON, max_size=5).map(lambda row: json.loa
 # Files of rows
 
 
-def outcome(path):
-    """The rows of a file, or None if they are refused as documented."""
-    try:
-        rows = list(stream_rows(path))
-    except ValueError as error:
-        fault = str(error)
-    else:
-        assert rows
-        assert all(type(row) is dict for row in rows)
-        return rows
-    assert fault.startswith(str(path))
-    assert "\n" not in fault
-    return None
-
-
-def by_the_line(content):
-    """What ``content`` holds according to json.loads, or None if it must be refused."""
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    try:
-        rows = [json.loads(line.decode("utf-8")) for line in lines]
-    except (ValueError, RecursionError):
-        return None
-    return rows if rows and all(isinstance(row, dict) for row in rows) else None
-
-
 def same(one, other):
     """Equality to the last bit, in which NaN equals NaN and 1 is neither 1.0 nor True."""
     return repr(one) == repr(other)
@@ -172,8 +146,8 @@ def test_json_lines(count, tmp_path):
         path.write_bytes(content)
         compressed.write_bytes(gzip.compress(content, 1))
         expected = by_the_line(content)
-        assert same(outcome(path), expected)
-        assert same(outcome(compressed), expected)
+        assert same(read_or_refused(path), expected)
+        assert same(read_or_refused(compressed), expected)
 
     fuzz(count, check, CONTENTS)
 
@@ -228,7 +202,7 @@ def test_damaged_gzip(count, tmp_path):
         rows = []
         for content in files:
             path.write_bytes(content)
-            rows.append(outcome(path))
+            rows.append(read_or_refused(path))
         # refused; unharmed; or cut between two members, each of which is a whole file
         assert rows[1] is None or rows[1] == rows[0][: len(rows[1])]
         assert rows[1] is None or len(rows[1]) in (len(ROWS), len(rows[0]))
@@ -257,7 +231,7 @@ def test_damaged_parquet(count, tmp_path):
     def check(files):
         for content in files:
             path.write_bytes(content)
-            rows = outcome(path)
+            rows = read_or_refused(path)
         assert rows is None or len(rows) < 1000
 
     fuzz(count, check, damaged(parquet_files()))
@@ -277,7 +251,7 @@ NO_ROWS = {
 @pytest.mark.parametrize("table", NO_ROWS.values(), ids=NO_ROWS)
 def test_parquet_that_python_cannot_hold_is_refused(table, tmp_path):
     parquet.write_table(table, tmp_path / "rows.parquet")
-    assert outcome(tmp_path / "rows.parquet") is None
+    assert read_or_refused(tmp_path / "rows.parquet") is None
 
 
 # Checks of what is passed in

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mars_score.cli.options import columns, scorer_arguments
-from mars_score.cli.running import Progress
+from mars_score.cli.running import Progress, print_notices, progress_bars, scoring
 
 ENGINES = ("processes", "ray")
 CHUNK_SIZE = 256
@@ -70,6 +70,37 @@ def make_job(args: argparse.Namespace) -> Any:
         threads = max(1, usual_threads() // workers)
     plan = Plan(scorer.settings, Idf(0, {}), scorer.batch_size, scorer.device, scorer.store, threads)
     return Job(Input(args.file, columns(args), scorer.settings.masking), plan, args.chunk_size)
+
+
+@contextmanager
+def done_run(
+    args: argparse.Namespace, work: Callable[[Any, Any], None], write: Callable[[Any, Path], Any]
+) -> Iterator[tuple[Any, Path, dict[str, Any]]]:
+    """The run when all is done that a stop left: reading, ``work(run, engine)`` and ``write(run, folder)``.
+
+    Yields the run, its folder and what ``write`` told; at the end of the block, however it ends, ``args.out``
+    takes its place.
+    """
+    job = make_job(args)
+    from mars_score.runs.folder import finish
+    from mars_score.runs.run import Run
+    from mars_score.runs.writing import place
+
+    with opened_run(args) as (folder, records):
+        with progress_bars(quiet=args.quiet) as progress, scoring() as warned:
+            a_run = Run(job, records, progress)
+            if not records.fact("complete"):
+                a_run.read()
+                with engine(args, a_run.plan, folder, progress) as workers:
+                    work(a_run, workers)
+                records.note("complete", write(a_run, folder).to_dict())
+        print_notices(warned)
+        try:
+            yield a_run, folder, records.fact("complete")
+        finally:  # also where nobody reads to the end, as in: mars score ... | head
+            if args.out is not None:
+                place(folder, args.out)
+            finish(folder)
 
 
 @contextmanager
