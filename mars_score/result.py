@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -39,7 +39,8 @@ class ReferenceScore:
 
     Attributes:
         augmented: the reference with its augmentations.
-        similarities: cosine with each of ``augmented.texts``, in [-1, 1].
+        similarities: with each of ``augmented.texts``, in [-1, 1]: token recall or, with
+            ``matching="sentences"``, the cosine.
         score: what they come to (section 2.3; ``SimilaritySettings.augmentation_aggregation``).
     """
 
@@ -55,11 +56,33 @@ class ReferenceScore:
 
 
 @dataclass(frozen=True)
+class Term:
+    """A part of a row's score.
+
+    Attributes:
+        name: ``"references"``, ``"context"`` or ``"likelihood"``.
+        value: similarity with the references or the context, in [-1, 1]; nats a token of the likelihood.
+        weight: what it is multiplied by.
+    """
+
+    name: str
+    value: float
+    weight: float
+
+
+@dataclass(frozen=True)
 class RowScore:
-    """A candidate's score and how it came about; a blank candidate scores 0.0 and has no references."""
+    """A candidate's score and how it came about; a blank one scores 0.0 and has neither references nor terms.
+
+    Attributes:
+        score: the weighted sum of the terms.
+        references: the candidate against each reference.
+        terms: the first is what ``references`` come to.
+    """
 
     score: float
     references: tuple[ReferenceScore, ...]
+    terms: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +145,7 @@ def row_to_dict(row: RowScore) -> dict[str, Any]:
     """The score of a row and how it came about, as plain data."""
     return {
         "score": row.score,
+        "terms": [asdict(term) for term in row.terms],
         "references": [
             {
                 **augmented_to_dict(reference.augmented),

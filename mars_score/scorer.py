@@ -7,19 +7,17 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from numpy.typing import NDArray
-
-from mars_score.augmenter import Augmented, Augmenter, Progress, cuts, prepare_pairs
+from mars_score.augmenter import Augmented, Augmenter, Pair, Progress, cuts, prepare_pairs
 from mars_score.errors import MarsWarning
 from mars_score.fingerprints import unchanging
 from mars_score.kept import Kept
-from mars_score.notices import BLANK, TEXT_CUT, Notices
+from mars_score.notices import Notices
 from mars_score.result import AugmentedReference, MarsResult
 from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.scorable import Scorable
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
-from mars_score.similarity.embeddings import Embedder
-from mars_score.similarity.row_scores import score_row
+from mars_score.similarity.evidence import Reader
 from mars_score.store import Store, store_folder
 
 
@@ -74,7 +72,8 @@ class MarsScorer:
             contexts: a string a row (a list of strings is joined); may be left out with ``use_context=False``.
 
         Returns:
-            Scores in [-1, 1] (in practice mostly in [0, 1]), higher is better, with all their details.
+            Scores in [-1, 1] (in practice mostly in [0, 1]), higher is better, with all their details. With
+            ``likelihood_weight`` above 0 a text that the language model finds unlikely may score lower.
 
         Raises:
             TypeError, ValueError: bad input, named with its row, before any model is loaded.
@@ -82,16 +81,16 @@ class MarsScorer:
         """
         candidates = [candidate.strip() for candidate in check_candidates(predictions)]
         rows, texts = self._check(references, contexts, predictions=candidates)
-        augmented = self._augment(rows, texts, [bool(candidate) for candidate in candidates])
-        references_of = [[one.reference for one in row] for row in augmented]
-        vectors, shortened = self._embed(candidates, references_of)
-        row_scores = tuple(
-            score_row(candidate, row, vectors, self.settings.similarity)
-            for candidate, row in zip(candidates, references_of, strict=True)
-        )
-        flags = {BLANK: [not candidate for candidate in candidates], **cuts(augmented), TEXT_CUT: shortened}
+        pairs = prepare_pairs(rows, texts, self.settings.masking)
+        augmented = self._augment(pairs, [bool(candidate) for candidate in candidates])
+        contexts = [context.strip() for context in texts]
+        scorable = Scorable(candidates, contexts, augmented, self.settings.similarity)
+        evidence = {
+            kind: self._reader.read(kind, items, partial(self._report, kind))
+            for kind, items in scorable.needs.items()
+        }
         signature = make_signature(self.settings, self._augmenter.analyser.pipeline, map(len, rows))
-        return MarsResult(row_scores, signature, _warn(flags))
+        return MarsResult(tuple(scorable.scores(evidence)), signature, _warn(scorable.flags(evidence)))
 
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """Per row its references and their augmentations, without repetitions: references for any metric.
@@ -107,13 +106,13 @@ class MarsScorer:
     def augment_references(self, references: Any, contexts: Any = None) -> list[tuple[AugmentedReference, ...]]:
         """Per row one AugmentedReference per human reference; args and errors as for :meth:`score`."""
         rows, texts = self._check(references, contexts)
-        augmented = self._augment(rows, texts, [True] * len(rows))
+        augmented = self._augment(prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows))
         _warn(cuts(augmented))
         return [tuple(one.reference for one in row) for row in augmented]
 
     def free(self) -> None:
         """Let go of the models; they are loaded again when needed."""
-        for name in ("_augmenter", "_embedder"):
+        for name in ("_augmenter", "_reader"):
             self.__dict__.pop(name, None)
 
     def _check(
@@ -126,36 +125,20 @@ class MarsScorer:
         check_lengths(references=rows, contexts=texts)
         return rows, texts
 
-    def _augment(
-        self, rows: Sequence[Sequence[str]], contexts: Sequence[str], wanted: Sequence[bool]
-    ) -> list[list[Augmented]]:
+    def _augment(self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]) -> list[list[Augmented]]:
         """Augmented references of each wanted row; the references of the others count for the IDF only."""
-        pairs = prepare_pairs(rows, contexts, self.settings.masking)
         needed = [row if want else [] for row, want in zip(pairs, wanted, strict=True)]
         others = [reference for row in pairs for _, reference in row]
         augmented = self._augmenter.augment([pair for row in needed for pair in row], others)
         return [[augmented[pair] for pair in row] for row in needed]
-
-    def _embed(
-        self, candidates: Sequence[str], references_of: Sequence[Sequence[AugmentedReference]]
-    ) -> tuple[dict[str, NDArray[Any]], list[bool]]:
-        """The vectors of all texts that are compared, and whether a text of a row was shortened."""
-        texts_of_rows = [
-            [candidate, *(text for reference in references for text in reference.texts)] if references else []
-            for candidate, references in zip(candidates, references_of, strict=True)
-        ]
-        texts = list(dict.fromkeys(text for row in texts_of_rows for text in row))
-        embedded = self._embedder.embed(texts, partial(self._report, "embed"))
-        vectors = {text: embedding.vector for text, embedding in embedded.items()}
-        return vectors, [any(embedded[text].shortened for text in row) for row in texts_of_rows]
 
     @cached_property
     def _augmenter(self) -> Augmenter:
         return Augmenter(self.settings, self.batch_size, self.device, self.store, self._kept, self._report)
 
     @cached_property
-    def _embedder(self) -> Embedder:
-        return Embedder(self.settings.models, self.batch_size, self.device, self._kept)
+    def _reader(self) -> Reader:
+        return Reader(self.settings, self.batch_size, self.device, self.store, self._kept)
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self.progress:

@@ -138,17 +138,28 @@ class InfillingSettings:
 
 @dataclass(frozen=True)
 class SimilaritySettings:
-    """How similarities become a score (section 2.3)."""
+    """How similarities become a score (section 2.3; docs/beyond-the-paper.md)."""
 
+    matching: str = "tokens"
+    """Similarity of the candidate and a reference: ``"tokens"``: the share of the reference's tokens that the
+    candidate holds, by their vectors; ``"sentences"``: the paper's cosine of sentence vectors."""
+    context_weight: float = 0.5
+    """Largest share of the similarity with the context in the score, reached with long references; in [0, 1]."""
+    likelihood_weight: float = 0.0
+    """Largest weight of the candidate's log probability, reached with long references. Above 0 the language model
+    reads every candidate."""
     augmentation_aggregation: str = "best"
-    """Score against a reference and its augmentations: ``"best"``: the mean of the cosine with the reference
-    and the largest cosine with any of them; ``"weighted"``: the paper's mean with weights by ``q``."""
+    """Score against a reference and its augmentations: ``"best"``: the mean of the similarity with the reference
+    and the largest with any of them; ``"weighted"``: the paper's mean with weights by ``q``."""
     q: float = 0.8
     """With ``"weighted"`` the i-th text (0: the reference) weighs in proportion to q to the power i; in (0, 1]."""
     reference_aggregation: str = "max"
     """Score of a row with several human references: their ``"max"`` or ``"mean"``."""
 
     def __post_init__(self) -> None:
+        _choice("matching", self.matching, ("tokens", "sentences"))
+        _number("context_weight", self.context_weight, 0, 1)
+        _number("likelihood_weight", self.likelihood_weight, 0, 10)
         _choice("augmentation_aggregation", self.augmentation_aggregation, ("best", "weighted"))
         _number("q", self.q, 0, 1, above_low=True)
         _choice("reference_aggregation", self.reference_aggregation, ("max", "mean"))
@@ -187,7 +198,7 @@ class Settings:
     """All settings of a scorer; make one with :func:`resolve_settings`."""
 
     variant: str
-    """Form of the score and its constants: ``"v1"`` or ``"paper"``."""
+    """Form of the score and its constants: ``"v2"``, ``"v2-lm"``, ``"v1"`` or ``"paper"``."""
     use_context: bool = True
     """False: the context is empty everywhere (no prompt, no context-carrying words)."""
     masking: MaskingSettings = field(default_factory=MaskingSettings)
@@ -211,18 +222,22 @@ class Settings:
                 yield stage_field.name, getattr(values, stage_field.name)
 
 
-# A variant names the form of the score and all its constants. "v1" is the default; what differs from the
-# dataclasses' own defaults is listed here.
+_PAPER_SIMILARITY = {"matching": "sentences", "context_weight": 0.0}
+# A variant names the form of the score and all its constants. "v2" is the default; what differs from the
+# dataclasses' own defaults is listed here. "v2-lm" is the one that needs the language model for every candidate.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "v1": {},
+    "v2": {},
+    "v2-lm": {"likelihood_weight": 0.15},
+    "v1": _PAPER_SIMILARITY,
     "paper": {
+        **_PAPER_SIMILARITY,
         "pos_weights": PAPER_POS_WEIGHTS,
         "strip_urls_hashtags": True,
         "planner": "self",
         "augmentation_aggregation": "weighted",
     },
 }
-DEFAULT_VARIANT = "v1"
+DEFAULT_VARIANT = "v2"
 
 _STAGE_CLASSES: dict[str, type] = {
     "masking": MaskingSettings,
@@ -242,7 +257,8 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
 
     Args:
         preset: ``"mini"``, ``"base"`` or ``"paper"``; None: the environment's ``MARS_PRESET``, else ``"base"``.
-        variant: ``"v1"`` or ``"paper"``; None: ``"paper"`` with preset ``"paper"``, else ``"v1"``.
+        variant: ``"v2"``, ``"v2-lm"``, ``"v1"`` or ``"paper"``; None: ``"paper"`` with preset ``"paper"``,
+            else ``"v2"``.
         overrides: any names of :data:`SETTING_NAMES`.
 
     Raises:

@@ -14,10 +14,12 @@ from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
 from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore
 from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
-from mars_score.runs.work import EMBED, pack
+from mars_score.runs.work import AUGMENT, pack
 from mars_score.settings import resolve_settings
 from mars_score.signature import Signature
 from mars_score.similarity.embeddings import Embedding
+from mars_score.similarity.evidence import LIKELIHOOD, MATCH
+from mars_score.similarity.likelihood import Likelihood
 
 
 class FakeScorer:
@@ -124,19 +126,21 @@ class FakeWorker:
         if FakeWorker.chatter and not self.chunks:
             print(FakeWorker.chatter)
         self.chunks.append(chunk)
-        if chunk.stage == EMBED:
-            return [Embedding.of(self._vector(text), shortened=False).kept for text in chunk.items]
+        if chunk.stage == LIKELIHOOD:
+            return [Likelihood(-float(len(text)), -8.0, False).kept for _, text in chunk.items]
+        if chunk.stage != AUGMENT:
+            return [self._embedding(text, tokens=chunk.stage == MATCH).kept for text in chunk.items]
         return [
             pack(Augmented(FakeScorer._augmented(reference, context), False, False))
             for context, reference in chunk.items
         ]
 
     @staticmethod
-    def _vector(text):
-        vector = np.zeros(512)
-        for word in text.split():
-            vector[zlib.crc32(word.encode()) % 512] += 1
-        return vector
+    def _embedding(text, tokens):
+        vectors = np.zeros((len(text.split()), 512))
+        for vector, word in zip(vectors, text.split(), strict=True):
+            vector[zlib.crc32(word.encode()) % 512] = 1
+        return Embedding.of(vectors.sum(0), vectors if tokens else None, shortened=False)
 
 
 def install_worker(monkeypatch):

@@ -15,11 +15,13 @@ from mars_score.kept import Kept
 from mars_score.meta.metrics import likelihood, tokens
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bert import BertScore
-from mars_score.meta.metrics.likelihood import ContextPerplexity, Perplexity, mean_surprisals
+from mars_score.meta.metrics.likelihood import ContextPerplexity, Perplexity
 from mars_score.meta.metrics.mover import Bag, MoverScore, movers_distance
 from mars_score.meta.metrics.sms import SentenceMover
 from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, Transformer
 from mars_score.settings import resolve_settings
+from mars_score.similarity import surprisal
+from mars_score.similarity.surprisal import mean_surprisals
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")
@@ -269,7 +271,7 @@ def test_surprisals_are_those_of_a_plain_pass(causal):
 def test_surprisals_do_not_depend_on_the_memory(causal, monkeypatch):
     model = CausalLanguageModel(*causal)
     expected = mean_surprisals(model, PAIRS, 128)
-    monkeypatch.setattr(likelihood, "cache_bytes", lambda device: 1)
+    monkeypatch.setattr(surprisal, "cache_bytes", lambda device: 1)
     assert mean_surprisals(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
 
 
@@ -287,7 +289,7 @@ def test_scores_are_minus_perplexities(cls, context, causal, monkeypatch):
     assert metric.minimum == -causal[0].config.vocab_size
     asked = []
 
-    def means(model, pairs, most_rows):
+    def means(model, pairs, most_rows=None):
         asked.extend(pairs)
         return [0.0, math.log(10), 50.0, math.inf]
 

@@ -15,9 +15,10 @@ import pytest
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.masking.idf import Idf
-from mars_score.runs.work import AUGMENT, EMBED, Chunk, Plan, Worker
+from mars_score.runs.work import AUGMENT, Chunk, Plan, Worker
 from mars_score.settings import resolve_settings
 from mars_score.similarity.embeddings import Embedding
+from mars_score.similarity.evidence import EMBED
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("pyarrow")

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
 
     def work(a_run: Any, workers: Any) -> None:
         a_run.augment(workers)
-        a_run.embed(workers)
+        a_run.gather(workers)
 
     def write(a_run: Any, folder: Path) -> Any:
         return write_scores(a_run, folder, rows=args.out is not None)

@@ -33,6 +33,11 @@ class Part:
     wanted: Sequence[bool]
 
     @property
+    def contexts(self) -> list[str]:
+        """Of each row."""
+        return [pairs[0][0] for pairs in self.pairs]
+
+    @property
     def wanted_pairs(self) -> list[list[Pair]]:
         """The pairs of each row, none where they are not wanted."""
         return [list(pairs) if want else [] for pairs, want in zip(self.pairs, self.wanted, strict=True)]

@@ -7,26 +7,24 @@ done after it, to the last bit.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mars_score.augmenter import Augmented, Progress, cuts
+from mars_score.augmenter import Augmented, Progress
 from mars_score.kept import Kept
 from mars_score.masking.analysis import WordAnalyser
-from mars_score.notices import BLANK, TEXT_CUT
 from mars_score.result import RowScore
 from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.rows import Input, Part
-from mars_score.runs.stages import augment_chunks, augmented_of, embed_chunks, texts_of
-from mars_score.runs.survey import Survey, pair_key, survey, text_key
-from mars_score.runs.work import AUGMENT, EMBED, Chunk, Engine, Plan, usual_threads
+from mars_score.runs.stages import augment_chunks, augmented_of, reading_chunks, scorable
+from mars_score.runs.survey import Survey, item_key, survey
+from mars_score.runs.work import AUGMENT, Chunk, Engine, Plan, usual_threads
 from mars_score.signature import Signature, make_signature
-from mars_score.similarity.embeddings import Embedding
-from mars_score.similarity.row_scores import score_row
+from mars_score.similarity.evidence import decode, kinds
 
-TEXTS_A_PAIR = 8  # texts are embedded much faster than references are augmented: their chunks are larger
+ITEMS_A_PAIR = 8  # texts are read much faster than references are augmented: their chunks are larger
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,6 @@ class AugmentedPart:
     part: Part
     augmented: Sequence[Sequence[Augmented]]
 
-    @property
-    def flags(self) -> dict[str, list[bool]]:
-        """What was done to which rows."""
-        return cuts(self.augmented)
-
 
 @dataclass(frozen=True)
 class ScoredPart(AugmentedPart):
@@ -48,17 +41,11 @@ class ScoredPart(AugmentedPart):
 
     Attributes:
         rows: one score a row.
-        shortened: whether a text was too long for the encoder.
+        flags: what was done to which rows.
     """
 
     rows: Sequence[RowScore]
-    shortened: Sequence[bool]
-
-    @property
-    def flags(self) -> dict[str, list[bool]]:
-        """What was done to which rows."""
-        blank = [not candidate for candidate in self.part.candidates]
-        return {BLANK: blank, **super().flags, TEXT_CUT: list(self.shortened)}
+    flags: dict[str, list[bool]]
 
 
 @dataclass(frozen=True)
@@ -147,14 +134,16 @@ class Run:
         size = self.job.chunk_size
         chunks = augment_chunks(self.job.rows, size, done)
         finished = min(len(done) * size, self.survey.pairs)
-        self._work(engine, chunks, pair_key, finished, self.survey.pairs)
+        self._work(engine, chunks, finished, self.survey.pairs)
 
-    def embed(self, engine: Engine) -> None:
-        """Have the candidates and the augmented references embedded."""
-        done = self.records.done(EMBED)
-        size = self.job.chunk_size * TEXTS_A_PAIR
-        chunks = embed_chunks(self.job.rows, self.records, size, done)
-        self._work(engine, chunks, text_key, len(done) * size, 0)
+    def gather(self, engine: Engine) -> None:
+        """Have all read that the scores follow from; the references have been augmented."""
+        similarity = self.job.plan.settings.similarity
+        for kind in kinds(similarity):
+            done = self.records.done(kind)
+            size = self.job.chunk_size * ITEMS_A_PAIR
+            chunks = reading_chunks(kind, self.job.rows, self.records, similarity, size, done)
+            self._work(engine, chunks, len(done) * size, 0)
 
     def augmented(self, start: int = 0) -> Iterator[AugmentedPart]:
         """The rows from row ``start`` with their augmented references."""
@@ -165,25 +154,21 @@ class Run:
 
     def scored(self, start: int = 0) -> Iterator[ScoredPart]:
         """The rows from row ``start`` with their scores."""
-        settings = self.job.plan.settings.similarity
         for one in self.augmented(start):
-            texts = texts_of(one.part, one.augmented)
-            keys = {text: text_key(text) for row in texts for text in row}
-            kept = self.records.get(EMBED, list(keys.values()))
-            embedded = {text: Embedding(kept[key]) for text, key in keys.items()}
-            vectors = {text: embedding.vector for text, embedding in embedded.items()}
-            rows = [
-                score_row(candidate, [each.reference for each in row], vectors, settings)
-                for candidate, row in zip(one.part.candidates, one.augmented, strict=True)
-            ]
-            shortened = [any(embedded[text].shortened for text in row) for row in texts]
-            yield ScoredPart(one.part, one.augmented, rows, shortened)
+            rows = scorable(one.part, one.augmented, self.job.plan.settings.similarity)
+            evidence = {kind: self._evidence(kind, items) for kind, items in rows.needs.items()}
+            yield ScoredPart(one.part, one.augmented, rows.scores(evidence), rows.flags(evidence))
 
-    def _work(
-        self, engine: Engine, chunks: Iterable[Chunk], key: Callable[[Any], bytes], done: int, total: int
-    ) -> None:
+    def _evidence(self, kind: str, items: Sequence[Any]) -> dict[Any, Any]:
+        keys = {item: item_key(item) for item in items}
+        kept = self.records.get(kind, list(keys.values()))
+        return {item: decode(kind, kept[key]) for item, key in keys.items()}
+
+    def _work(self, engine: Engine, chunks: Iterable[Chunk], done: int, total: int) -> None:
         for chunk, results in engine.map(chunks):
-            self.records.add(chunk.stage, chunk.number, dict(zip(map(key, chunk.items), results, strict=True)))
+            self.records.add(
+                chunk.stage, chunk.number, dict(zip(map(item_key, chunk.items), results, strict=True))
+            )
             done += len(results)
             self._report(chunk.stage, done, total)
 

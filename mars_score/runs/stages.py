@@ -8,8 +8,10 @@ from typing import Any
 from mars_score.augmenter import Augmented
 from mars_score.runs.records import Distinct, Records
 from mars_score.runs.rows import Input, Part
-from mars_score.runs.survey import pair_key, text_key
-from mars_score.runs.work import AUGMENT, EMBED, Chunk, unpack
+from mars_score.runs.survey import item_key
+from mars_score.runs.work import AUGMENT, Chunk, unpack
+from mars_score.scorable import Scorable
+from mars_score.settings import SimilaritySettings
 
 
 def augment_chunks(rows: Input, size: int, done: set[int]) -> Iterator[Chunk]:
@@ -20,41 +22,42 @@ def augment_chunks(rows: Input, size: int, done: set[int]) -> Iterator[Chunk]:
         size: pairs a chunk.
         done: numbers of the chunks to leave out.
     """
-    pairs = ({pair_key(pair): pair for row in part.wanted_pairs for pair in row} for part in rows.parts())
+    pairs = ({item_key(pair): pair for row in part.wanted_pairs for pair in row} for part in rows.parts())
     return _chunks(AUGMENT, pairs, size, done)
 
 
-def embed_chunks(rows: Input, records: Records, size: int, done: set[int]) -> Iterator[Chunk]:
-    """The different candidates and augmented references, in the order in which they first occur.
+def reading_chunks(
+    kind: str, rows: Input, records: Records, settings: SimilaritySettings, size: int, done: set[int]
+) -> Iterator[Chunk]:
+    """What must be read of one kind, each different item once, in the order in which they first occur.
 
     Args:
+        kind: see :mod:`mars_score.similarity.evidence`.
         rows: the input; its references have been augmented.
         records: of the run.
-        size: texts a chunk.
+        settings: how rows are scored.
+        size: items a chunk.
         done: numbers of the chunks to leave out.
     """
-    texts = (
-        {text_key(text): text for row in texts_of(part, augmented_of(part, records)) for text in row}
+    items = (
+        {item_key(item): item for item in scorable(part, augmented_of(part, records), settings).needs[kind]}
         for part in rows.parts()
     )
-    return _chunks(EMBED, texts, size, done)
+    return _chunks(kind, items, size, done)
+
+
+def scorable(part: Part, augmented: Sequence[Sequence[Augmented]], settings: SimilaritySettings) -> Scorable:
+    """The rows of a part."""
+    return Scorable(part.candidates, part.contexts, augmented, settings)
 
 
 def augmented_of(part: Part, records: Records) -> list[list[Augmented]]:
     """The augmented references of each row; none where they are not wanted."""
     pairs = part.wanted_pairs
-    keys = {pair: pair_key(pair) for row in pairs for pair in row}
+    keys = {pair: item_key(pair) for row in pairs for pair in row}
     packed = records.get(AUGMENT, list(keys.values()))
     augmented = {pair: unpack(packed[key]) for pair, key in keys.items()}
     return [[augmented[pair] for pair in row] for row in pairs]
-
-
-def texts_of(part: Part, augmented: Sequence[Sequence[Augmented]]) -> list[list[str]]:
-    """What is compared in each row: its candidate and all texts of its references."""
-    return [
-        [candidate, *(text for one in row for text in one.reference.texts)] if row else []
-        for candidate, row in zip(part.candidates, augmented, strict=True)
-    ]
 
 
 def _chunks(stage: str, batches: Iterable[dict[bytes, Any]], size: int, done: set[int]) -> Iterator[Chunk]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.augmenter import Pair, Progress, corpus_idf
+from mars_score.augmenter import Progress, corpus_idf
 from mars_score.kept import digest
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.idf import Idf
@@ -61,7 +61,7 @@ def survey(rows: Input, analyser: WordAnalyser, report: Progress) -> Survey:
         for part in rows.parts():
             read += len(part.file.rows)
             counts.update(map(len, part.pairs))
-            distinct += len(pairs.new([pair_key(pair) for row in part.wanted_pairs for pair in row]))
+            distinct += len(pairs.new([item_key(pair) for row in part.wanted_pairs for pair in row]))
             if idf is None:
                 words.add([reference for row in part.pairs for _, reference in row])
             report("read", read, 0)
@@ -71,14 +71,9 @@ def survey(rows: Input, analyser: WordAnalyser, report: Progress) -> Survey:
         words.close()
 
 
-def pair_key(pair: Pair) -> bytes:
-    """What tells a context and a reference from all others."""
-    return digest(*pair)
-
-
-def text_key(text: str) -> bytes:
-    """What tells a text from all others."""
-    return digest(text)
+def item_key(item: str | tuple[str, ...]) -> bytes:
+    """What tells a text, or a pair of texts, from all others."""
+    return digest(item) if isinstance(item, str) else digest(*item)
 
 
 class _WordCounter:
@@ -91,7 +86,7 @@ class _WordCounter:
         self._frequencies: Counter[str] = Counter()
 
     def add(self, references: Sequence[str]) -> None:
-        by_key = {text_key(text): text for text in references}
+        by_key = {item_key(text): text for text in references}
         new = [by_key[key] for key in self._seen.new(list(by_key))]
         for analysis in self._analyser.analyse(new):
             self._frequencies.update(set(analysis.lower_words))

@@ -20,10 +20,10 @@ from mars_score.masking.idf import Idf
 from mars_score.masking.template import Template
 from mars_score.result import Augmentation, AugmentedReference
 from mars_score.settings import Settings
-from mars_score.similarity.embeddings import Embedder
+from mars_score.similarity.evidence import Reader
 
-AUGMENT = "augment"  # items: pairs of a context and a prepared reference; results: `pack`
-EMBED = "embed"  # items: texts; results: `Embedding.kept`
+# Items: pairs of a context and a prepared reference; results: `pack`. The other stages are the kinds of evidence.
+AUGMENT = "augment"
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Chunk:
     """Different items that are worked on together, and only together.
 
     Attributes:
-        stage: ``AUGMENT`` or ``EMBED``.
+        stage: ``AUGMENT``, or a kind of :mod:`mars_score.similarity.evidence`.
         number: its place among the chunks of the stage.
         items: see the stages; plain strings and tuples of them.
     """
@@ -102,7 +102,7 @@ class Worker:
         """The results of a chunk's items, in their order; then, and only then, does the store get what is new."""
         self._set_threads()
         self._kept.discard()  # of a chunk that failed
-        results = self._augment(chunk.items) if chunk.stage == AUGMENT else self._embed(chunk.items)
+        results = self._augment(chunk.items) if chunk.stage == AUGMENT else self._read(chunk)
         self._kept.commit()
         return results
 
@@ -117,9 +117,10 @@ class Worker:
         augmented = self._augmenter.augment(pairs, idf=self.plan.idf)
         return [pack(augmented[pair]) for pair in pairs]
 
-    def _embed(self, texts: Sequence[str]) -> list[bytes]:
-        embedded = self._embedder.embed(texts)
-        return [embedded[text].kept for text in texts]
+    def _read(self, chunk: Chunk) -> list[bytes]:
+        items = [item if isinstance(item, str) else tuple(item) for item in chunk.items]
+        read = self._reader.read(chunk.stage, items)
+        return [read[item].kept for item in items]
 
     @cached_property
     def _augmenter(self) -> Augmenter:
@@ -127,9 +128,9 @@ class Worker:
         return Augmenter(plan.settings, plan.batch_size, plan.device, plan.store, self._kept, self._note)
 
     @cached_property
-    def _embedder(self) -> Embedder:
+    def _reader(self) -> Reader:
         plan = self.plan
-        return Embedder(plan.settings.models, plan.batch_size, plan.device, self._kept)
+        return Reader(plan.settings, plan.batch_size, plan.device, plan.store, self._kept)
 
     def _note(self, stage: str, done: int, total: int) -> None:
         if self._report:

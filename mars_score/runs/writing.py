@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mars_score.augmenter import cuts
 from mars_score.notices import Notices
 from mars_score.result import augmented_to_dict
 from mars_score.rowfiles import row_line
@@ -28,7 +29,7 @@ def write_scores(run: Run, folder: Path, *, rows: bool) -> Tally:
     """Score all rows.
 
     Args:
-        run: augmented and embedded.
+        run: augmented, and all is read.
         folder: its folder.
         rows: whether to write the rows with their scores.
     """
@@ -56,7 +57,7 @@ def write_augmented(run: Run, folder: Path) -> Notices:
                 plain = dict.fromkeys(text for reference in references for text in reference.texts)
                 details = [augmented_to_dict(reference) for reference in references]
                 lines.append(row_line({**row, "augmented_references": list(plain), "augmentations": details}))
-            notices.add(one.flags)
+            notices.add(cuts(one.augmented))
             output.add({ROWS: "".join(lines).encode()}, notices.to_dict())
     return notices
 

@@ -16,33 +16,82 @@ from mars_score.settings import ModelSettings
 if TYPE_CHECKING:
     from mars_score.similarity.encoder import SentenceEncoder
 
-# Part of the keys of what is kept; to be raised when the same encoder comes to give other vectors.
+# Parts of the keys of what is kept; to be raised when the same encoder comes to give other vectors.
 _METHOD = 1
-_KINDS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f4"), b"d": np.dtype("<f8")}
+_TOKENS_METHOD = 1
+_VECTORS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f4"), b"d": np.dtype("<f8")}
+_TOKENS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f2"), b"d": np.dtype("<f8")}
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """A text as the encoder sees it, in the form in which it is kept."""
+    """A text as the encoder sees it, in the form in which it is kept.
+
+    That is the number type and ``shortened``, a byte each, and the sentence vector; behind them the token vectors
+    if they were asked for, and in the end the number of tokens in four bytes.
+    """
 
     kept: bytes
+    with_tokens: bool = False
 
     @classmethod
-    def of(cls, vector: NDArray[Any], *, shortened: bool) -> Embedding:
-        """As the encoder gave it, so that what is kept and what is new are equal to the last digit."""
+    def of(cls, vector: NDArray[Any], tokens: NDArray[Any] | None = None, *, shortened: bool) -> Embedding:
+        """As the encoder gave it, so that what is kept and what is new are equal to the last digit.
+
+        Args:
+            vector: of the text, (dimensions,).
+            tokens: of its tokens, (tokens, dimensions). Only their directions are kept, in half precision
+                unless the encoder is in double.
+            shortened: whether the encoder read only the text's beginning.
+        """
         kind = b"d" if vector.dtype == np.float64 else b"f"
-        return cls(kind + bytes([shortened]) + vector.astype(_KINDS[kind]).tobytes())
+        kept = kind + bytes([shortened]) + vector.astype(_VECTORS[kind]).tobytes()
+        if tokens is None:
+            return cls(kept)
+        directions = _unit(tokens.astype(np.float64)).astype(_TOKENS[kind])
+        return cls(kept + directions.tobytes() + len(tokens).to_bytes(4, "little"), with_tokens=True)
 
     @property
     def vector(self) -> NDArray[np.float64]:
         """Of length 1, (dimensions,); a vector of zeros stays zero: its cosines are 0."""
-        vector = np.frombuffer(self.kept, _KINDS[self.kept[:1]], offset=2).astype(np.float64)
-        return vector / (np.linalg.norm(vector) or 1.0)
+        kind = self.kept[:1]
+        return _unit(np.frombuffer(self.kept, _VECTORS[kind], self._dimensions, 2).astype(np.float64))
+
+    @property
+    def tokens(self) -> NDArray[np.float64]:
+        """Of length 1 each, (tokens, dimensions); those of no token are none.
+
+        Raises:
+            ValueError: the text was embedded without them.
+        """
+        if not self.with_tokens:
+            raise ValueError("embedded without token vectors")
+        kind, size = self.kept[:1], self._dimensions
+        start = 2 + _VECTORS[kind].itemsize * size
+        flat = np.frombuffer(self.kept, _TOKENS[kind], self._count * size, start)
+        return _unit(flat.reshape(self._count, size).astype(np.float64))
 
     @property
     def shortened(self) -> bool:
         """Whether the encoder read only the text's beginning."""
         return bool(self.kept[1])
+
+    @property
+    def _count(self) -> int:
+        return int.from_bytes(self.kept[-4:], "little") if self.with_tokens else 0
+
+    @property
+    def _dimensions(self) -> int:
+        kind = self.kept[:1]
+        bytes_each = _VECTORS[kind].itemsize + self._count * _TOKENS[kind].itemsize
+        return (len(self.kept) - 2 - (4 if self.with_tokens else 0)) // bytes_each
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Vectors of length 1; those of zeros stay zero."""
+    lengths: NDArray[np.float64] = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    unit: NDArray[np.float64] = vectors / np.where(lengths == 0, 1.0, lengths)
+    return unit
 
 
 class Embedder:
@@ -68,24 +117,31 @@ class Embedder:
         )
 
     def embed(
-        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+        self, texts: Sequence[str], progress: Callable[[int, int], None] | None = None, *, tokens: bool = False
     ) -> dict[str, Embedding]:
-        """The embedding of each different text (section 2.3); ``progress`` counts the new ones."""
+        """The embedding of each different text (section 2.3), with its tokens' if asked for.
+
+        ``progress`` counts the new ones.
+
+        Raises:
+            ModelUnavailableError: the encoder cannot be loaded, or has no token vectors.
+        """
         if not texts:
             return {}
         if not is_here(self._models.encoder):  # its revision is known once it has been fetched
             self._encoder.get()
-        common = digest(_METHOD, fingerprint(self._models.encoder), self._models.dtype).hex()
+        method = [_METHOD, "tokens", _TOKENS_METHOD] if tokens else _METHOD
+        common = digest(method, fingerprint(self._models.encoder), self._models.dtype).hex()
         keys = {text: digest(common, text) for text in dict.fromkeys(texts)}
         kept = self._kept.get("embeddings", list(keys.values()))
         missing = [text for text, key in keys.items() if key not in kept]
         if missing:
-            vectors = self._encoder.get().encode(missing, progress)
-            shortened = self._encoder.get().shortened(missing)
+            encoder = self._encoder.get()
+            encoded = encoder.encode(missing, progress, tokens=tokens)
             new = {
-                keys[text]: Embedding.of(vector, shortened=cut).kept
-                for text, vector, cut in zip(missing, vectors, shortened, strict=True)
+                keys[text]: Embedding.of(one.vector, one.tokens, shortened=cut).kept
+                for text, one, cut in zip(missing, encoded, encoder.shortened(missing), strict=True)
             }
             self._kept.put("embeddings", new)
             kept |= new
-        return {text: Embedding(kept[key]) for text, key in keys.items()}
+        return {text: Embedding(kept[key], tokens) for text, key in keys.items()}

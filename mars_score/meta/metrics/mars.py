@@ -16,6 +16,8 @@ from mars_score.scorer import MarsScorer
 
 TITLES = {
     "mars": "MARS",
+    "mars_lm": "MARS with likelihood",
+    "mars_v1": "MARS, cosines alone",
     "mars_planned": "MARS with self-planning",
     "mars_no_context": "MARS without context",
     "mars_planned_no_context": "MARS with self-planning, without context",

@@ -1,0 +1,116 @@
+"""How likely a candidate is behind its context, kept or new; the language model is loaded only for new ones."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mars_score.fingerprints import Current, fingerprint, is_here
+from mars_score.kept import Kept, digest
+from mars_score.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from mars_score.infilling.language_model import CausalLanguageModel
+
+Pair = tuple[str, str]  # context and candidate
+_METHOD = 1  # part of the keys of what is kept
+_FORMAT = "<dd?"
+_KEEP_PAIRS = 256  # are kept together, so that little is lost when a call is stopped
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess.
+
+    Attributes:
+        given_context: behind the context and a space.
+        alone: behind begin-of-text.
+        cut: whether the window leaves out the end of the context or of the text.
+    """
+
+    given_context: float
+    alone: float
+    cut: bool
+
+    @property
+    def lift(self) -> float:
+        """What the context adds; 0 without one."""
+        return self.given_context - self.alone
+
+    @property
+    def kept(self) -> bytes:
+        """As bytes."""
+        return struct.pack(_FORMAT, self.given_context, self.alone, self.cut)
+
+    @classmethod
+    def of(cls, kept: bytes) -> Likelihood:
+        """From what ``kept`` gave."""
+        return cls(*struct.unpack(_FORMAT, kept))
+
+
+class LikelihoodReader:
+    """Reads candidates with the causal language model.
+
+    Args:
+        models: names it and its number type.
+        batch_size: texts a forward pass; None: as many as memory holds, up to 128.
+        device: where it runs.
+        store: folder for converted models, or None.
+        kept: the store of results.
+    """
+
+    def __init__(
+        self, models: ModelSettings, batch_size: int | None, device: str | None, store: Path | None, kept: Kept
+    ) -> None:
+        self._models, self._batch_size, self._device = models, batch_size, device
+        self._store, self._kept = store, kept
+        self._model = Current(models.language_model, self._make_model)
+
+    def _make_model(self) -> CausalLanguageModel:
+        from mars_score.infilling.language_model import CausalLanguageModel
+        from mars_score.models import load_language_model
+
+        models = self._models
+        loaded = load_language_model(models.language_model, "causal", models.dtype, self._device, self._store)
+        return CausalLanguageModel(*loaded)
+
+    def read(
+        self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Pair, Likelihood]:
+        """The likelihood of each different candidate behind its context; ``progress`` counts the new ones.
+
+        Raises:
+            ModelUnavailableError: the language model cannot be loaded.
+        """
+        if not pairs:
+            return {}
+        if not is_here(self._models.language_model):  # its revision is known once it has been fetched
+            self._model.get()
+        common = digest("likelihood", _METHOD, fingerprint(self._models.language_model), self._models.dtype).hex()
+        keys = {pair: digest(common, *pair) for pair in dict.fromkeys(pairs)}
+        kept = self._kept.get("scores", list(keys.values()))
+        missing = sorted(pair for pair, key in keys.items() if key not in kept)  # those of a context together
+        for start in range(0, len(missing), _KEEP_PAIRS):
+            part = missing[start : start + _KEEP_PAIRS]
+            new = {keys[pair]: one.kept for pair, one in zip(part, self._read(part), strict=True)}
+            self._kept.put("scores", new)
+            kept |= new
+            if progress:
+                progress(start + len(part), len(missing))
+        return {pair: Likelihood.of(kept[key]) for pair, key in keys.items()}
+
+    def _read(self, pairs: Sequence[Pair]) -> list[Likelihood]:
+        from mars_score.similarity.surprisal import is_cut, mean_surprisals
+
+        model = self._model.get()
+        most = math.log(model.vocabulary)
+        both = [*pairs, *(("", candidate) for _, candidate in pairs)]
+        found = [-min(mean, most) for mean in mean_surprisals(model, both, self._batch_size)]
+        return [
+            Likelihood(given, alone, is_cut(model, *pair))
+            for pair, given, alone in zip(pairs, found[: len(pairs)], found[len(pairs) :], strict=True)
+        ]
