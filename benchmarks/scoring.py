@@ -1,12 +1,13 @@
-"""Scoring new candidates against kept references, compared with BERTScore with the same encoder's weights.
+"""Scoring new candidates against kept references: variants of MARS against the paper's form and against BERTScore.
 
-Both have their models loaded and score the same (candidate, reference) pairs, new candidates in each run. MARS
-finds augmented references and their embeddings in its store; BERTScore (no IDF) reads both texts of each pair.
-The texts are invented (see texts.py).
+All have their models loaded and score the same (candidate, reference) pairs, new candidates in each run. MARS
+finds augmented references and their embeddings in its store; BERTScore (no IDF, the same encoder's weights) reads
+both texts of each pair. The texts are invented (see texts.py).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from common import fresh_store, in_turns, median_ratio, medians, parse, progress, report, seconds_of, speed_parser
@@ -15,6 +16,8 @@ from texts import invented
 from mars_score import MarsScorer
 from mars_score.settings import resolve_settings
 from mars_score.wheels import wheel_folder
+
+VARIANTS = {"paper": None, "v2": 2.0, "v2-lm": 2.0}  # with the largest ratio to the paper's form that is wanted
 
 
 def main() -> None:
@@ -25,14 +28,17 @@ def main() -> None:
     args = parse(options, pairs=256, repeats=9)
     texts = invented(args.pairs)
     references, contexts = [text.reference for text in texts], [text.context for text in texts]
-    sets = iter(range(1, 2 * args.repeats + 3))
+    sets = iter(range(1, 4 * args.repeats + 5))
     bert_score = _bert_scorer()
     with fresh_store() as store:
-        scorer = MarsScorer("mini", variant="paper", store=store, planner=args.planner)
+        scorers = {
+            variant: MarsScorer("mini", variant=variant, store=store, planner=args.planner) for variant in VARIANTS
+        }
         progress(f"augmenting {args.pairs} references")
-        scorer.score([text.candidate for text in texts], references, contexts)
+        for scorer in scorers.values():
+            scorer.score([text.candidate for text in texts], references, contexts)
 
-        def ours() -> float:
+        def ours(scorer: MarsScorer) -> float:
             new = _candidates(args.pairs, next(sets))
             return seconds_of(lambda: scorer.score(new, references, contexts))
 
@@ -40,11 +46,15 @@ def main() -> None:
             new = _candidates(args.pairs, next(sets))
             return seconds_of(lambda: bert_score.score(new, references))
 
-        runs = {"mars": ours, "bertscore": theirs}
+        runs = {variant: partial(ours, scorer) for variant, scorer in scorers.items()} | {"bertscore": theirs}
         in_turns(runs, 1)  # warm-up
         seconds = in_turns(runs, args.repeats)
     figures = {"pairs": args.pairs, **medians(seconds)}
-    report(args, "scoring / BERTScore", median_ratio(seconds["mars"], seconds["bertscore"]), 1.0, figures)
+    report(args, "scoring / BERTScore", median_ratio(seconds["paper"], seconds["bertscore"]), 1.0, figures)
+    for variant, target in VARIANTS.items():
+        if target:
+            ratio = median_ratio(seconds[variant], seconds["paper"])
+            report(args, f"scoring, {variant} / the paper's form", ratio, target, figures)
 
 
 def _candidates(count: int, seed: int) -> list[str]:

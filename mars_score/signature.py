@@ -29,7 +29,7 @@ class Signature:
     brief: tuple[str, ...]
 
     def __str__(self) -> str:
-        """One line to print beside a score: ``mars|version:0.1.0|variant:v1|refs:1|...``."""
+        """One line to print beside a score: ``mars|version:0.1.0|variant:v2|references:1|...``."""
         return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
     for name, value in values.items():
         if name in _MODELS:
             entries[name] = fingerprint(value)
-            if name != _unused_language_model(settings):
+            if name not in _unused_language_models(settings):
                 brief.append(name)
         elif name == "idf_corpus":
             entries[name] = "references" if value is None else _corpus(value)
@@ -78,8 +78,10 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
     return Signature(entries, (*brief, "spacy_pipeline", *_LIBRARIES))
 
 
-def _unused_language_model(settings: Settings) -> str:
-    return "masked_language_model" if settings.infilling.infiller == "causal" else "language_model"
+def _unused_language_models(settings: Settings) -> tuple[str, ...]:
+    if settings.infilling.infiller == "causal":
+        return ("masked_language_model",)
+    return () if settings.similarity.likelihood_weight > 0 else ("language_model",)
 
 
 def _corpus(texts: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from mars_score.augmenter import Augmented
 from mars_score.errors import MarsWarning
 from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
-from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore
+from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore, Term
 from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.runs.work import AUGMENT, pack
 from mars_score.settings import resolve_settings
@@ -65,11 +65,9 @@ class FakeScorer:
     def _row(self, candidate, references, context):
         if not candidate.strip():
             return RowScore(0.0, ())
-        return RowScore(*self._best([self._reference(candidate, one, context) for one in references]))
-
-    @staticmethod
-    def _best(scores):
-        return max(one.score for one in scores), tuple(scores)
+        scores = [self._reference(candidate, one, context) for one in references]
+        best = max(one.score for one in scores)
+        return RowScore(best, tuple(scores), (Term("references", best, 1.0),))
 
     def _reference(self, candidate, reference, context):
         words, of_reference = candidate.split(), set(reference.split())

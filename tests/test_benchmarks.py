@@ -1,4 +1,8 @@
-"""What the benchmarks of speed count."""
+"""What the benchmarks of speed count, and that forms made from features are the scorer's."""
+
+import importlib
+import json
+from pathlib import Path
 
 import pytest
 import tiny_models
@@ -6,6 +10,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.arithmetic import Prices, operations
+from mars_score import MarsScorer, presets
 from mars_score.infilling.jobs import Blank, Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
 
@@ -31,3 +36,57 @@ def test_operations_of_a_job():
     judged = (110 + 7) + (110 + 7) + (110 + 8)  # the last drafted token; 6 behind either prefix
     trailing = 110 + 8  # written: 5 + 8, 6, 7
     assert operations(prices, infills, passes=7) == prompt + lead + drafted + judged + trailing
+
+
+@pytest.fixture
+def features(monkeypatch, tmp_path, encoder):
+    """Rated rows and the file of their features, read by tiny models."""
+    tiny = {"language_model": tiny_models.tiny_gpt2(1), "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, "mini", tiny)
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "benchmarks")
+    words = tiny_models.TEXT.split()
+    rows = [
+        {
+            "group": str(number // 3),
+            "candidate": " ".join(words[number : number + 3 + number % 4]) if number else " ",
+            "references": [" ".join(words[number // 3 * 3 : number // 3 * 3 + 5]), "She took a train."],
+            "context": ""
+            if number > 9
+            else "Her car broke. It was late. " + " ".join(words[: 40 * (number // 3)]),
+            "human": float(number * 7 % 5),
+        }
+        for number in range(12)
+    ]
+    (tmp_path / "toy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["features.py", str(tmp_path / "toy.jsonl"), "--likelihood", "--out", str(tmp_path / "out.jsonl")]
+    monkeypatch.setattr("sys.argv", [*arguments, "--store", str(tmp_path)])
+    importlib.import_module("features").main()
+    return rows, tmp_path / "out.jsonl"
+
+
+def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
+    rows, file = features
+    forms = importlib.import_module("forms")
+    [data] = forms.read([str(file)], [])
+    assert set(data.attacks) == {"reorder", "retrieve"}
+    columns = (
+        [row["candidate"] for row in rows],
+        [row["references"] for row in rows],
+        [row["context"] for row in rows],
+    )
+    corpus = list(dict.fromkeys(text for texts in columns[1] for text in texts))
+    for variant, form in {"v1": forms.V1, "v2": forms.V2, "v2-lm": forms.V2_LM}.items():
+        scores = MarsScorer("mini", store=False, variant=variant, idf_corpus=corpus).score(*columns).scores
+        assert form(data.items) == pytest.approx(
+            scores, abs=1e-4
+        )  # the models are in double, token vectors in half
+    for table in forms.COMMANDS:
+        monkeypatch.setattr(
+            "sys.argv", ["forms.py", table, str(file), *(["--set", "toy"] if table == "tradeoff" else [])]
+        )
+        if table == "choice":
+            with pytest.raises(ValueError, match="two sets"):
+                forms.main()
+        else:
+            forms.main()
+            assert " nan" not in capsys.readouterr().out

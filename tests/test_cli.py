@@ -23,6 +23,8 @@ ROWS = [
     {"id": 1, "prediction": "a b", "reference": "a b", "context": "first"},
     {"id": 2, "prediction": "c d", "reference": ["x y", "c z"], "context": ["second", "part"]},
 ]
+# 1 and 1/2 of the nearest reference's words; references of two words leave 0.2 to contexts, which share no word
+SCORES = [0.8, 0.4]
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +71,8 @@ def test_score_as_json(run, write, fake, monkeypatch):
     result = json.loads(out)  # one object and nothing else
     assert list(result) == ["mars", "scores", "signature", "settings", "notices"]
     assert (result["mars"], result["scores"], result["notices"]) == (
-        pytest.approx(0.75),
-        pytest.approx([1.0, 0.5]),
+        pytest.approx(0.6),
+        pytest.approx(SCORES),
         [],
     )
     assert result["signature"].startswith("mars|")
@@ -83,6 +85,7 @@ def test_score_as_json_in_detail(run, write):
     assert [len(row["references"]) for row in rows] == [1, 2]
     augmentation = {"mask_ratio": 0.2, "template": "x y", "text": "x y <second part>"}
     assert rows[1]["references"][0]["augmentations"] == [augmentation]
+    assert [[term["name"] for term in row["terms"]] for row in rows] == 2 * [["references", "context"]]
 
 
 def test_json_is_ascii_whatever_the_text(run, write):
@@ -97,19 +100,19 @@ def test_score_in_plain_text(run, write):
     code, out, err = run("score", write(rows))
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "MARS 0.5000   rows 3"
+    assert lines[0] == "MARS 0.4000   rows 3"
     assert lines[1].startswith("signature mars|version:")
     assert lines[2] == "notice: blank candidates score 0.0: 1 of 3 rows (2)"
     assert lines[3:] == [
         "line  score   candidate",
         "   3  0.0000  ",
-        "   2  0.5000  c d",
-        "   1  1.0000  a b",
+        "   2  0.4000  c d",
+        "   1  0.8000  a b",
     ]
 
 
 def test_of_many_rows_some_are_shown(run, write):
-    rows = [{"prediction": "a " * row + "b", "reference": "b", "context": ""} for row in range(50)]
+    rows = [{"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": ""} for row in range(50)]
     _, out, _ = run("score", write(rows))
     assert out.splitlines()[2] == "line  score   candidate (lowest and highest)"
     assert [int(line.split()[0]) for line in out.splitlines()[3:]] == [50, 49, 48, 3, 2, 1]
@@ -129,7 +132,7 @@ def test_score_on_a_terminal(run, write, monkeypatch):
     rows = [*ROWS, {"prediction": "[red]\x1b[31m blood", "reference": "a", "context": ""}]
     assert main(["score", write(rows), "--detailed"]) == 0
     text = terminal.getvalue()
-    assert "MARS 0.5000, 3 rows" in text
+    assert "MARS 0.4000, 3 rows" in text
     assert "[red] [31m blood" in text  # neither markup nor control characters take effect
     assert "x y <second part>" in text
     assert "signature mars|" in text
@@ -145,7 +148,7 @@ def test_scores_in_a_file(run, write, tmp_path):
     whole = {"prediction": "\U0001f600", "reference": "b", "context": "", "mars": "old"}
     rows = [*ROWS, cut, whole]
     assert run("score", write(rows), "--out", out)[0] == 0
-    scores = map(pytest.approx, [1.0, 0.5, 0.0, 0.0])
+    scores = map(pytest.approx, [*SCORES, 0.0, 0.0])
     assert read(out) == [{**row, "mars": score} for row, score in zip(rows, scores, strict=True)]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl"]
@@ -154,7 +157,7 @@ def test_scores_in_a_file(run, write, tmp_path):
 def test_a_file_may_be_replaced_by_its_scores(run, write):
     path = write()
     assert run("score", path, "--out", path)[0] == 0
-    assert [row["mars"] for row in read(path)] == pytest.approx([1.0, 0.5])
+    assert [row["mars"] for row in read(path)] == pytest.approx(SCORES)
 
 
 def test_columns_by_other_names(run, write):
@@ -167,7 +170,7 @@ def test_columns_by_other_names(run, write):
         "--context-column",
         "question",
     ]
-    assert json.loads(run("score", write(rows), *columns, "--json")[1])["scores"] == [1.0]
+    assert json.loads(run("score", write(rows), *columns, "--json")[1])["scores"] == [0.875]
 
 
 def test_without_contexts(run, write):
@@ -236,6 +239,9 @@ def test_options_become_arguments(run, write, fake, tmp_path):
         "infiller": ("masked", "masked"),
         "sigma": ("0", 0),
         "max_context_tokens": ("100", 100),
+        "matching": ("tokens", "tokens"),
+        "context_weight": ("0.3", 0.3),
+        "likelihood_weight": ("0.1", 0.1),
         "augmentation_aggregation": ("best", "best"),
         "q": ("0.5", 0.5),
         "reference_aggregation": ("mean", "mean"),

@@ -394,9 +394,10 @@ def test_random_settings(count):
 
 SCORERS = {
     "plain": {"max_mask_ratio": 0},
-    "v1": {"max_mask_ratio": 0.2, "sigma": 0},
+    "v2": {"max_mask_ratio": 0.2, "sigma": 0},
+    "v1": {"variant": "v1", "max_mask_ratio": 0.2, "sigma": 0},
     "without context": {"max_mask_ratio": "auto", "sigma": 0, "use_context": False, "strip_urls_hashtags": True},
-    "paper's": {"max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "augmentation_aggregation": "weighted"},
+    "paper's": {"variant": "paper", "max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "planner": "none"},
     "planned": {"max_mask_ratio": 0.2, "sigma": 0, "planner": "self", "plan_iterations": 1},
 }
 SCORED_ROWS = st.lists(
@@ -413,10 +414,14 @@ def scorer(request, gpt2, encoder):
     return MarsScorer("mini", store=False, **models, **SCORERS[request.param])
 
 
-def scores_of(scorer, rows):
+def result_of(scorer, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)
-        return scorer.score(*([row[column] for row in rows] for column in range(3))).scores
+        return scorer.score(*([row[column] for row in rows] for column in range(3)))
+
+
+def scores_of(scorer, rows):
+    return result_of(scorer, rows).scores
 
 
 @cases(5, 100)
@@ -441,7 +446,10 @@ def test_random_rows_have_finite_scores(count, scorer):
 def test_a_candidate_equal_to_its_reference_scores_one(count, scorer):
     def check(text, context):
         if text.strip():
-            assert scores_of(scorer, [(text, text, context)]) == pytest.approx([1.0], abs=1e-9)
+            [row] = result_of(scorer, [(text, text, context)]).rows
+            assert row.terms[0].value == pytest.approx(1.0, abs=1e-9)
+            assert bool(context.strip()) == (len(row.terms) == 2)
+            assert scores_of(scorer, [(text, text, "")]) == pytest.approx([1.0], abs=1e-9)
 
     fuzz(count, check, texts(), texts())
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import fakes
@@ -56,9 +57,10 @@ def read(path):
 def models(tmp_path_factory):
     """Options that name tiny models in folders, in float64."""
     folder = tmp_path_factory.mktemp("models")
-    model, tokenizer = tiny_models.tiny_gpt2(seed=1)
-    model.save_pretrained(folder / "gpt2")
-    tokenizer.save_pretrained(folder / "gpt2")
+    flat = tiny_models.tiny_gpt2(seed=1, initializer_range=0.1)  # does better than a guess with some texts
+    for name, parts in (("gpt2", tiny_models.tiny_gpt2(seed=1)), ("flat", flat)):
+        for part in parts:
+            part.save_pretrained(folder / name)
     tiny_models.tiny_encoder(seed=4).save(str(folder / "encoder"))
     names = {"language_model": str(folder / "gpt2"), "encoder": str(folder / "encoder"), "dtype": "float64"}
     return [part for name, value in names.items() for part in (f"--{name.replace('_', '-')}", value)]
@@ -68,8 +70,12 @@ def score(*argv):
     return main(["score", *map(str, argv), "--quiet"])
 
 
-def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("variant", ["v1", "v2", "v2-lm"])
+def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, variant):
     monkeypatch.setattr(rows, "PART", 7)
+    models = [*models, "--variant", variant]
+    if variant == "v2-lm":
+        models += ["--language-model", str(Path(models[1]).parent / "flat")]
     made = make_rows(40)
     out = tmp_path / "out.jsonl"
     assert score(write(tmp_path / "rows.jsonl", made), "--out", out, "--chunk-size", 3, "--json", *models) == 0
@@ -80,6 +86,8 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys):
     )
     with pytest.warns(match="blank candidates"):
         expected = scorer.score(*([row[name] for row in made] for name in ("prediction", "reference", "context")))
+    likelihoods = {term.value for row in expected.rows for term in row.terms if term.name == "likelihood"}
+    assert (len(likelihoods) > 3) == (variant == "v2-lm")
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
     assert shown["notices"] == list(expected.notices)
@@ -129,7 +137,7 @@ def test_other_formats(models, tmp_path, name):
     ("name", "content", "message"),
     [
         ("rows.jsonl.gz", b"no gzip", "not a whole gzip file"),
-        ("cut.jsonl.gz", gzip.compress(b'{"prediction": "a"}\n' * 99)[:-9], "not a whole gzip file"),
+        ("cut.jsonl.gz", gzip.compress(b'{"prediction": "a"}\n' * 99, mtime=0)[:-9], "not a whole gzip file"),
         ("rows.parquet", b"no parquet", "not a Parquet file that can be read"),
         ("huge.jsonl", b'{"prediction": ' + b"1" * 5000 + b"}\n", ":1:1: not JSON that can be read"),
     ],
@@ -180,13 +188,14 @@ def faulty(monkeypatch):
 
 
 def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("mars_score.runs.run.TEXTS_A_PAIR", 2)
+    monkeypatch.setattr("mars_score.runs.run.ITEMS_A_PAIR", 2)
     limited, begun = faulty
     path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
-    argv = [path, "--out", out, "--chunk-size", 3]
+    argv = [path, "--out", out, "--chunk-size", 3, "--variant", "v2-lm"]
     assert score(*argv) == 0
     whole, chunks = out.read_bytes(), list(begun)
-    assert len(chunks) > 8
+    assert list(dict.fromkeys(stage for stage, _ in chunks)) == ["augment", "embed", "match", "likelihood"]
+    assert min(Counter(stage for stage, _ in chunks).values()) > 1
     out.write_text("as before")
     for stop_at in range(2, len(chunks) + 1):
         begun.clear()
@@ -472,8 +481,8 @@ def test_a_batch_too_large_for_memory_is_halved():
     model = Model()
     model.most = 8
     texts = ["a" * number for number in range(50)]
-    vectors = SentenceEncoder(model, 32).encode(texts)
-    assert [vector[0] for vector in vectors] == list(range(50))
+    encoded = SentenceEncoder(model, 32).encode(texts)
+    assert [one.vector[0] for one in encoded] == list(range(50))
     assert model.sizes == (32, 16, 8)
     model.most = 0
     with pytest.raises(RuntimeError, match="allocate"):

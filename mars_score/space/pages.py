@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mars_score.result import Augmentation, ReferenceScore
+from mars_score.result import Augmentation, ReferenceScore, RowScore
 from mars_score.space.answer import Answer, Metric, infilled_spans
 
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 _TITLES = {
-    "MARS": "Similarity with the reference and its rewritten versions",
-    "Cosine": "Similarity of sentence embeddings with the reference alone, as other embedding metrics do it",
+    "MARS": "Similarity with the reference, its rewritten versions and the context",
+    "Recall": "How much of the reference alone is there, by token vectors, as other embedding metrics do it",
     "BLEU": "Overlap of word sequences with the reference, 0 to 100 (sacrebleu)",
     "ROUGE-L": "Longest common subsequence of words with the reference (rouge-score)",
 }
@@ -28,8 +28,16 @@ def _candidate(answer: Answer, index: int, place: int) -> str:
     return (
         f'<li class="mars-card"><span class="mars-place">{place}</span>'
         f'<p class="mars-text">{escape(answer.question.candidates[index])}</p>'
-        f'<div class="mars-bars">{bars}</div></li>'
+        f'<div class="mars-bars">{bars}{_terms(answer.rows[index])}</div></li>'
     )
+
+
+def _terms(row: RowScore) -> str:
+    """What the score of MARS is the sum of; nothing where that is one thing."""
+    if len(row.terms) < 2:
+        return ""
+    parts = " + ".join(f"{term.weight:.2f} &times; {escape(term.name)} {term.value:.3f}" for term in row.terms)
+    return f'<p class="mars-hint">MARS = {parts}</p>'
 
 
 def _bar(metric: Metric, index: int) -> str:
@@ -103,7 +111,7 @@ def _distinct(augmentations: Sequence[Augmentation]) -> list[tuple[str, Augmenta
 
 
 def augmented_page(answer: Answer) -> str:
-    """Each reference and what it became, with the cosine to each candidate."""
+    """Each reference and what it became, with its similarity to each candidate."""
     if not answer.references:
         return ""
     head = "".join(
@@ -115,13 +123,13 @@ def augmented_page(answer: Answer) -> str:
         '<div class="mars-scroll" tabindex="0"><table class="mars-matrix"><thead><tr><th scope="col">Text</th>'
         f"{head}</tr></thead>{bodies}</table></div>"
         '<p class="mars-hint">Columns are the candidates by their place above. New words are underlined; '
-        "the largest cosine of a column is bold. "
+        "the largest similarity of a column is bold. "
         "A small language model wrote the new words: they may be odd, wrong or rude.</p>"
     )
 
 
 def _reference(answer: Answer, number: int, reference: ReferenceScore) -> str:
-    cosines = [row.references[number].similarities if row.references else None for row in answer.rows]
+    similarities = [row.references[number].similarities if row.references else None for row in answer.rows]
     lines = [("reference", 0, escape(reference.augmented.reference))]
     augmentations = reference.augmented.augmentations
     for ratios, one in _distinct(augmentations):
@@ -134,7 +142,7 @@ def _reference(answer: Answer, number: int, reference: ReferenceScore) -> str:
     for label, index, text in lines:
         cells = ""
         for place, candidate in enumerate(answer.order, 1):
-            own = cosines[candidate]
+            own = similarities[candidate]
             if own is None:
                 cells += "<td>-</td>"
                 continue

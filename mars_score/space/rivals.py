@@ -1,4 +1,4 @@
-"""BLEU and ROUGE-L, to show beside MARS."""
+"""BLEU, ROUGE-L and plain token recall, to show beside MARS."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def rouge_l(candidate: str, references: Sequence[str]) -> float:
     return float(scorer.score_multi(list(references), candidate)["rougeL"].fmeasure)
 
 
-def plain_cosine(row: RowScore) -> float:
-    """Cosine with the nearest human reference: MARS without any rewriting; 0.0 for a blank candidate."""
+def plain_recall(row: RowScore) -> float:
+    """Token recall of the nearest human reference: MARS without rewriting and context; 0.0 if blank."""
     return max((reference.similarities[0] for reference in row.references), default=0.0)

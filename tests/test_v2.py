@@ -1,0 +1,285 @@
+"""Variants v2 and v2-lm: against a plain form in float64, what they promise, and what they keep."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import oracle
+import oracle_v2
+import pytest
+import tiny_models
+import torch
+
+from mars_score import MarsScorer
+from mars_score.errors import MarsWarning, ModelUnavailableError
+from mars_score.masking.analysis import WordAnalyser
+from mars_score.settings import resolve_settings
+from mars_score.similarity import evidence
+from mars_score.similarity.embeddings import Embedding
+from mars_score.similarity.encoder import SentenceEncoder
+from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
+from mars_score.similarity.row_scores import token_recall
+from mars_score.similarity.windows import WORDS, windows
+
+LONG = " ".join(f"{tiny_models.TEXT}".split() * 8)[:1200]
+ROWS = [
+    ("She took a train.", ["She called a friend and waited.", "A truck took her home."], "Her car broke."),
+    ("They won the old game \u2014 \u4f60\u597d!", ["They did not win."], LONG),
+    (" ", ["Nobody came."], "It was late."),
+    ("She took a train.", ["The library closed early, so she took the train home after all."], ""),
+    ("  The end.  ", ["Yes"], "Was it the end?\nI think so."),
+]
+
+
+def columns(rows):
+    return tuple([row[i] for row in rows] for i in range(3))
+
+
+@pytest.fixture(scope="module")
+def models(encoder):
+    return {
+        "preset": "mini",
+        "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256),
+        "encoder": encoder,
+        "dtype": "float64",
+        "mask_ratio_step": 0.3,
+    }
+
+
+CASES = {
+    "v2": {},
+    "v2-lm": {"variant": "v2-lm"},
+    "no context": {"variant": "v2-lm", "use_context": False},
+    "context alone": {"context_weight": 1.0},
+    "no context term": {"context_weight": 0.0},
+}
+
+
+@pytest.fixture(scope="module", params=CASES, ids=list(CASES))
+def case(request, models):
+    """Settings and the oracle's scores."""
+    settings = {**models, **CASES[request.param]}
+    resolved = resolve_settings(**settings)
+    scores = []
+    templates = oracle.oracle_templates(ROWS, resolved, WordAnalyser())
+    for (candidate, _, context), of_references in zip(ROWS, templates, strict=True):
+        texts = [
+            [reference, *(oracle.augment(context, one, resolved).text for one in of_ratios)]
+            for reference, of_ratios in of_references
+        ]
+        scores.append(oracle_v2.score(candidate, texts, context, resolved))
+    return settings, scores
+
+
+def test_scores_equal_the_oracle(case):
+    settings, scores = case
+    for size in (1, 3, None):
+        assert MarsScorer(batch_size=size, store=False, **settings).score(*columns(ROWS)).scores == pytest.approx(
+            scores, abs=1e-9
+        )
+    backwards = MarsScorer(store=False, **settings).score(*columns([*ROWS, *ROWS][::-1])).scores
+    assert backwards == pytest.approx([*scores, *scores][::-1], abs=1e-9)
+    assert len({round(score, 6) for score in scores}) > 3
+
+
+def test_the_form_with_sentences(models, monkeypatch):
+    """The terms can be told to compare sentences."""
+    settings = {**models, "matching": "sentences", "context_weight": 0.3, "max_mask_ratio": 0}
+    monkeypatch.setattr(oracle_v2, "recall", oracle.cosine)
+    resolved = resolve_settings(**settings)
+    expected = [
+        oracle_v2.score(candidate, [[one] for one in references], context, resolved)
+        for candidate, references, context in ROWS
+    ]
+    assert MarsScorer(store=False, **settings).score(*columns(ROWS)).scores == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_terms_add_up(models):
+    result = MarsScorer(store=False, variant="v2-lm", **models).score(*columns(ROWS))
+    names = [[term.name for term in row.terms] for row in result.rows]
+    assert names[0] == names[1] == names[4] == ["references", "context", "likelihood"]
+    assert names[2:4] == [[], ["references", "likelihood"]]
+    for row in result.rows:
+        assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
+        if row.terms:
+            assert row.terms[0].value == max(one.score for one in row.references)
+            assert sum(term.weight for term in row.terms if term.name != "likelihood") == pytest.approx(1)
+    weights = [{term.name: term.weight for term in row.terms} for row in result.rows]
+    assert weights[4]["context"] == pytest.approx(0.5 * 1 / (1 + 3))  # a reference of one word
+    assert weights[0]["context"] == pytest.approx(0.5 * 5.5 / (5.5 + 3))  # of six and five
+    assert weights[0]["likelihood"] == pytest.approx(0.15 * 5.5**2 / (5.5**2 + 400))
+    plain = result.to_dict()["rows"][0]["terms"]
+    assert plain == [dataclasses.asdict(term) for term in result.rows[0].terms]
+
+
+def test_a_score_does_not_depend_on_other_rows(models):
+    corpus = [reference for _, references, _ in ROWS for reference in references]
+    scorer = MarsScorer(store=False, variant="v2-lm", idf_corpus=corpus, **models)
+    together = scorer.score(*columns(ROWS)).scores
+    assert [scorer.score(*columns([row])).score for row in ROWS] == pytest.approx(together, abs=1e-9)
+
+
+def test_the_reference_itself_and_nothing_of_it(models):
+    scorer = MarsScorer(store=False, context_weight=0.0, **models)
+    same, other = scorer.score(["They won.", "q q q"], ["They won.", "They won."], ["", ""]).scores
+    assert same == pytest.approx(1, abs=1e-9)
+    assert other < same
+
+
+def test_recall_is_of_the_reference():
+    """A longer candidate loses nothing, a longer reference does."""
+    axes = np.eye(4)
+    assert token_recall(axes[:3], axes[:2]) == 1
+    assert token_recall(axes[:2], axes[:3]) == pytest.approx(2 / 3)
+    assert token_recall(axes[:0], axes[:2]) == 0 == token_recall(axes[:2], axes[:0])
+
+
+@pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 200, 201, 1234])
+def test_windows_hold_all_words_and_are_about_equal(count):
+    words = [str(number) for number in range(count)]
+    found = windows("\n ".join(words))
+    assert " ".join(found).split() == words
+    assert len(found) == -(-count // WORDS)
+    lengths = [len(one.split()) for one in found]
+    assert not lengths or (max(lengths) - min(lengths) <= 1 and max(lengths) <= WORDS)
+    assert found == oracle_v2.parts(" ".join(words))
+
+
+def test_a_blank_context_is_none(models):
+    scorer = MarsScorer(store=False, **models)
+    assert scorer.score(["a cat"], ["the cat"], [" \n "]).rows[0].terms[0].weight == 1
+
+
+def test_the_context_counts_where_it_is_nearest(models):
+    """Words before and behind the window of the candidate do not matter."""
+    scorer = MarsScorer(store=False, context_weight=1.0, max_mask_ratio=0, **models)
+    near = " ".join(["they won the game"] * 25)
+    far = " ".join(["it was late"] * 25 + ["again"] * 25)
+    alone, among = scorer.score(["they won the game"] * 2, ["a b c"] * 2, [near, f"{far} {near}"]).rows
+    assert among.terms[1].value == pytest.approx(alone.terms[1].value, abs=1e-9)
+
+
+def test_only_v2_lm_reads_candidates_with_the_language_model(models, monkeypatch, tmp_path):
+    asked = []
+    usual = LikelihoodReader._read
+    monkeypatch.setattr(LikelihoodReader, "_read", lambda self, pairs: asked.extend(pairs) or usual(self, pairs))
+    MarsScorer(store=False, **models).score(*columns(ROWS))
+    assert not asked
+    scorer = MarsScorer(store=tmp_path, variant="v2-lm", **models)
+    cold = scorer.score(*columns([*ROWS, *ROWS])).scores
+    assert sorted(asked) == sorted({(context.strip(), one.strip()) for one, _, context in ROWS if one.strip()})
+    asked.clear()
+    assert MarsScorer(store=tmp_path, variant="v2-lm", **models).score(*columns([*ROWS, *ROWS])).scores == cold
+    assert not asked
+
+
+def test_a_warm_store_needs_no_model(models, monkeypatch, tmp_path):
+    cold = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in ("v2", "v2-lm")]
+
+    def refuse(*args, **more):
+        raise AssertionError("a model was used")
+
+    monkeypatch.setattr(SentenceEncoder, "encode", refuse)
+    monkeypatch.setattr(LikelihoodReader, "_make_model", refuse)
+    monkeypatch.setattr("mars_score.augmenter.Augmenter._make_infiller", refuse)
+    warm = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in ("v2", "v2-lm")]
+    assert [one.rows for one in warm] == [one.rows for one in cold]
+
+
+def test_what_is_read_of_a_row():
+    settings = resolve_settings("mini", "v2-lm").similarity
+    assert evidence.kinds(settings) == ("embed", "match", "likelihood")
+    assert evidence.kinds(resolve_settings("mini", "v1").similarity) == ("embed",)
+    assert evidence.kinds(resolve_settings("mini", context_weight=0).similarity) == ("match",)
+    nothing = evidence.needs(settings, "", [], "a context")
+    assert not any(nothing.values())
+
+
+def test_token_vectors_are_the_encoders(encoder):
+    texts = ["She took a train.", "", "\u4f60\u597d a", "They won the old game again and again."]
+    for text, one in zip(texts, SentenceEncoder(encoder).encode(texts, tokens=True), strict=True):
+        expected = oracle_v2.token_vectors(encoder, text)
+        for vector, other in zip(one.tokens, expected, strict=True):
+            assert vector == pytest.approx(other.numpy(), abs=1e-9)
+        [plain] = SentenceEncoder(encoder).encode([text])
+        assert one.vector == pytest.approx(plain.vector, abs=1e-9)
+
+
+def test_unknown_tokens_count(encoder):
+    tokenizer = encoder.tokenizer
+    assert tokenizer.unk_token_id not in SentenceEncoder(encoder)._added_tokens.tolist()
+    assert {tokenizer.cls_token_id, tokenizer.sep_token_id} <= set(SentenceEncoder(encoder)._added_tokens.tolist())
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_embeddings_are_kept_as_they_are_used(kind, count):
+    generator = np.random.default_rng(count)
+    vector, tokens = generator.normal(size=6).astype(kind), generator.normal(size=(count, 6)).astype(kind)
+    one = Embedding.of(vector, tokens, shortened=True)
+    again = Embedding(one.kept, with_tokens=True)
+    assert again == one
+    assert again.shortened
+    assert again.vector == pytest.approx(vector / np.linalg.norm(vector), abs=1e-7)
+    assert again.tokens.shape == (count, 6)
+    lengths = np.linalg.norm(tokens, axis=1, keepdims=True)
+    assert again.tokens == pytest.approx(tokens / lengths, abs=1e-12 if kind is np.float64 else 1e-3)
+    assert np.linalg.norm(again.tokens, axis=1) == pytest.approx(np.ones(count))
+    without = Embedding.of(vector, shortened=False)
+    assert without.vector == pytest.approx(again.vector)
+    with pytest.raises(ValueError, match="without token vectors"):
+        _ = without.tokens
+
+
+def test_a_token_of_zeros_matches_nothing():
+    tokens = np.array([[0.0, 0.0], [3.0, 4.0]])
+    kept = Embedding.of(np.ones(2), tokens, shortened=False).tokens
+    assert kept.tolist() == [[0, 0], [0.6, 0.8]]
+
+
+def test_likelihoods_are_kept_to_the_last_digit():
+    one = Likelihood(-1 / 3, -2.5, True)
+    assert Likelihood.of(one.kept) == one
+    assert one.lift == pytest.approx(2.5 - 1 / 3)
+
+
+def test_a_likelihood_is_at_least_a_guess(models):
+    """However unlikely a text is under these models, it is bounded."""
+    scorer = MarsScorer(store=False, variant="v2-lm", likelihood_weight=10, **models)
+    row = scorer.score(["\u4f60\U0001f600\u202e\x00" * 5], ["They won the old game."], ["It was late."]).rows[0]
+    bound = np.log(models["language_model"][0].config.vocab_size)
+    assert -bound <= row.terms[-1].value <= bound
+
+
+def test_a_cut_context_is_told(models):
+    far = " ".join(["it was late"] * 200)  # behind which the window is full
+    with pytest.warns(MarsWarning, match="the end of the context is beyond"):
+        result = MarsScorer(store=False, variant="v2-lm", max_mask_ratio=0, **models).score(
+            ["They won.", "They won."], ["They did.", "They did."], [far, "It was late."]
+        )
+    assert any("1 of 2 rows (0)" in notice for notice in result.notices)
+
+
+def test_word_vectors_have_no_tokens():
+    class Table(torch.nn.Module):
+        def preprocess(self, texts, prompt=None, **_):
+            return {"input_ids": torch.zeros(len(texts), 1, dtype=torch.long)}
+
+        def forward(self, features):
+            return {**features, "sentence_embedding": torch.ones(len(features["input_ids"]), 4)}
+
+        def get_embedding_dimension(self):
+            return 4
+
+    from sentence_transformers import SentenceTransformer
+
+    table = SentenceTransformer(modules=[Table()], device="cpu")
+    with pytest.raises(ModelUnavailableError, match='matching="sentences"'):
+        MarsScorer("mini", store=False, encoder=table, max_mask_ratio=0).score(["a"], ["b"], ["c"])
+
+
+def test_values_out_of_range():
+    for setting, value in {"matching": "words", "context_weight": 1.1, "likelihood_weight": -0.1}.items():
+        with pytest.raises(ValueError, match=setting):
+            MarsScorer(**{setting: value})
