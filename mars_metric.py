@@ -35,8 +35,8 @@ _DESCRIPTION = """\
 MARS (Language Model Augmented Relevance Score) scores generated text against human references AND the context
 that it was generated from. A language model rewrites each reference in the light of the context: words that matter
 least are masked, more and more of them, and filled in again so that they fit the words around them. The score of a
-candidate is the mean of two cosine similarities: with the reference, and with the closest of the reference and
-these augmented references, so that text that fits the context is not punished for saying it in other words.
+candidate says how much of the reference, or of the closest of these augmented references, it holds, and how close
+it is to the context, so that text that fits the context is not punished for saying it in other words.
 """
 
 _KWARGS_DESCRIPTION = """
@@ -54,7 +54,8 @@ Args:
         ones are refused.
 
 Returns:
-    mars (`float`): mean score of the rows; as a mean of cosines it lies in [-1, 1], mostly in [0, 1].
+    mars (`float`): mean score of the rows; as a mean of cosines it lies in [-1, 1], mostly in [0, 1] (with
+        `variant="v2-lm"` log probabilities are added, and an unlikely text may score lower).
     scores (`list` of `float`): score of each row; with `detailed=True`.
     signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
     augmented_references (`list` of `list` of `str`): of each row its references and what the language model made

@@ -22,7 +22,7 @@ from mars_score.result import AugmentedReference
 from mars_score.rowfiles import read_rows
 
 BAD = ("wrong", "nonsense", "off topic", "shuffled")
-REFERENCE_ONLY = "cosine with the reference only"
+REFERENCE_ONLY = "the reference only"
 RIVALS = ("BLEU", "ROUGE-L")
 
 

@@ -127,7 +127,7 @@ class InfillingSettings:
     sigma: int = 3
     """A blank of b tokens is filled with 1 to b + sigma tokens."""
     max_context_tokens: int | None = None
-    """Keep at most this many tokens of the context's beginning; None: as many as the window allows."""
+    """Infill behind this many tokens of the context's beginning at most; None: as many as the window allows."""
 
     def __post_init__(self) -> None:
         _choice("infiller", self.infiller, ("causal", "masked"))

@@ -355,6 +355,13 @@ def test_hard_texts(make, infiller):
         assert same.scores == pytest.approx([1.0] * len(texts))
 
 
+@pytest.mark.parametrize("text", ["</s>", "<pad><s>"])
+def test_texts_without_a_token(make, text):
+    """The encoder's own tokens are none of a text's; such a text is nothing but itself."""
+    result = make(max_mask_ratio=0).score([text, text, "a"], [text, "a", text], [""] * 3)
+    assert result.scores == [1.0, 0.0, 0.0]
+
+
 def test_hard_texts_planned(make):
     texts = [text for name, text in HARD.items() if "long" not in name]
     result, _ = scores_and_notices(make(planner="self", max_mask_ratio=0.2), texts, texts, texts)

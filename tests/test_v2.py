@@ -40,7 +40,7 @@ def columns(rows):
 def models(encoder):
     return {
         "preset": "mini",
-        "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256),
+        "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256, initializer_range=0.1),
         "encoder": encoder,
         "dtype": "float64",
         "mask_ratio_step": 0.3,

@@ -68,6 +68,9 @@ def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
     """Of every row its score and candidate, then what that was compared with."""
     for number, (candidate, row) in enumerate(_in_detail(run)):
         yield row.score, number, candidate
+        if len(row.terms) > 1:
+            for term in row.terms:
+                yield term.value, None, f"{term.name}, weight {term.weight:.3f}"
         for reference in row.references:
             for kind, similarity, text in reference.compared:
                 yield similarity, None, f"{kind}: {text}"

@@ -69,6 +69,8 @@ def _terms(
 
 def _similarity(candidate: str, text: str, evidence: Evidence, settings: SimilaritySettings) -> float:
     if settings.matching == "tokens":
+        if candidate == text:  # even where the tokenizer leaves no token of them
+            return 1.0
         return token_recall(evidence[MATCH][candidate].tokens, evidence[MATCH][text].tokens)
     return float(evidence[EMBED][candidate].vector @ evidence[EMBED][text].vector)
 
