@@ -22,9 +22,9 @@ from mars_score.meta.items import RatedSet, read_rated_sets
 from mars_score.result import AugmentedReference
 from mars_score.rowfiles import row_line
 from mars_score.rows import Row
+from mars_score.similarity.context import copied_share, windows
 from mars_score.similarity.evidence import EMBED, LIKELIHOOD, MATCH, Reader
 from mars_score.similarity.row_scores import token_recall
-from mars_score.similarity.windows import windows
 
 AT_ONCE = 64  # rows whose token vectors are in memory
 
@@ -105,6 +105,15 @@ def _features(
             "precisions": [[token_recall(one.tokens, of_candidate.tokens) for one in texts] for texts in compared],
             "cosines": [[float(of_candidate.vector @ one.vector) for one in texts] for texts in compared],
             "context_nearest": max(near, default=None),
+            "copied": copied_share(candidate, context),
+            "references_nearest": max(
+                (
+                    float(matched[one].vector @ embedded[part].vector)
+                    for one in references
+                    for part in parts[context]
+                ),
+                default=None,
+            ),
             "context_whole": float(of_candidate.vector @ embedded[context].vector) if near else None,
             "reference_words": sum(len(one.split()) for one in references) / len(references),
             "candidate_words": len(candidate.split()),

@@ -85,6 +85,10 @@ class Columns:
     def __getitem__(self, name: str) -> Floats:
         return np.array([row.get(name) or 0.0 for row in self._rows])
 
+    def has(self, name: str) -> NDArray[np.bool_]:
+        """In which rows the feature is defined."""
+        return np.array([row.get(name) is not None for row in self._rows])
+
     def references(self, name: str, how: str) -> Floats:
         """Of ``recalls``, ``precisions`` or ``cosines``, by a name of ``_HOWS``."""
         return np.array([max((_HOWS[how](one) for one in row.get(name, [])), default=0.0) for row in self._rows])
@@ -92,7 +96,8 @@ class Columns:
     def f1(self) -> Floats:
         """Of the human reference."""
         recall, precision = self.references("recalls", "first"), self.references("precisions", "first")
-        return np.asarray(2 * recall * precision / np.maximum(recall + precision, 1e-9))
+        positive = (recall > 0) & (precision > 0)
+        return np.where(positive, 2 * recall * precision / np.where(positive, recall + precision, 1), 0.0)
 
 
 _HOWS: dict[str, Callable[[Sequence[float]], float]] = {
@@ -105,25 +110,40 @@ _HOWS: dict[str, Callable[[Sequence[float]], float]] = {
 Form = Callable[[Columns], Floats]
 
 
-def mixed(references: Form, context: str, weight: float = 0.5, half: float = CONTEXT_WORDS) -> Form:
+def credit(columns: Columns) -> Floats:
+    """What is left of the context's share after the discount for copying."""
+    return np.asarray(1 - columns["copied"] * np.maximum(0, 1 - 2 * columns["references_nearest"]))
+
+
+def mixed(
+    references: Form, context: str, weight: float = 0.5, half: float = CONTEXT_WORDS, *, discount: bool = True
+) -> Form:
     """References and context, with the shares of variant v2."""
 
     def form(columns: Columns) -> Floats:
-        words = columns["reference_words"]
-        there = np.array([row.get(context) is not None for row in columns._rows])
-        share = np.where(there, weight * words / (words + half) if half else weight, 0.0)
-        return np.asarray((1 - share) * references(columns) + share * columns[context])
+        words, near = columns["reference_words"], columns[context]
+        share = np.where(columns.has(context), weight * words / (words + half) if half else weight, 0.0)
+        return np.asarray((1 - share) * references(columns) + share * near * (credit(columns) if discount else 1))
 
     return form
 
 
-def likely(base: Form, weight: float = 0.15, half: float = LIKELIHOOD_WORDS, alone: float = 0.5) -> Form:
+def likely(
+    base: Form,
+    weight: float = 0.15,
+    half: float = LIKELIHOOD_WORDS,
+    alone: float = 0.5,
+    lift: float = 1.0,
+    *,
+    discount: bool = True,
+) -> Form:
     """A form and the likelihood, with the weight of variant v2-lm."""
 
     def form(columns: Columns) -> Floats:
         words = columns["reference_words"]
         share = words**2 / (words**2 + half**2) if half else 1.0
-        return np.asarray(base(columns) + weight * share * (columns["given_context"] - alone * columns["alone"]))
+        lifts = (columns["given_context"] - columns["alone"]) * (credit(columns) if discount else 1)
+        return np.asarray(base(columns) + weight * share * (alone * columns["alone"] + lift * lifts))
 
     return form
 
@@ -164,6 +184,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "F1 for token recall": mixed(Columns.f1, NEAREST),
             "the context whole (cut)": mixed(recall(), WHOLE),
             "the context's share the same for all": mixed(recall(), NEAREST, 0.4, 0),
+            "copying at no discount": mixed(recall(), NEAREST, discount=False),
             "context alone": lambda columns: columns[NEAREST],
             "v1": V1,
         },
@@ -172,8 +193,9 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
         V2_LM,
         {
             "without the likelihood (v2)": V2,
-            "log p(candidate | context) alone": likely(V2, 0.1, alone=0),
-            "its lift alone": likely(V2, 0.15, alone=1),
+            "log p(candidate | context) alone": likely(V2, 0.1, alone=1),
+            "its lift alone": likely(V2, 0.15, alone=0),
+            "copying at no discount": likely(mixed(recall(), NEAREST, discount=False), discount=False),
             "the weight the same for all": likely(V2, 0.05, 0),
             "without the context term": likely(recall()),
             "without augmentations": likely(mixed(recall("first"), NEAREST)),
@@ -227,7 +249,13 @@ def attacks(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
     """Shares of attacks below their originals."""
     for attack in ("reorder", "retrieve"):
         table = _table(attack, *(one.name for one in sets), "mean")
-        forms = {"v1": V1, "v2": V2, "v2-lm": V2_LM}
+        forms = {
+            "v1": V1,
+            "v2": V2,
+            "v2, no discount": mixed(recall(), NEAREST, discount=False),
+            "v2-lm": V2_LM,
+            "v2-lm, no discount": likely(mixed(recall(), NEAREST, discount=False), discount=False),
+        }
         for name, form in _with_likelihood(sets, forms).items():
             _add(table, name, [one.share_below(form, attack) for one in sets])
         rich_print(table)
@@ -237,20 +265,44 @@ def tradeoff(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
     """One set under larger and larger weights."""
     (data,) = (one for one in sets if one.name == args.set)
     table = _table("context, likelihood", "r", "r without length", "reorder", "retrieve")
-    weights = product((0.0, 0.25, 0.5, 0.75, 1.0), (0.0, 0.1, 0.15, 0.3) if _likelihood_in(sets) else (0.0,))
-    for context, likelihood in weights:
-        form = (
-            likely(mixed(recall(), NEAREST, context), likelihood)
-            if likelihood
-            else mixed(recall(), NEAREST, context)
-        )
+    points: dict[float, list[tuple[float, float, float]]] = {}
+    likelihoods = (0.0, 0.1, 0.15, 0.3) if _likelihood_in(sets) else (0.0,)
+    for likelihood, context in product(likelihoods, (0.0, 0.25, 0.5, 0.75, 1.0)):
+        form = likely(mixed(recall(), NEAREST, context), likelihood)
         scores, length = form(data.items), np.log1p(data.items["candidate_words"])
         r, with_length = data.pearson(scores), data.pearson(scores, length)
         of_length = data.pearson(length)
         partial = (r - with_length * of_length) / np.sqrt((1 - with_length**2) * (1 - of_length**2))
-        shares = [data.share_below(form, attack) for attack in ("reorder", "retrieve")]
-        table.add_row(f"{context:g}, {likelihood:g}", *(f"{value:.3f}" for value in (r, partial, *shares)))
+        reorder, retrieve = (data.share_below(form, attack) for attack in ("reorder", "retrieve"))
+        values = (f"{value:.3f}" for value in (r, partial, reorder, retrieve))
+        table.add_row(f"{context:g}, {likelihood:g}", *values)
+        points.setdefault(likelihood, []).append((r, reorder, retrieve))
     rich_print(table)
+    if args.plot:
+        _plot(points, args.plot)
+
+
+def _plot(points: dict[float, list[tuple[float, float, float]]], file: str) -> None:
+    """Agreement against attacks that fail, one line a likelihood weight."""
+    from matplotlib.figure import Figure
+
+    from mars_score.meta.report.charts import chart_settings
+
+    with chart_settings():
+        figure = Figure(figsize=(7, 3.2), layout="constrained")
+        for axes, name, column in zip(figure.subplots(1, 2), ("Reorder", "Retrieve"), (1, 2), strict=True):
+            for likelihood, of_weight in points.items():
+                axes.plot(
+                    [one[0] for one in of_weight],
+                    [one[column] for one in of_weight],
+                    marker="o",
+                    label=f"likelihood {likelihood:g}",
+                )
+            axes.axhline(0.95, color="0.6", linestyle=":")
+            axes.axvline(0.6, color="0.6", linestyle=":")
+            axes.set(xlabel="Pearson's r with the ratings", ylabel="share below the original", title=name)
+        axes.legend()
+        figure.savefig(file, dpi=120, metadata={"Software": None} if file.endswith("png") else None)
 
 
 def residuals(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
@@ -334,6 +386,7 @@ def main() -> None:
     options.add_argument("files", nargs="+", metavar="FEATURES.jsonl")
     options.add_argument("--within-groups", default="qa_feedback", metavar="SET,...")
     options.add_argument("--set", default="newsroom", help="of the table tradeoff")
+    options.add_argument("--plot", metavar="FILE.png", help="draw the table tradeoff")
     args = options.parse_args()
     COMMANDS[args.table](read(args.files, args.within_groups.split(",")), args)
 

@@ -145,6 +145,9 @@ class SimilaritySettings:
     candidate holds, by their vectors; ``"sentences"``: the paper's cosine of sentence vectors."""
     context_weight: float = 0.5
     """Largest share of the similarity with the context in the score, reached with long references; in [0, 1]."""
+    copy_discount: float = 1.0
+    """How much of the context's share a candidate loses that is copied from a context which the references are
+    not near to; in [0, 1]."""
     likelihood_weight: float = 0.0
     """Largest weight of the candidate's log probability, reached with long references. Above 0 the language model
     reads every candidate."""
@@ -159,6 +162,7 @@ class SimilaritySettings:
     def __post_init__(self) -> None:
         _choice("matching", self.matching, ("tokens", "sentences"))
         _number("context_weight", self.context_weight, 0, 1)
+        _number("copy_discount", self.copy_discount, 0, 1)
         _number("likelihood_weight", self.likelihood_weight, 0, 10)
         _choice("augmentation_aggregation", self.augmentation_aggregation, ("best", "weighted"))
         _number("q", self.q, 0, 1, above_low=True)
@@ -222,7 +226,7 @@ class Settings:
                 yield stage_field.name, getattr(values, stage_field.name)
 
 
-_PAPER_SIMILARITY = {"matching": "sentences", "context_weight": 0.0}
+_PAPER_SIMILARITY = {"matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
 # A variant names the form of the score and all its constants. "v2" is the default; what differs from the
 # dataclasses' own defaults is listed here. "v2-lm" is the one that needs the language model for every candidate.
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import oracle
 import torch
@@ -41,6 +42,18 @@ def parts(context: str) -> list[str]:
     return [" ".join(words[start:end]) for start, end in zip(starts, [*starts[1:], len(words)], strict=True)]
 
 
+def copied(candidate: str, context: str) -> float:
+    """The share of a candidate's words in runs of five or more that the context has."""
+    words, others = (re.findall(r"\w+", text.lower()) for text in (candidate, context))
+    length = min(5, len(words))
+    places = set()
+    for start in range(len(words) - length + 1):
+        for other in range(len(others) - length + 1):
+            if words[start : start + length] == others[other : other + length]:
+                places |= set(range(start, start + length))
+    return len(places) / len(words) if words else 0.0
+
+
 def log_probability(model, tokenizer, context: str, text: str) -> float:
     """The mean of a text's tokens behind a context, which is cut from its end; at least a uniform guess's."""
     context = context.strip()
@@ -66,12 +79,18 @@ def score(candidate: str, texts_of_references: list[list[str]], context: str, se
     total = max(of_references)
     words = [len(texts[0].split()) for texts in texts_of_references]
     mean_words = sum(words) / len(words)
+    credit = 1.0
     if context.strip() and how.context_weight:
         near = max(oracle.cosine(encoder, candidate, part) for part in parts(context))
+        of_references = max(
+            oracle.cosine(encoder, texts[0], part) for texts in texts_of_references for part in parts(context)
+        )
+        if of_references < 0.5:
+            credit = 1 - how.copy_discount * copied(candidate, context) * (1 - 2 * of_references)
         share = how.context_weight * mean_words / (mean_words + 3)
-        total = (1 - share) * total + share * near
+        total = (1 - share) * total + share * near * credit
     if how.likelihood_weight:
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
         share = how.likelihood_weight * mean_words**2 / (mean_words**2 + 20**2)
-        total += share * (given - alone / 2)
+        total += share * (alone / 2 + (given - alone) * credit)
     return total

@@ -16,11 +16,11 @@ from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.settings import resolve_settings
 from mars_score.similarity import evidence
+from mars_score.similarity.context import WINDOW_WORDS, copied_share, windows
 from mars_score.similarity.embeddings import Embedding
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
 from mars_score.similarity.row_scores import token_recall
-from mars_score.similarity.windows import WORDS, windows
 
 LONG = " ".join(f"{tiny_models.TEXT}".split() * 8)[:1200]
 ROWS = [
@@ -29,11 +29,30 @@ ROWS = [
     (" ", ["Nobody came."], "It was late."),
     ("She took a train.", ["The library closed early, so she took the train home after all."], ""),
     ("  The end.  ", ["Yes"], "Was it the end?\nI think so."),
+    ("It was late, and they won the old game again!", ["q"], "They won the old game. It was late."),
 ]
 
 
 def columns(rows):
     return tuple([row[i] for row in rows] for i in range(3))
+
+
+class Centre(torch.nn.Module):
+    """Takes the mean of some texts off sentence vectors: a tiny encoder's are all alike."""
+
+    def __init__(self, mean):
+        super().__init__()
+        self.register_buffer("mean", mean)
+
+    def forward(self, features):
+        return {**features, "sentence_embedding": features["sentence_embedding"] - self.mean}
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    found = tiny_models.tiny_encoder()
+    found.append(Centre(found.encode(tiny_models.TEXT.split(), convert_to_tensor=True).mean(0)))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +159,43 @@ def test_windows_hold_all_words_and_are_about_equal(count):
     words = [str(number) for number in range(count)]
     found = windows("\n ".join(words))
     assert " ".join(found).split() == words
-    assert len(found) == -(-count // WORDS)
+    assert len(found) == -(-count // WINDOW_WORDS)
     lengths = [len(one.split()) for one in found]
-    assert not lengths or (max(lengths) - min(lengths) <= 1 and max(lengths) <= WORDS)
+    assert not lengths or (max(lengths) - min(lengths) <= 1 and max(lengths) <= WINDOW_WORDS)
     assert found == oracle_v2.parts(" ".join(words))
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("they won the old game", 1),
+        ("They WON, the old: game!", 1),
+        ("they won the old", 1),  # shorter than a run
+        ("so they won the old game", 5 / 6),
+        ("they won the game", 0),
+        ("they won the new old game was late", 0),
+        ("they won the old game was late", 5 / 7),
+        ("it was late they won the old game", 5 / 8),
+        ("...", 0),
+        ("", 0),
+    ],
+)
+def test_what_is_copied(text, share):
+    context = "They won the old game. It was late."
+    assert copied_share(text, context) == pytest.approx(share) == oracle_v2.copied(text, context)
+
+
+def test_copying_costs_where_references_are_not_near_the_context(models):
+    """A candidate with no word of the context is the same with and without the discount."""
+    rows = [["they won the old game", "a truck took her"], ["q"] * 2, ["they won the old game"] * 2]
+    free, paid = (
+        MarsScorer(store=False, variant="v2-lm", copy_discount=one, **models).score(*rows).rows for one in (0, 1)
+    )
+    assert free[1] == paid[1]
+    assert paid[0].terms[0] == free[0].terms[0]
+    assert paid[0].terms[1].value < free[0].terms[1].value
+    near = [[row[0]] for row in (rows[0], rows[2], rows[2])]  # the reference is the context
+    assert len({MarsScorer(store=False, copy_discount=one, **models).score(*near).score for one in (0, 1)}) == 1
 
 
 def test_a_blank_context_is_none(models):

@@ -10,9 +10,9 @@ from typing import Any
 from mars_score.kept import Kept
 from mars_score.result import AugmentedReference
 from mars_score.settings import Settings, SimilaritySettings
+from mars_score.similarity.context import windows
 from mars_score.similarity.embeddings import Embedder, Embedding
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
-from mars_score.similarity.windows import windows
 
 EMBED = "embed"  # items: texts -> Embedding
 MATCH = "match"  # items: texts -> Embedding with token vectors

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from mars_score.result import AugmentedReference, ReferenceScore, RowScore, Term
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.aggregation import combine_augmentations, combine_references
+from mars_score.similarity.context import copied_share, windows
 from mars_score.similarity.evidence import EMBED, LIKELIHOOD, MATCH, Evidence
-from mars_score.similarity.windows import windows
 
 # Words of a reference at which the context, and the likelihood, have half of their weights: what a short answer
 # must say its reference tells, and a likelihood is a mean over words. Chosen on development sets
@@ -44,27 +44,51 @@ def score_row(
         score = combine_augmentations(similarities, settings.augmentation_aggregation, settings.q)
         scores.append(ReferenceScore(reference, similarities, score))
     value = combine_references([one.score for one in scores], settings.reference_aggregation)
-    words = sum(len(one.reference.split()) for one in references) / len(references)
-    terms = _terms(value, candidate, context, words, evidence, settings)
+    terms = _terms(value, candidate, [one.reference for one in references], context, evidence, settings)
     return RowScore(sum(term.weight * term.value for term in terms), tuple(scores), terms)
 
 
 def _terms(
-    references: float, candidate: str, context: str, words: float, evidence: Evidence, settings: SimilaritySettings
+    value: float,
+    candidate: str,
+    references: Sequence[str],
+    context: str,
+    evidence: Evidence,
+    settings: SimilaritySettings,
 ) -> tuple[Term, ...]:
     """What the score is the weighted sum of; the references alone where nothing else is asked for or there."""
     parts = windows(context) if settings.context_weight > 0 else []
+    words = sum(len(one.split()) for one in references) / len(references)
     weight = settings.context_weight * words / (words + CONTEXT_WORDS) if parts else 0.0
-    terms = [Term("references", references, 1.0 - weight)]
+    terms = [Term("references", value, 1.0 - weight)]
+    credit = 1.0
     if parts:
-        of_candidate = evidence[MATCH if settings.matching == "tokens" else EMBED][candidate].vector
-        nearest = max(float(of_candidate @ evidence[EMBED][part].vector) for part in parts)
-        terms.append(Term("context", nearest, weight))
+        credit = _credit(candidate, references, context, parts, evidence, settings)
+        terms.append(Term("context", credit * _nearness(candidate, parts, evidence, settings), weight))
     if settings.likelihood_weight > 0:
         read = evidence[LIKELIHOOD][context, candidate]
         share = words**2 / (words**2 + LIKELIHOOD_WORDS**2)
-        terms.append(Term("likelihood", (read.given_context + read.lift) / 2, settings.likelihood_weight * share))
+        terms.append(Term("likelihood", read.alone / 2 + credit * read.lift, settings.likelihood_weight * share))
     return tuple(terms)
+
+
+def _credit(
+    candidate: str,
+    references: Sequence[str],
+    context: str,
+    parts: Sequence[str],
+    evidence: Evidence,
+    settings: SimilaritySettings,
+) -> float:
+    """What a candidate that is copied from the context keeps of its share: all where a reference is near it."""
+    nearest = max(_nearness(reference, parts, evidence, settings) for reference in references)
+    return 1.0 - settings.copy_discount * copied_share(candidate, context) * max(0.0, 1.0 - 2.0 * nearest)
+
+
+def _nearness(text: str, parts: Sequence[str], evidence: Evidence, settings: SimilaritySettings) -> float:
+    """The largest cosine with a part of the context."""
+    vector = evidence[MATCH if settings.matching == "tokens" else EMBED][text].vector
+    return max(float(vector @ evidence[EMBED][part].vector) for part in parts)
 
 
 def _similarity(candidate: str, text: str, evidence: Evidence, settings: SimilaritySettings) -> float:
