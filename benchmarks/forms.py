@@ -226,13 +226,13 @@ def choice(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
         chosen = choose(figures)
         _add(table, f"{name}, left-out sets ({len(forms)} forms)", [chosen.left_out[one.name][1] for one in sets])
         table.add_row("", *(chosen.left_out[one.name][0] for one in sets), f"all: {chosen.best}")
-    rich_print(table)
+    _show(table, args)
 
 
 def ablation(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
     """Differences of the mean over sets."""
     for name, (whole, others) in _with_likelihood(sets, ABLATIONS).items():
-        table = _table(name, *(one.name for one in sets), "mean", "difference [95 %]")
+        table = _table(f"{name} ...", *(one.name for one in sets), "mean", "difference [95 %]")
         of_whole = np.mean([one.resampled(whole(one.items)) for one in sets], axis=0)
         figures = [one.pearson(whole(one.items)) for one in sets]
         _add(table, name, figures, "")
@@ -242,7 +242,7 @@ def ablation(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
             low, high = percentiles(drawn, 0.95)
             difference = np.mean(figures) - np.mean(values)
             _add(table, other, values, f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]")
-        rich_print(table)
+        _show(table, args)
 
 
 def attacks(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
@@ -258,7 +258,7 @@ def attacks(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
         }
         for name, form in _with_likelihood(sets, forms).items():
             _add(table, name, [one.share_below(form, attack) for one in sets])
-        rich_print(table)
+        _show(table, args)
 
 
 def tradeoff(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
@@ -277,7 +277,7 @@ def tradeoff(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
         values = (f"{value:.3f}" for value in (r, partial, reorder, retrieve))
         table.add_row(f"{context:g}, {likelihood:g}", *values)
         points.setdefault(likelihood, []).append((r, reorder, retrieve))
-    rich_print(table)
+    _show(table, args)
     if args.plot:
         _plot(points, args.plot)
 
@@ -322,7 +322,7 @@ def residuals(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
     left = {one.name: _residual(form(one.items), np.array([row["rating"] for row in one.rows])) for one in sets}
     for name, feature in features.items():
         _add(table, name, [one.pearson(feature(one.items), left[one.name]) for one in sets])
-    rich_print(table)
+    _show(table, args)
 
 
 def _residual(scores: Floats, ratings: Floats) -> Floats:
@@ -346,9 +346,25 @@ def _table(*headings: str) -> Table:
     return table
 
 
+def _show(table: Table, args: argparse.Namespace) -> None:
+    """On the terminal, or as Markdown."""
+    if not args.markdown:
+        rich_print(table)
+        return
+    names = [str(column.header) for column in table.columns]
+    rows = [
+        names,
+        ["---", *("---:" for _ in names[1:])],
+        *zip(*(column.cells for column in table.columns), strict=True),
+    ]
+    for row in rows:
+        print(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |")
+    print()
+
+
 def _add(table: Table, name: str, values: Sequence[float], *more: str) -> None:
     defined = [value for value in values if not np.isnan(value)]
-    mean = f"{np.mean(defined):.4f}" if defined else "n/a"
+    mean = f"{np.mean(defined):.3f}" if defined else "n/a"
     table.add_row(name, *("n/a" if np.isnan(value) else f"{value:.3f}" for value in values), mean, *more)
 
 
@@ -385,6 +401,7 @@ def main() -> None:
     options.add_argument("table", choices=COMMANDS)
     options.add_argument("files", nargs="+", metavar="FEATURES.jsonl")
     options.add_argument("--within-groups", default="qa_feedback", metavar="SET,...")
+    options.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     options.add_argument("--set", default="newsroom", help="of the table tradeoff")
     options.add_argument("--plot", metavar="FILE.png", help="draw the table tradeoff")
     args = options.parse_args()
