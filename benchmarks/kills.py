@@ -28,6 +28,7 @@ from streaming import different_rows, run_parser, run_store, write_rows
 DRIVER = """
 import os, sys, time
 from mars_score.augmenter import Augmenter
+from mars_score.runs.work import AUGMENT
 from mars_score.cli import main
 from mars_score.runs.work import Worker
 
@@ -56,7 +57,7 @@ Worker.work, Augmenter._infill_anew = logged_work, logged_infill
 if __name__ == "__main__":
     sys.exit(main())
 """
-KIND_SHARES = {"start-up": 0.1, "embed": 0.05, "end": 0.2}  # of the kills; the others fall into the model's work
+KIND_SHARES = {"start-up": 0.1, "reading": 0.05, "end": 0.2}  # of the kills; the others fall into the model's work
 GONE_SECONDS = 15.0  # by when a killed process's workers must have gone
 Chunk = tuple[str, int]  # stage and number
 
@@ -97,10 +98,10 @@ class Undisturbed:
             if event.kind == "end" and event.chunk in begun
         ]
 
-    def span(self, stage: str) -> float:
-        """From the first to the last event of a stage."""
-        times = [event.when for event in self.events if event.chunk[0] == stage]
-        return max(times) - min(times)
+    @property
+    def reading(self) -> list[Event]:
+        """What happened after the references were augmented, in order."""
+        return sorted((event for event in self.events if event.chunk[0] != AUGMENT), key=lambda event: event.when)
 
 
 @dataclass
@@ -286,7 +287,7 @@ def _kinds(kills: int, generator: random.Random) -> list[str]:
     counts = {kind: round(kills * share) for kind, share in KIND_SHARES.items()}
     first = ["start-up"] * counts["start-up"] + ["model"] * (kills - sum(counts.values()))
     generator.shuffle(first)
-    return first + ["embed"] * counts["embed"] + ["end"] * counts["end"]
+    return first + ["reading"] * counts["reading"] + ["end"] * counts["end"]
 
 
 def _all_done(done: set[Chunk], undisturbed: Undisturbed) -> bool:
@@ -304,19 +305,19 @@ def _wait(
 ) -> None:
     """Until the moment of a kill, or the end of the process."""
     delay = generator.random()
-    last = max(event.chunk for event in undisturbed.events if event.chunk[0] == "embed")
+    reading = undisturbed.reading
     if kind == "start-up" or complete or command.out.exists():
         seconds = delay * undisturbed.warm_seconds
         wanted: set[tuple[str, Chunk]] = set()
     elif kind == "model":
         seconds = (0.5 + 1.5 * delay) * undisturbed.chunk_seconds
-        wanted = {("model", chunk) for chunk in undisturbed.model_chunks} | {("begin", ("embed", 0))}
-    elif kind == "embed":
-        seconds = delay * undisturbed.span("embed")
-        wanted = {("begin", event.chunk) for event in undisturbed.events if event.chunk[0] == "embed"}
+        wanted = {("model", chunk) for chunk in undisturbed.model_chunks} | {("begin", reading[0].chunk)}
+    elif kind == "reading":
+        seconds = delay * (reading[-1].when - reading[0].when)
+        wanted = {("begin", event.chunk) for event in reading}
     else:
         seconds = delay * 0.1  # the end is short
-        wanted = {("end", last)}
+        wanted = {("end", reading[-1].chunk)}
     while wanted and process.poll() is None and not wanted & {event[:2] for event in command.said()}:
         time.sleep(0.001)
     end = time.monotonic() + seconds

@@ -40,7 +40,7 @@ def score_row(
         return RowScore(0.0, ())
     scores = []
     for reference in references:
-        similarities = tuple(_similarity(candidate, text, evidence, settings) for text in reference.texts)
+        similarities = _similarities(candidate, reference.texts, evidence, settings)
         score = combine_augmentations(similarities, settings.augmentation_aggregation, settings.q)
         scores.append(ReferenceScore(reference, similarities, score))
     value = combine_references([one.score for one in scores], settings.reference_aggregation)
@@ -81,8 +81,11 @@ def _credit(
     settings: SimilaritySettings,
 ) -> float:
     """What a candidate that is copied from the context keeps of its share: all where a reference is near it."""
+    copied = settings.copy_discount * copied_share(candidate, context) if settings.copy_discount else 0.0
+    if not copied:
+        return 1.0
     nearest = max(_nearness(reference, parts, evidence, settings) for reference in references)
-    return 1.0 - settings.copy_discount * copied_share(candidate, context) * max(0.0, 1.0 - 2.0 * nearest)
+    return 1.0 - copied * max(0.0, 1.0 - 2.0 * nearest)
 
 
 def _nearness(text: str, parts: Sequence[str], evidence: Evidence, settings: SimilaritySettings) -> float:
@@ -91,12 +94,22 @@ def _nearness(text: str, parts: Sequence[str], evidence: Evidence, settings: Sim
     return max(float(vector @ evidence[EMBED][part].vector) for part in parts)
 
 
-def _similarity(candidate: str, text: str, evidence: Evidence, settings: SimilaritySettings) -> float:
+def _similarities(
+    candidate: str, texts: Sequence[str], evidence: Evidence, settings: SimilaritySettings
+) -> tuple[float, ...]:
+    """With each of some texts; equal texts are compared once."""
     if settings.matching == "tokens":
-        if candidate == text:  # even where the tokenizer leaves no token of them
-            return 1.0
-        return token_recall(evidence[MATCH][candidate].tokens, evidence[MATCH][text].tokens)
-    return float(evidence[EMBED][candidate].vector @ evidence[EMBED][text].vector)
+        read = evidence[MATCH]
+        own = read[candidate].tokens
+        found = {  # a text is itself even where the tokenizer leaves no token of it
+            text: 1.0 if text == candidate else token_recall(own, read[text].tokens)
+            for text in dict.fromkeys(texts)
+        }
+    else:
+        read = evidence[EMBED]
+        own = read[candidate].vector
+        found = {text: float(own @ read[text].vector) for text in dict.fromkeys(texts)}
+    return tuple(found[text] for text in texts)
 
 
 def token_recall(candidate: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
