@@ -1,6 +1,6 @@
 """``mars score`` killed (SIGKILL) at random moments and given again each time, against a run that nobody disturbs.
 
-Both begin with an empty store. Kills fall into the start-up, the language model's work, the embedding and the end,
+Both begin with an empty store. Kills fall into the start-up, the language model's work, the reading and the end,
 also when the output is in its place. Shown are whether the output is the same byte for byte, whether a chunk was
 done twice, and how often the language model's work on a chunk was begun anew. Linux only.
 """
@@ -24,11 +24,12 @@ from typing import NamedTuple
 from common import progress, report
 from streaming import different_rows, run_parser, run_store, write_rows
 
+from mars_score.runs.work import AUGMENT
+
 # `mars` with a log: a process a line, what it begins and ends; also in worker processes, which import this file.
 DRIVER = """
 import os, sys, time
 from mars_score.augmenter import Augmenter
-from mars_score.runs.work import AUGMENT
 from mars_score.cli import main
 from mars_score.runs.work import Worker
 
