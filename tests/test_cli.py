@@ -241,6 +241,7 @@ def test_options_become_arguments(run, write, fake, tmp_path):
         "max_context_tokens": ("100", 100),
         "matching": ("tokens", "tokens"),
         "context_weight": ("0.3", 0.3),
+        "copy_discount": ("0.5", 0.5),
         "likelihood_weight": ("0.1", 0.1),
         "augmentation_aggregation": ("best", "best"),
         "q": ("0.5", 0.5),

@@ -520,6 +520,7 @@ CHANGES = {
     "max_context_tokens": 9,
     "matching": "sentences",
     "context_weight": 0.3,
+    "copy_discount": 0.5,
     "likelihood_weight": 0.1,
     "augmentation_aggregation": "weighted",
     "q": 0.7,

@@ -25,7 +25,7 @@ def test_contracted_names():
     contracted = """variant max_mask_ratio mask_ratio_step pos_weights idf_corpus strip_urls_hashtags
         augmentation_aggregation q reference_aggregation planner plan_step plan_iterations plan_temperature
         plan_norm_exponent plan_fusion sigma use_context max_context_tokens infiller language_model
-        masked_language_model encoder dtype matching context_weight likelihood_weight"""
+        masked_language_model encoder dtype matching context_weight copy_discount likelihood_weight"""
     assert set(contracted.split()) <= set(SETTING_NAMES)
 
 
@@ -41,6 +41,7 @@ def test_defaults():
     assert settings["augmentation_aggregation"] == "best"
     assert settings["matching"] == "tokens"
     assert settings["context_weight"] == 0.5
+    assert settings["copy_discount"] == 1.0
     assert settings["likelihood_weight"] == 0.0
 
 
@@ -48,7 +49,7 @@ def test_defaults():
     ("variant", "changes"),
     [
         ("v2-lm", {"likelihood_weight": 0.15}),
-        ("v1", {"matching": "sentences", "context_weight": 0.0}),
+        ("v1", {"matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}),
     ],
 )
 def test_variants_differ_from_the_default_in_the_similarity_alone(variant, changes):
@@ -134,6 +135,7 @@ GOOD = {
     "max_context_tokens": [None, 1, 512],
     "matching": ["tokens", "sentences"],
     "context_weight": [0, 0.3, 1],
+    "copy_discount": [0, 0.3, 1],
     "likelihood_weight": [0, 0.15, 10],
     "augmentation_aggregation": ["best", "weighted"],
     "q": [0.01, 1],
@@ -162,6 +164,7 @@ BAD = {
     "max_context_tokens": [0, -1, 10.5, "all"],
     "matching": ["words", None, True],
     "context_weight": [-0.1, 1.1, "0.5", None, True, NAN],
+    "copy_discount": [-0.1, 1.1, "0.5", None, True, NAN],
     "likelihood_weight": [-0.1, 10.1, "0.15", None, True, NAN],
     "augmentation_aggregation": ["max", "mean", None, True],
     "q": [0, -0.5, 1.1, "0.8", None, NAN],

@@ -422,6 +422,7 @@ NEW_WORK = [
 NO_WORK = [
     (PLANNED, {"matching": "tokens"}),
     (PLANNED, {"context_weight": 0.5}),
+    (PLANNED, {"copy_discount": 0.5}),
     (PLANNED, {"likelihood_weight": 0.1}),
     (PLANNED, {"augmentation_aggregation": "weighted"}),
     (PLANNED, {"q": 0.5}),
