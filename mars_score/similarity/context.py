@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 WINDOW_WORDS = 100  # about 140 tokens: sentence encoders read 256 or more, and were trained with less
@@ -26,16 +28,26 @@ def copied_share(text: str, context: str) -> float:
 
     Words are lower-cased runs of ``\w``; of a shorter text all of it is one run. 0 for a text without words.
     """
-    words, of_context = _words(text), _words(context)
+    words = _words(text)
     length = min(RUN_WORDS, len(words))
     if not length:
         return 0.0
-    runs = set(zip(*(of_context[start:] for start in range(length)), strict=False))
+    of_context = _runs_of(context, length)
     copied = [False] * len(words)
-    for start, run in enumerate(zip(*(words[first:] for first in range(length)), strict=False)):
-        if run in runs:
+    for start, run in enumerate(_runs(words, length)):
+        if run in of_context:
             copied[start : start + length] = [True] * length
     return sum(copied) / len(words)
+
+
+@lru_cache(maxsize=8)  # rows with the same context stand together
+def _runs_of(context: str, length: int) -> frozenset[tuple[str, ...]]:
+    return frozenset(_runs(_words(context), length))
+
+
+def _runs(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
+    """All runs of so many words."""
+    return zip(*(words[first:] for first in range(length)), strict=False)
 
 
 def _words(text: str) -> list[str]:
