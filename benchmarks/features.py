@@ -49,22 +49,22 @@ def main() -> None:
 def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One line for every item, and one for every attack on it."""
     scorer = MarsScorer(args.preset, store=args.store, idf_corpus=data.corpus)
-    settings = scorer.settings
-    reader = Reader(settings, None, None, scorer.store, Kept(scorer.store))
+    reader = Reader(scorer.settings, None, None, scorer.store, Kept(scorer.store))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)
-        augmented = dict(zip(data.rows, _augmented(scorer, data.rows), strict=True))
+        references, contexts = [row[1] for row in data.rows], [row[2] for row in data.rows]
+        found = scorer.augment_references(references, contexts)
+        augmented = dict(zip(zip(references, contexts, strict=True), found, strict=True))
     rows: list[tuple[int, str | None, Row]] = [(index, None, row) for index, row in enumerate(data.rows)]
     for kind in ATTACKS:
         attacked = attack(kind, data.rows)
         rows += [(index, kind, row) for index, row in zip(attacked.indices, attacked.rows, strict=True)]
-    of_references = {row[1:]: references for row, references in augmented.items()}
     pairs = [(row[2].strip(), row[0]) for _, _, row in rows if row[0].strip()] if args.likelihood else []
     likelihoods = reader.read(LIKELIHOOD, pairs)  # all together: each context is read once
     for start in range(0, len(rows), AT_ONCE):
         part = rows[start : start + AT_ONCE]
-        found = _features(reader, [row for _, _, row in part], of_references, likelihoods)
-        for (index, name, _), values in zip(part, found, strict=True):
+        features = _features(reader, [row for _, _, row in part], augmented, likelihoods)
+        for (index, name, _), values in zip(part, features, strict=True):
             item = data.items[index]
             yield {
                 "set": data.name,
@@ -75,10 +75,6 @@ def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[s
                 "rating": item.rating,
                 **values,
             }
-
-
-def _augmented(scorer: MarsScorer, rows: Sequence[Row]) -> list[tuple[AugmentedReference, ...]]:
-    return scorer.augment_references([list(row[1]) for row in rows], [row[2] for row in rows])
 
 
 def _features(

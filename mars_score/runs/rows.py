@@ -66,7 +66,7 @@ class Input:
         """
         before = self._state()
         for file in read_parts(self.path, PART):
-            candidates = [candidate.strip() for candidate in self.columns.candidates(file)]
+            candidates = self.columns.candidates(file)
             references = self.columns.references(file)
             use_context = self.columns.context is not None
             contexts = check_contexts(self.columns.contexts(file), len(file.rows), use_context=use_context)

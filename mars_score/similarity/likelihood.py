@@ -104,13 +104,13 @@ class LikelihoodReader:
         return {pair: Likelihood.of(kept[key]) for pair, key in keys.items()}
 
     def _read(self, pairs: Sequence[Pair]) -> list[Likelihood]:
-        from mars_score.similarity.surprisal import is_cut, mean_surprisals
+        from mars_score.similarity.surprisal import surprisals
 
         model = self._model.get()
         most = math.log(model.vocabulary)
         both = [*pairs, *(("", candidate) for _, candidate in pairs)]
-        found = [-min(mean, most) for mean in mean_surprisals(model, both, self._batch_size)]
+        found = surprisals(model, both, self._batch_size)
         return [
-            Likelihood(given, alone, is_cut(model, *pair))
-            for pair, given, alone in zip(pairs, found[: len(pairs)], found[len(pairs) :], strict=True)
+            Likelihood(-min(given.mean, most), -min(alone.mean, most), given.cut)
+            for given, alone in zip(found[: len(pairs)], found[len(pairs) :], strict=True)
         ]

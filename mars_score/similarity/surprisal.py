@@ -36,11 +36,10 @@ class Reading:
     cut: bool
 
     @classmethod
-    def of(cls, codec: TextCodec, window: int, context: str, text: str) -> Reading:
+    def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str) -> Reading:
         """The text comes first where both do not fit; tokens as in :func:`mars_score.infilling.jobs.make_job`."""
-        before = codec.encode(context.strip()) if context.strip() else []
-        tokens = codec.encode((" " if before else "") + text.strip())
-        prompt = ([codec.begin] if codec.adds_begin or not before else []) + before
+        tokens = codec.encode((" " if context else "") + text.strip())
+        prompt = [*([codec.begin] if codec.adds_begin or not context else []), *context]
         cut = len(prompt) + len(tokens) > window
         tokens = tokens[: window - 1]
         return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
@@ -51,15 +50,30 @@ class Reading:
         return self.length + len(self.tokens)
 
 
-def is_cut(model: CausalLanguageModel, context: str, text: str) -> bool:
-    """Whether the window leaves out the end of the context, or of the text, where surprisal is measured."""
-    return Reading.of(model.codec, model.window, context, text).cut
+@dataclass(frozen=True)
+class Surprisal:
+    """Of a text behind its context.
+
+    Attributes:
+        mean: of its tokens, in nats; infinite if it has none.
+        cut: whether the window leaves out the end of the context, or of the text.
+    """
+
+    mean: float
+    cut: bool
 
 
 def mean_surprisals(
     model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], most_rows: int | None = None
 ) -> list[float]:
-    """Mean surprisal in nats of each text's tokens behind its context; infinite if it has none.
+    """The means of :func:`surprisals`."""
+    return [one.mean for one in surprisals(model, pairs, most_rows)]
+
+
+def surprisals(
+    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], most_rows: int | None = None
+) -> list[Surprisal]:
+    """The surprisal of each text behind its context.
 
     Args:
         model: the language model.
@@ -67,7 +81,14 @@ def mean_surprisals(
         most_rows: texts a forward pass, at most; None: 128.
     """
     most_rows = most_rows or _MOST_ROWS
-    different = {pair: Reading.of(model.codec, model.window, *pair) for pair in dict.fromkeys(pairs)}
+    contexts = {
+        context: model.codec.encode(context.strip()) if context.strip() else []
+        for context in dict.fromkeys(context for context, _ in pairs)
+    }
+    different = {
+        (context, text): Reading.of(model.codec, model.window, contexts[context], text)
+        for context, text in dict.fromkeys(pairs)
+    }
     readings = [reading for reading in dict.fromkeys(different.values()) if reading.tokens]
     lengths: dict[tuple[int, ...], int] = {}
     for reading in readings:
@@ -84,7 +105,7 @@ def mean_surprisals(
                 before = [hidden[rows[reading.prompt]][reading.length - 1] for reading in part]
                 found = _read(model, part, cache, [rows[reading.prompt] for reading in part], before)
                 means |= dict(zip(part, found, strict=True))
-    return [means.get(different[pair], math.inf) for pair in pairs]
+    return [Surprisal(means.get(different[pair], math.inf), different[pair].cut) for pair in pairs]
 
 
 def _fitting(
