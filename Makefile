@@ -27,7 +27,7 @@ test-slow: install
 
 # Needs a quiet machine: threads spin for a moment before they sleep, which is a quarter faster there.
 bench: install
-	env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=20000 $(BIN)/python benchmarks/all.py $(ARGS)
+	env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=20000 $(BIN)/python -m benchmarks.all $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

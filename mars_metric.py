@@ -12,7 +12,12 @@ from typing import Any
 import datasets
 import evaluate
 
-from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references  # From: mars-score
+from mars_score.data.validation import (  # From: mars-score
+    check_candidates,
+    check_contexts,
+    check_lengths,
+    check_references,
+)
 from mars_score.shared import check_options, free_models, shared_scorer  # From: mars-score
 
 _CITATION = """\

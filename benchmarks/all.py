@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-from common import progress, speed_parser
+from benchmarks.common import progress, speed_parser
 
 SCRIPTS = ("imports", "planned_step", "augmentation", "scoring", "warm_start", "systems", "growth")
 
@@ -18,7 +17,7 @@ def main() -> int:
     failed = []
     for name in SCRIPTS:
         progress(f"== {name}")
-        command = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), *passed_on]
+        command = [sys.executable, "-m", f"benchmarks.{name}", *passed_on]
         if subprocess.run(command).returncode:
             failed.append(name)
     if failed:

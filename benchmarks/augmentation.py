@@ -13,8 +13,8 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from arithmetic import Prices, matrix_rate, operations, planned_tokens, synchronise
-from common import (
+from benchmarks.arithmetic import Prices, matrix_rate, operations, planned_tokens, synchronise
+from benchmarks.common import (
     add_files,
     in_turns,
     language_model,
@@ -25,11 +25,10 @@ from common import (
     report,
     speed_parser,
 )
-from sampling import make_jobs
-from sequential import SequentialInfiller
-from shapes import SHAPES, random_encoder, random_language_model
-from texts import invented, real_pairs
-
+from benchmarks.sampling import make_jobs
+from benchmarks.sequential import SequentialInfiller
+from benchmarks.shapes import SHAPES, random_encoder, random_language_model
+from benchmarks.texts import invented, real_pairs
 from mars_score import MarsScorer
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import Infill, Job

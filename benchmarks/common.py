@@ -20,7 +20,7 @@ from rich import print as rich_print
 from rich.table import Table
 
 from mars_score import MarsScorer
-from mars_score.store import store_folder
+from mars_score.store.location import store_folder
 
 
 def parser(description: str | None, *, files: bool = True) -> argparse.ArgumentParser:
@@ -64,7 +64,7 @@ def add_files(options: argparse.ArgumentParser, name: str) -> None:
 @cache
 def language_model() -> tuple[Any, Any]:
     """Model and tokenizer of preset mini; converted once in the store."""
-    from mars_score.models import load_language_model
+    from mars_score.models.loading import load_language_model
     from mars_score.settings import resolve_settings
 
     models = resolve_settings("mini").models

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import progress, report
-from streaming import MARS, different_rows, run_parser, run_store, write_rows
+from benchmarks.common import progress, report
+from benchmarks.streaming import MARS, different_rows, run_parser, run_store, write_rows
 
 WORKERS = {"processes": ["--engine", "processes"], "ray": ["--engine", "ray"]}
 

@@ -12,9 +12,8 @@ import subprocess
 import sys
 from functools import partial
 
-from common import fresh_store, in_turns, median_ratio, parse, report, seconds_of, speed_parser
-from texts import invented
-
+from benchmarks.common import fresh_store, in_turns, median_ratio, parse, report, seconds_of, speed_parser
+from benchmarks.texts import invented
 from mars_score import MarsScorer
 
 TIMES = 10  # as many references
@@ -40,7 +39,7 @@ def main() -> None:
     measured: dict[int, list[dict[str, float]]] = {}
 
     def child(count: int) -> float:
-        command = [sys.executable, __file__, "--child", str(count), "--planner", args.planner]
+        command = [sys.executable, "-m", "benchmarks.growth", "--child", str(count), "--planner", args.planner]
         command += ["--batch-size", str(args.batch_size)]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         measured.setdefault(count, []).append(json.loads(output))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from functools import partial
 
-from common import in_turns, median_ratio, medians, parse, report, speed_parser
+from benchmarks.common import in_turns, median_ratio, medians, parse, report, speed_parser
 
 IMPORT = "import mars_score"
 HELP = "from mars_score.cli import main; main(['--help'])"

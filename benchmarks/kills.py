@@ -21,17 +21,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from common import progress, report
-from streaming import different_rows, run_parser, run_store, write_rows
-
-from mars_score.runs.work import AUGMENT
+from benchmarks.common import progress, report
+from benchmarks.streaming import different_rows, run_parser, run_store, write_rows
+from mars_score.runs.worker import AUGMENT
 
 # `mars` with a log: a process a line, what it begins and ends; also in worker processes, which import this file.
 DRIVER = """
 import os, sys, time
-from mars_score.augmenter import Augmenter
+from mars_score.augmentation import Augmenter
 from mars_score.cli import main
-from mars_score.runs.work import Worker
+from mars_score.runs.worker import Worker
 
 log = os.open(os.environ["KILLS_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 work, infill = Worker.work, Augmenter._infill_anew

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from common import make_scorer, progress
-from sampling import Sample
+from benchmarks.common import make_scorer, progress
+from benchmarks.sampling import Sample
 
 PLANNERS = ("self", "none")
 

@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from arithmetic import synchronise
-from common import in_turns, language_model, median_ratio, medians, parse, report, seconds_of, speed_parser
 from torch import Tensor
 from transformers import DynamicCache
 
+from benchmarks.arithmetic import synchronise
+from benchmarks.common import (
+    in_turns,
+    language_model,
+    median_ratio,
+    medians,
+    parse,
+    report,
+    seconds_of,
+    speed_parser,
+)
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import plain_step, planned_step
+from mars_score.models.torch_modes import ordinary_mode
 from mars_score.settings import PlanningSettings
-from mars_score.torch_modes import ordinary_mode
 
 FUTURE = 6  # tokens that the reward is about
 

@@ -15,17 +15,17 @@ from unittest import mock
 
 import numpy as np
 import torch
-from common import language_model, make_scorer, parser, progress, report
-from sampling import sample_rows
-from sequential import SequentialInfiller
 
+from benchmarks.common import language_model, make_scorer, parser, progress, report
+from benchmarks.sampling import sample_rows
+from benchmarks.sequential import SequentialInfiller
 from mars_score import MarsScorer
 from mars_score.infilling import engine
 from mars_score.infilling.engine import CausalInfiller
+from mars_score.infilling.job_state import Row
 from mars_score.infilling.jobs import Done, Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import plain_step, planned_step
-from mars_score.infilling.row import Row
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 BASE = 32

@@ -10,12 +10,21 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from common import fresh_store, in_turns, median_ratio, medians, parse, progress, report, seconds_of, speed_parser
-from texts import invented
-
+from benchmarks.common import (
+    fresh_store,
+    in_turns,
+    median_ratio,
+    medians,
+    parse,
+    progress,
+    report,
+    seconds_of,
+    speed_parser,
+)
+from benchmarks.texts import invented
 from mars_score import MarsScorer
+from mars_score.models.wheels import wheel_folder
 from mars_score.settings import resolve_settings
-from mars_score.wheels import wheel_folder
 
 VARIANTS = {"paper": None, "v2": 2.0, "v2-lm": 2.0}  # with the largest ratio to the paper's form that is wanted
 

@@ -17,8 +17,8 @@ from transformers import DynamicCache
 from mars_score.infilling.jobs import Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.tokens import token_kind
+from mars_score.models.torch_modes import evaluating, ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
-from mars_score.torch_modes import evaluating, ordinary_mode
 
 States = list[Tensor]  # keys and values of the first layer, of the second, ...
 

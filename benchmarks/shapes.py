@@ -13,7 +13,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
-from mars_score.models import pick_device
+from mars_score.models.loading import pick_device
 
 # Width, layers and heads of the language model and of the sentence encoder, and their vocabularies.
 SHAPES = {

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import fresh_store, median_ratio, parser, progress, report
-from sampling import sample_rows
-from texts import invented
+
+from benchmarks.common import fresh_store, median_ratio, parser, progress, report
+from benchmarks.sampling import sample_rows
+from benchmarks.texts import invented
 
 DIFFERENT = 200  # rows
 MARS = "import sys; from mars_score.cli import main; sys.exit(main())"

@@ -6,7 +6,7 @@ examples/ (or files), candidates are invented (see texts.py).
 
 from __future__ import annotations
 
-from common import (
+from benchmarks.common import (
     add_files,
     fresh_store,
     in_turns,
@@ -18,8 +18,7 @@ from common import (
     seconds_of,
     speed_parser,
 )
-from texts import invented, real_pairs
-
+from benchmarks.texts import invented, real_pairs
 from mars_score import MarsScorer
 
 

@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from sampling import sample_rows
 
-from mars_score.rowfiles import read_rows
+from benchmarks.sampling import sample_rows
+from mars_score.data.files import read_rows
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

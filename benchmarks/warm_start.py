@@ -11,12 +11,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from common import fresh_store, in_turns, median_ratio, medians, parse, progress, report, speed_parser
-from texts import invented
-
+from benchmarks.common import fresh_store, in_turns, median_ratio, medians, parse, progress, report, speed_parser
+from benchmarks.texts import invented
 from mars_score import MarsScorer
+from mars_score.models.wheels import wheel_folder
 from mars_score.settings import resolve_settings
-from mars_score.wheels import wheel_folder
 
 SETTINGS = {"variant": "paper"}
 OURS = """

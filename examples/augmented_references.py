@@ -19,20 +19,20 @@ from typing import Any
 from mars_score import MarsScorer
 from mars_score.cli.running import progress_bars, scoring
 from mars_score.cli.tables import show_table
+from mars_score.data.files import read_rows
+from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.kept import Kept
 from mars_score.meta.items import read_rated_set
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.metrics.bleu import Sacrebleu
 from mars_score.meta.metrics.extras import need
 from mars_score.meta.scoring import scores_of
-from mars_score.meta.statistics import correlation
 from mars_score.meta.tables import Table, number
-from mars_score.rowfiles import read_rows
-from mars_score.rows import Row
 from mars_score.settings import resolve_settings
-from mars_score.store import store_folder
+from mars_score.stats.correlation import correlation
+from mars_score.store.location import store_folder
+from mars_score.store.results import Kept
 
 
 class Bleu(Sacrebleu):

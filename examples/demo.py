@@ -17,9 +17,9 @@ from rich.text import Text
 
 from mars_score import MarsResult, MarsScorer
 from mars_score.cli.running import progress_bars, scoring
+from mars_score.data.files import read_rows
 from mars_score.errors import ModelUnavailableError
 from mars_score.result import AugmentedReference
-from mars_score.rowfiles import read_rows
 
 BAD = ("wrong", "nonsense", "off topic", "shuffled")
 REFERENCE_ONLY = "the reference only"

@@ -6,7 +6,7 @@ from typing import Any
 
 DEFAULT_PRESET = "base"
 
-# Models are Hub ids, local folders, or one of the PyPI wheels that mars_score.wheels knows.
+# Models are Hub ids, local folders, or one of the PyPI wheels that mars_score.models.wheels knows.
 PRESETS: dict[str, dict[str, Any]] = {
     # Runs with a package index alone; offline once installed.
     "mini": {

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from mars_score.augmenter import Augmented, Augmenter, Pair, Progress, cuts, prepare_pairs
+from mars_score.augmentation import Augmented, Augmenter, Pair, Progress, cuts, prepare_pairs
+from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.diagnostics import Notices
 from mars_score.errors import MarsWarning
-from mars_score.fingerprints import unchanging
-from mars_score.kept import Kept
-from mars_score.notices import Notices
+from mars_score.models.fingerprints import unchanging
 from mars_score.result import AugmentedReference, MarsResult
-from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
-from mars_score.scorable import Scorable
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
-from mars_score.similarity.evidence import Reader
-from mars_score.store import Store, store_folder
+from mars_score.similarity.batch import Scorable
+from mars_score.similarity.features import Reader
+from mars_score.store.location import Store, store_folder
+from mars_score.store.results import Kept
 
 
 class MarsScorer:

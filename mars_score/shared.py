@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from mars_score import models
+from mars_score.models import loading as models
 from mars_score.settings import SETTING_NAMES, resolve_settings
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from mars_score.fingerprints import fingerprint
+from mars_score.models.fingerprints import fingerprint
 from mars_score.settings import Settings, resolve_settings
 
 _MODELS = ("language_model", "encoder", "masked_language_model")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from mars_score.rowstreams import stream_rows
+from mars_score.data.readers import stream_rows
 
 
 def read_or_refused(path: str | os.PathLike[str]) -> list[dict] | None:

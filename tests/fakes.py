@@ -8,17 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from mars_score.augmenter import Augmented
+from mars_score.augmentation import Augmented
+from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.errors import MarsWarning
 from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
 from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore, Term
-from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
-from mars_score.runs.work import AUGMENT, pack
+from mars_score.runs.worker import AUGMENT, pack
 from mars_score.settings import resolve_settings
 from mars_score.signature import Signature
 from mars_score.similarity.embeddings import Embedding
-from mars_score.similarity.evidence import LIKELIHOOD, MATCH
+from mars_score.similarity.features import LIKELIHOOD, MATCH
 from mars_score.similarity.likelihood import Likelihood
 
 
@@ -143,7 +143,7 @@ class FakeWorker:
 
 def install_worker(monkeypatch):
     """Put FakeWorker in the place of Worker, and plain splitting in the place of spaCy."""
-    monkeypatch.setattr("mars_score.runs.work.Worker", FakeWorker)
+    monkeypatch.setattr("mars_score.runs.worker.Worker", FakeWorker)
     monkeypatch.setattr(FakeWorker, "made", [])
     monkeypatch.setattr(FakeWorker, "fault", None)
     monkeypatch.setattr(FakeWorker, "chatter", None)

@@ -28,8 +28,8 @@ import atheris
 with atheris.instrument_imports(include=["mars_score"]):
     from expected_rows import by_the_line, read_or_refused
 
-    from mars_score.columns import Columns
-    from mars_score.rowfiles import RowFile, row_line
+    from mars_score.data.columns import Columns
+    from mars_score.data.files import RowFile, row_line
 
 import pyarrow as pa
 from pyarrow import parquet

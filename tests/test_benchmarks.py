@@ -2,7 +2,6 @@
 
 import importlib
 import json
-from pathlib import Path
 
 import pytest
 import tiny_models
@@ -43,7 +42,6 @@ def features(monkeypatch, tmp_path, encoder):
     """Rated rows and the file of their features, read by tiny models."""
     tiny = {"language_model": tiny_models.tiny_gpt2(1), "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, "mini", tiny)
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "benchmarks")
     words = tiny_models.TEXT.split()
     rows = [
         {
@@ -60,13 +58,13 @@ def features(monkeypatch, tmp_path, encoder):
     (tmp_path / "toy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     arguments = ["features.py", str(tmp_path / "toy.jsonl"), "--likelihood", "--out", str(tmp_path / "out.jsonl")]
     monkeypatch.setattr("sys.argv", [*arguments, "--store", str(tmp_path)])
-    importlib.import_module("features").main()
+    importlib.import_module("research.features").main()
     return rows, tmp_path / "out.jsonl"
 
 
 def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
     rows, file = features
-    forms = importlib.import_module("forms")
+    forms = importlib.import_module("research.forms")
     [data] = forms.read([str(file)], [])
     assert set(data.attacks) == {"reorder", "retrieve"}
     columns = (

@@ -12,9 +12,9 @@ from pathlib import Path
 import fakes
 import pytest
 
-from mars_score import rowfiles
 from mars_score.cli import main
 from mars_score.cli.options import add_scorer_options
+from mars_score.data import files as rowfiles
 from mars_score.errors import ModelUnavailableError
 from mars_score.settings import SETTING_NAMES
 

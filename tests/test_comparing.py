@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mars_score.comparing import compare_systems
-from mars_score.comparing.paired import paired_test
+from mars_score.compare import compare_systems
+from mars_score.stats.paired import paired_test
 
 RNG = np.random.default_rng(5)
 FIRST, SECOND = RNG.normal(0.55, 0.1, 12), RNG.normal(0.5, 0.1, 12)
@@ -125,7 +125,7 @@ def test_swapped_systems():
 
 def test_many_rows_are_drawn_in_parts(monkeypatch):
     whole = paired_test(FIRST, SECOND, resamples=500)
-    monkeypatch.setattr("mars_score.comparing.paired.AT_ONCE", 100)
+    monkeypatch.setattr("mars_score.stats.paired.AT_ONCE", 100)
     parts = paired_test(FIRST, SECOND, resamples=500)
     assert parts.bootstrap_p == pytest.approx(whole.bootstrap_p, abs=0.1)
     assert parts.groups == 12
@@ -253,7 +253,7 @@ def test_scores_are_those_of_each_system_alone(gpt2, encoder):
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_plot(scorer, tmp_path, kind):
     pytest.importorskip("matplotlib")
-    from mars_score.comparing.plot import write_plot
+    from mars_score.compare.plot import write_plot
 
     path = tmp_path / f"plot.{kind}"
     found = compare(scorer, names=("$ours$ <\x00>", "\u05e9\u6771"))
@@ -271,7 +271,7 @@ def test_plot(scorer, tmp_path, kind):
 
 def test_the_plot_shows_every_difference(scorer):
     pytest.importorskip("matplotlib")
-    from mars_score.comparing.plot import comparison_figure
+    from mars_score.compare.plot import comparison_figure
     from mars_score.meta.report.charts import chart_settings
 
     with chart_settings():
@@ -283,7 +283,7 @@ def test_the_plot_shows_every_difference(scorer):
 
 def test_a_plot_of_one_row(scorer, tmp_path):
     pytest.importorskip("matplotlib")
-    from mars_score.comparing.plot import write_plot
+    from mars_score.compare.plot import write_plot
 
     write_plot(compare_systems(scorer, ["a"], ["b"], ["a"], [""]), tmp_path / "one.svg")
     assert re.search("1 won, 0 tied", (tmp_path / "one.svg").read_text(encoding="utf-8"))

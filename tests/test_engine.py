@@ -10,14 +10,14 @@ import tiny_models
 import torch
 
 from mars_score.infilling import engine, language_model
-from mars_score.infilling.augmenting import augment
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import fit_context, make_job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.masked import MaskedInfiller
+from mars_score.infilling.pipeline import augment
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.template import Template
-from mars_score.memory import is_out_of_memory
+from mars_score.models.memory import is_out_of_memory
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mars_score.cli import main
+from mars_score.data.files import row_line
+from mars_score.data.readers import stream_rows
+from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.errors import MarsWarning
-from mars_score.rowfiles import row_line
-from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
-from mars_score.rowstreams import stream_rows
 from mars_score.scorer import MarsScorer
 from mars_score.settings import POS_TAGS, SETTING_NAMES, Settings, resolve_settings
 

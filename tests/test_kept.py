@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from users import unprivileged
 
-from mars_score import kept
 from mars_score.errors import MarsWarning
-from mars_score.kept import KINDS, LIMIT, Kept, digest
+from mars_score.store import results as kept
+from mars_score.store.results import KINDS, LIMIT, Kept, digest
 
 ROOT = Path(__file__).parent.parent
 NOTHING = dict.fromkeys(KINDS, (0, 0))
@@ -644,7 +644,7 @@ WORK = """if True:
     import random, sys, warnings
     from pathlib import Path
     warnings.simplefilter("error")
-    from mars_score.kept import KINDS, Kept, digest
+    from mars_score.store.results import KINDS, Kept, digest
     folder, seed, limit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     choose = random.Random(seed)
     value = lambda kind, number: (f"{kind} {number} ".encode() * 200)[: 500 + number]
@@ -686,7 +686,7 @@ def test_processes_that_find_a_damaged_file(store):
         import sys, warnings
         from pathlib import Path
         from mars_score.errors import MarsWarning
-        from mars_score.kept import Kept, digest
+        from mars_score.store.results import Kept, digest
         warnings.simplefilter("error")
         warnings.simplefilter("always", MarsWarning)
         store, own = Kept(Path(sys.argv[1])), {digest(sys.argv[2], one): b"x" * 500 for one in range(20)}
@@ -751,6 +751,6 @@ def test_children(store, method):
 
 
 def test_importing_it_is_light():
-    code = "import sys, json, mars_score.kept; print(json.dumps(list(sys.modules)))"
+    code = "import sys, json, mars_score.store.results; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {"torch", "numpy", "transformers", "platformdirs"} & set(json.loads(done.stdout))

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from mars_score.kept import Kept
 from mars_score.masking import analysis
 from mars_score.masking.analysis import Analysis, PipelineMissingError, Word, WordAnalyser, prepare_reference
+from mars_score.store.results import Kept
 
 
 @pytest.fixture(scope="module")

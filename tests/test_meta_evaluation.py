@@ -15,7 +15,7 @@ from mars_score.meta.plain import score_rows, to_dict
 from mars_score.meta.report.build import build_report
 from mars_score.meta.report.markdown import to_markdown
 from mars_score.meta.report.page import to_html
-from mars_score.meta.statistics import correlation
+from mars_score.stats.correlation import correlation
 
 WORDS = ["the", "old", "dog", "slept", "on", "a", "red", "sofa", "while", "nobody", "came", "to", "see", "it"]
 CONTEXT = "It rained. The dog was tired. Nobody was there."

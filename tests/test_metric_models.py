@@ -12,7 +12,8 @@ import tiny_models
 import torch
 
 import mars_metric
-from mars_score import models, shared
+from mars_score import shared
+from mars_score.models import loading as models
 from mars_score.scorer import MarsScorer
 
 ROOT = Path(mars_metric.__file__).parent

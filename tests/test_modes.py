@@ -10,7 +10,6 @@ import tiny_models
 import torch
 import transformers
 
-from mars_score import models
 from mars_score.errors import UnsupportedModelError
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import fit_context, make_job
@@ -19,6 +18,7 @@ from mars_score.infilling.perturbation import LayerPerturbation
 from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.template import Template
+from mars_score.models import loading as models
 from mars_score.scorer import MarsScorer
 from mars_score.settings import InfillingSettings, PlanningSettings
 

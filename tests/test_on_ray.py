@@ -16,15 +16,15 @@ import tiny_models
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.masking.idf import Idf
-from mars_score.runs.work import AUGMENT, Chunk, Plan, Worker
+from mars_score.runs.worker import AUGMENT, Chunk, Plan, Worker
 from mars_score.settings import resolve_settings
-from mars_score.similarity.evidence import EMBED, LIKELIHOOD, MATCH, decode
+from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, decode
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("pyarrow")
 
-from mars_score.runs import on_ray  # noqa: E402
-from mars_score.runs.on_ray import AHEAD, TRIES, RayEngine, _follow, _pool  # noqa: E402
+from mars_score.runs import ray as on_ray  # noqa: E402
+from mars_score.runs.ray import AHEAD, TRIES, RayEngine, _follow, _pool  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 SENTENCES = [
@@ -62,7 +62,7 @@ def nothing(count, seconds=0.0):
 
 
 def test_a_missing_ray_is_named():
-    code = "import sys; sys.modules['ray'] = None; import mars_score.runs.on_ray"
+    code = "import sys; sys.modules['ray'] = None; import mars_score.runs.ray"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stderr.strip().endswith(
         "ImportError: Ray Data is not installed; run: pip install 'mars-score[ray]'"
@@ -70,7 +70,7 @@ def test_a_missing_ray_is_named():
 
 
 def test_ray_is_imported_for_its_engine_only():
-    code = "import sys, mars_score.runs.work; print('ray' in sys.modules)"
+    code = "import sys, mars_score.runs.worker; print('ray' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip() == "False"
 
@@ -348,8 +348,8 @@ OWN = """
 import sys
 from pathlib import Path
 from mars_score.masking.idf import Idf
-from mars_score.runs.on_ray import RayEngine, ray
-from mars_score.runs.work import Chunk, Plan
+from mars_score.runs.ray import RayEngine, ray
+from mars_score.runs.worker import Chunk, Plan
 from mars_score.settings import resolve_settings
 
 engine = RayEngine(Plan(resolve_settings("mini"), Idf(1, {})), 1, None, Path(sys.argv[1]))

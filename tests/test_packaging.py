@@ -37,7 +37,7 @@ def test_the_front_matter_starts_this_space_with_the_tested_gradio():
 
 
 def test_pinned_wheels_are_the_ones_the_code_knows():
-    from mars_score.wheels import is_wheel, wheel_version
+    from mars_score.models.wheels import is_wheel, wheel_version
 
     lines = [*requirements("requirements-mini.txt"), *requirements("requirements-meta.txt")]
     pinned = dict(line.split(" ")[0].split("==") for line in lines)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 
 TEXTS = ["one", "two", ""]
 COLUMNS = {

@@ -19,7 +19,8 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.cli import main
-from mars_score.runs import engines, rows
+from mars_score.runs import engines
+from mars_score.runs import input as rows
 from mars_score.runs.folder import SUFFIX
 from mars_score.runs.records import Distinct, Records
 
@@ -156,7 +157,7 @@ def test_a_pipe_is_refused(tmp_path, capsys):
 
 
 def test_a_line_too_long_for_memory(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.rowstreams.LONGEST_LINE", 100)
+    monkeypatch.setattr("mars_score.data.readers.LONGEST_LINE", 100)
     path = write(tmp_path / "rows.jsonl", [*make_rows(1)[:0], {"prediction": "a" * 200}])
     assert score(path) == 2
     assert ":1: a line of over 100 bytes" in capsys.readouterr().err

@@ -13,10 +13,10 @@ import pytest
 import tiny_models
 import torch
 
-from mars_score import models
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.fingerprints import fingerprint
 from mars_score.masking.analysis import WordAnalyser
+from mars_score.models import loading as models
+from mars_score.models.fingerprints import fingerprint
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES, resolve_settings
 from mars_score.signature import make_signature

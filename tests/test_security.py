@@ -21,16 +21,17 @@ import tiny_models
 import torch
 from users import unprivileged
 
-from mars_score import models, wheels
 from mars_score.cli import main
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.kept import Kept, digest
+from mars_score.models import loading as models
+from mars_score.models import wheels
 from mars_score.scorer import MarsScorer
 from mars_score.space.engine import Engine
 from mars_score.space.handlers import Handlers
 from mars_score.space.layout import build
 from mars_score.space.limits import Refused
 from mars_score.space.uploads import read_upload
+from mars_score.store.results import Kept, digest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*(ROOT / "mars_score").rglob("*.py"), ROOT / "mars_metric.py", ROOT / "app.py"])
@@ -330,7 +331,7 @@ def test_a_store_of_another_user_is_told(tmp_path):
 # No way from a file to code
 
 # Processes of one run hand work to each other in a private folder.
-UNPICKLES = {"mars_score/runs/on_ray.py"}
+UNPICKLES = {"mars_score/runs/ray.py"}
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "joblib", "yaml", "subprocess", "pty"}
 CALLS = {"eval", "exec", "compile", "__import__"}
 METHODS = {"torch.load", "os.system", "os.popen", "numpy.load", "np.load", "pandas.read_pickle"}

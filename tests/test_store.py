@@ -23,17 +23,18 @@ import tiny_models
 import torch
 from users import unprivileged
 
-from mars_score import augmenter, models
+from mars_score import augmentation as augmenter
 from mars_score.errors import MarsWarning
-from mars_score.fingerprints import fingerprint, is_here
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.masked import MaskedInfiller
-from mars_score.kept import Kept
 from mars_score.masking.analysis import WordAnalyser
+from mars_score.models import loading as models
+from mars_score.models.fingerprints import fingerprint, is_here
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.likelihood import LikelihoodReader
+from mars_score.store.results import Kept
 
 ROOT = Path(__file__).parent.parent
 CORPUS = ["She called a friend.", "A truck took her home.", "The library closed early.", "They won."]
@@ -190,7 +191,7 @@ PROCESS = """if True:
     from mars_score.scorer import MarsScorer
     scorer = MarsScorer(**task["settings"])
     result = scorer.score(*task["columns"])
-    from mars_score import models
+    from mars_score.models import loading as models
     loaded = [key[0] for key in models._loaded]
     libraries = [name for name in ("torch", "transformers", "spacy") if name in sys.modules]
     print(json.dumps({"result": result.to_dict(), "loaded": loaded, "libraries": libraries}))

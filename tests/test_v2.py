@@ -15,12 +15,12 @@ from mars_score import MarsScorer
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.settings import resolve_settings
-from mars_score.similarity import evidence
-from mars_score.similarity.context import WINDOW_WORDS, copied_share, windows
+from mars_score.similarity import features as evidence
+from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
 from mars_score.similarity.embeddings import Embedding
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
-from mars_score.similarity.row_scores import token_recall
+from mars_score.similarity.score import token_recall
 
 LONG = " ".join(f"{tiny_models.TEXT}".split() * 8)[:1200]
 ROWS = [
@@ -234,7 +234,7 @@ def test_a_warm_store_needs_no_model(models, monkeypatch, tmp_path):
 
     monkeypatch.setattr(SentenceEncoder, "encode", refuse)
     monkeypatch.setattr(LikelihoodReader, "_make_model", refuse)
-    monkeypatch.setattr("mars_score.augmenter.Augmenter._make_infiller", refuse)
+    monkeypatch.setattr("mars_score.augmentation.Augmenter._make_infiller", refuse)
     warm = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in ("v2", "v2-lm")]
     assert [one.rows for one in warm] == [one.rows for one in cold]
 

@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Augment and write; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.notices import Notices
+    from mars_score.diagnostics import Notices
     from mars_score.runs.writing import write_augmented
 
     with done_run(args, lambda a_run, workers: a_run.augment(workers), write_augmented) as (_, _, told):

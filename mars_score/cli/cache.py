@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.cli.running import print_line, scoring
-from mars_score.kept import Kept
-from mars_score.store import store_folder
-from mars_score.wheels import is_wheel
+from mars_score.models.wheels import is_wheel
+from mars_score.store.location import store_folder
+from mars_score.store.results import Kept
 
 
 def add_parser(commands: Any) -> None:

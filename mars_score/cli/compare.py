@@ -48,10 +48,10 @@ def run(args: argparse.Namespace) -> None:
     if args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
     if args.plot:
-        from mars_score.comparing.plot import check_plot
+        from mars_score.compare.plot import check_plot
 
         check_plot(args.plot)
-    from mars_score.comparing import compare_systems
+    from mars_score.compare import compare_systems
     from mars_score.scorer import MarsScorer
 
     with progress_bars(quiet=args.quiet) as progress, scoring():  # the result repeats the notices
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
             seed=args.seed,
         )
     if args.plot:
-        from mars_score.comparing.plot import write_plot
+        from mars_score.compare.plot import write_plot
 
         write_plot(found, args.plot)
     if args.json:

@@ -11,9 +11,9 @@ from typing import Any
 
 from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.running import print_line, progress_bars, scoring
+from mars_score.data.files import whole_file, write_row
 from mars_score.meta.items import Columns, read_rated_sets
 from mars_score.meta.metrics import METRICS, parse_names
-from mars_score.rowfiles import whole_file, write_row
 
 
 def add_parser(commands: Any) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from mars_score.columns import Columns
+from mars_score.data.columns import Columns
 from mars_score.presets import DEFAULT_PRESET, PRESETS
 from mars_score.settings import SETTING_NAMES, VARIANTS, Settings
 

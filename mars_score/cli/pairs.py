@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mars_score.cli.options import columns
-from mars_score.rowfiles import RowFile, read_rows
+from mars_score.data.files import RowFile, read_rows
 
 
 def read(args: argparse.Namespace) -> tuple[RowFile, RowFile]:

@@ -56,9 +56,9 @@ def make_job(args: argparse.Namespace) -> Any:
         ValueError, TypeError: an unknown preset, or a setting out of range.
     """
     from mars_score.masking.idf import Idf
-    from mars_score.runs.rows import Input
+    from mars_score.runs.input import Input
     from mars_score.runs.run import Job
-    from mars_score.runs.work import Plan, usual_threads
+    from mars_score.runs.worker import Plan, usual_threads
     from mars_score.scorer import MarsScorer
 
     scorer = MarsScorer(**scorer_arguments(args))  # checks all of them; loads nothing
@@ -114,7 +114,7 @@ def engine(args: argparse.Namespace, plan: Any, folder: Path, progress: Progress
 
     made: Any
     if args.engine == "ray":
-        from mars_score.runs.on_ray import RayEngine
+        from mars_score.runs.ray import RayEngine
 
         made = RayEngine(plan, args.workers, args.ray_address, folder)
     elif (args.workers or 1) > 1:

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 import torch
 
+from mars_score.infilling.batch import Pool
 from mars_score.infilling.cache import KeyValueCache
+from mars_score.infilling.job_state import Row
 from mars_score.infilling.jobs import Done, Infill, Job
 from mars_score.infilling.judging import judge, layout_size
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import plain_step, planned_step
-from mars_score.infilling.pool import Pool
-from mars_score.infilling.row import Row
 from mars_score.infilling.tokens import token_kind
-from mars_score.memory import cache_bytes, is_out_of_memory
+from mars_score.models.memory import cache_bytes, is_out_of_memory
+from mars_score.models.torch_modes import ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
-from mars_score.torch_modes import ordinary_mode
 
 MOST_ROWS = {"cpu": 128}  # jobs abreast unless told; more are hardly faster
 MOST_ROWS_ELSEWHERE = 1024

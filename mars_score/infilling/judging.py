@@ -13,9 +13,9 @@ from itertools import pairwise
 import torch
 
 from mars_score.infilling.attention import Feed
+from mars_score.infilling.batch import Pool
+from mars_score.infilling.job_state import Row
 from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.infilling.pool import Pool
-from mars_score.infilling.row import Row
 
 
 def judge(model: CausalLanguageModel, pool: Pool, indices: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from mars_score.errors import UnsupportedModelError
 from mars_score.infilling.attention import Feed, NewStates, mars_attention
 from mars_score.infilling.cache import KeyValueCache, LayerStates
 from mars_score.infilling.tokens import TextCodec
-from mars_score.torch_modes import evaluating, ordinary_mode
+from mars_score.models.torch_modes import evaluating, ordinary_mode
 
 CHUNK = 512  # tokens of a row fed at once while it is read; bounds the attention mask
 PASS_TOKENS = 4096  # tokens of all rows fed at once; bounds the activations

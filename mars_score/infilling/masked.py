@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mars_score.infilling.jobs import Done, Infill, Job
 from mars_score.infilling.tokens import TextCodec, token_kind
-from mars_score.torch_modes import evaluating, ordinary_mode
+from mars_score.models.torch_modes import evaluating, ordinary_mode
 
 # These count positions from the padding token's id on.
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "data2vec-text")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from mars_score.rows import Row
+from mars_score.data.validation import Row
 
 
 def pack(rows: Iterable[Row], device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.integrations.once import score_once
 from mars_score.integrations.packing import empty, pack, unpack
-from mars_score.rows import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.settings import SETTING_NAMES
 from mars_score.shared import check_options, shared_scorer
 

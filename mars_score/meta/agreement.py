@@ -9,17 +9,17 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mars_score.meta.resampling import (
+from mars_score.meta.scoring import MetricScores, ScoredSet
+from mars_score.result import RowScore
+from mars_score.stats.correlation import Coefficient, Estimate, Level, Values, correlation, correlation_per_system
+from mars_score.stats.resampling import (
     Comparison,
     Interval,
     bootstrap_interval,
     compare_bootstrap,
     compare_permutation,
 )
-from mars_score.meta.scoring import MetricScores, ScoredSet
-from mars_score.meta.statistics import Coefficient, Estimate, Level, Values, correlation, correlation_per_system
-from mars_score.meta.williams import WilliamsTest, williams_test
-from mars_score.result import RowScore
+from mars_score.stats.williams import WilliamsTest, williams_test
 
 MainLevel = Literal["items", "within_groups"]
 MARS = "mars"  # the metric that the others are compared with

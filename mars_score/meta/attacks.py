@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mars_score.data.validation import Row
 from mars_score.meta.sentences import sentences
-from mars_score.rows import Row
 
 _FEWEST_TOKENS = 4  # to be reordered
 _FEWEST_SENTENCES = 3  # of a context, to retrieve one

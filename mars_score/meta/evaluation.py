@@ -6,9 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.augmenter import Progress
-from mars_score.fingerprints import unchanging
-from mars_score.kept import Kept
+from mars_score.augmentation import Progress
 from mars_score.meta.agreement import Agreement, MainLevel, agreements
 from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.items import RatedSet, check_names
@@ -16,8 +14,10 @@ from mars_score.meta.metrics import METRICS
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
 from mars_score.meta.sweeps import VARIANTS
+from mars_score.models.fingerprints import unchanging
 from mars_score.settings import resolve_settings
-from mars_score.store import Store, store_folder
+from mars_score.store.location import Store, store_folder
+from mars_score.store.results import Kept
 
 
 @dataclass(frozen=True)

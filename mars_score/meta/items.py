@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mars_score.rowfiles import RowFile, read_rows
-from mars_score.rows import Row, check_candidates, check_contexts, check_references
+from mars_score.data.files import RowFile, read_rows
+from mars_score.data.validation import Row, check_candidates, check_contexts, check_references
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.kept import digest
 from mars_score.meta.attacks import Attacked, attack
 from mars_score.meta.items import RatedSet
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Family, Metric, Models
 from mars_score.meta.metrics.mars import Mars
 from mars_score.result import RowScore
-from mars_score.rows import Row
+from mars_score.store.results import digest
 
 _AT_ONCE = 256  # rows that are scored before they are kept
 

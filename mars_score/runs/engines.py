@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from mars_score.augmenter import Progress
-from mars_score.runs import work
-from mars_score.runs.work import Chunk, Done, Plan
+from mars_score.augmentation import Progress
+from mars_score.runs import worker as work
+from mars_score.runs.worker import Chunk, Done, Plan
 
 _AHEAD = 2  # chunks that are handed out for each process, so that none waits
 _TRIES = 3  # of a chunk whose process was lost
@@ -26,14 +26,14 @@ class OwnProcess:
 
     Args:
         plan: for the worker.
-        report: see :class:`mars_score.runs.work.Worker`.
+        report: see :class:`mars_score.runs.worker.Worker`.
     """
 
     def __init__(self, plan: Plan, report: Progress | None = None) -> None:
         self._worker = work.Worker(plan, report)
 
     def map(self, chunks: Iterable[Chunk]) -> Iterator[Done]:
-        """See :class:`mars_score.runs.work.Engine`."""
+        """See :class:`mars_score.runs.worker.Engine`."""
         for chunk in chunks:
             yield chunk, self._worker.work(chunk)
 
@@ -57,7 +57,7 @@ class Processes:
         self._pool: ProcessPoolExecutor | None = None
 
     def map(self, chunks: Iterable[Chunk]) -> Iterator[Done]:
-        """See :class:`mars_score.runs.work.Engine`.
+        """See :class:`mars_score.runs.worker.Engine`.
 
         Raises:
             OSError: processes die again and again.

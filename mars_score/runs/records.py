@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mars_score.fingerprints import may_be
+from mars_score.models.fingerprints import may_be
 
 FILE = "run.sqlite3"
 _AT_ONCE = 900  # variables a statement: older SQLite allows 999

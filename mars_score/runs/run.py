@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mars_score.augmenter import Augmented, Progress
-from mars_score.kept import Kept
+from mars_score.augmentation import Augmented, Progress
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.result import RowScore
+from mars_score.runs.chunks import augment_chunks, augmented_of, reading_chunks, scorable
+from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Records, check_manifest
-from mars_score.runs.rows import Input, Part
-from mars_score.runs.stages import augment_chunks, augmented_of, reading_chunks, scorable
 from mars_score.runs.survey import Survey, item_key, survey
-from mars_score.runs.work import AUGMENT, Chunk, Engine, Plan, usual_threads
+from mars_score.runs.worker import AUGMENT, Chunk, Engine, Plan, usual_threads
 from mars_score.signature import Signature, make_signature
-from mars_score.similarity.evidence import decode, kinds
+from mars_score.similarity.features import decode, kinds
+from mars_score.store.results import Kept
 
 ITEMS_A_PAIR = 8  # texts are read much faster than references are augmented: their chunks are larger
 

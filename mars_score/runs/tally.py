@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from mars_score.notices import Notices
+from mars_score.diagnostics import Notices
 from mars_score.result import mean_of
 
 SHOWN = 3  # lowest and highest rows that are remembered

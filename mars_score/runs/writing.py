@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mars_score.augmenter import cuts
-from mars_score.notices import Notices
+from mars_score.augmentation import cuts
+from mars_score.data.files import row_line
+from mars_score.diagnostics import Notices
 from mars_score.result import augmented_to_dict
-from mars_score.rowfiles import row_line
 from mars_score.runs.folder import is_stream
 from mars_score.runs.output import GrowingFile
 from mars_score.runs.records import Records

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.fingerprints import Current, fingerprint, is_here
-from mars_score.kept import Kept, digest
+from mars_score.models.fingerprints import Current, fingerprint, is_here
 from mars_score.settings import ModelSettings
+from mars_score.store.results import Kept, digest
 
 if TYPE_CHECKING:
     from mars_score.similarity.encoder import SentenceEncoder
@@ -109,7 +109,7 @@ class Embedder:
         self._encoder = Current(models.encoder, self._make_encoder)
 
     def _make_encoder(self) -> SentenceEncoder:
-        from mars_score.models import load_encoder
+        from mars_score.models.loading import load_encoder
         from mars_score.similarity.encoder import SentenceEncoder
 
         return SentenceEncoder(

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.memory import is_out_of_memory
-from mars_score.torch_modes import ordinary_mode
+from mars_score.models.memory import is_out_of_memory
+from mars_score.models.torch_modes import ordinary_mode
 
 
 @dataclass(frozen=True)

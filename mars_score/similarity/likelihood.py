@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mars_score.fingerprints import Current, fingerprint, is_here
-from mars_score.kept import Kept, digest
+from mars_score.models.fingerprints import Current, fingerprint, is_here
 from mars_score.settings import ModelSettings
+from mars_score.store.results import Kept, digest
 
 if TYPE_CHECKING:
     from mars_score.infilling.language_model import CausalLanguageModel
@@ -72,7 +72,7 @@ class LikelihoodReader:
 
     def _make_model(self) -> CausalLanguageModel:
         from mars_score.infilling.language_model import CausalLanguageModel
-        from mars_score.models import load_language_model
+        from mars_score.models.loading import load_language_model
 
         models = self._models
         loaded = load_language_model(models.language_model, "causal", models.dtype, self._device, self._store)

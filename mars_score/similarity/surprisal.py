@@ -12,8 +12,8 @@ import torch
 from mars_score.infilling.cache import KeyValueCache
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.tokens import TextCodec
-from mars_score.memory import cache_bytes
-from mars_score.torch_modes import ordinary_mode
+from mars_score.models.memory import cache_bytes
+from mars_score.models.torch_modes import ordinary_mode
 
 T = TypeVar("T")
 _MOST_ROWS = 128

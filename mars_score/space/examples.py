@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mars_score.rowfiles import read_rows
+from mars_score.data.files import read_rows
 from mars_score.space.inputs import Question
 
 # Its row, what the button says, what to look at. Seen with preset "mini"; another preset may differ.

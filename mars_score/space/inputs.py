@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score import rows
+from mars_score.data import validation as rows
 from mars_score.space.limits import CANDIDATE_CHARACTERS, CANDIDATES, Refused, check_texts
 
 

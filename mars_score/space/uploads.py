@@ -8,8 +8,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.rowfiles import read_rows
-from mars_score.rows import check_candidates, check_contexts, check_references
+from mars_score.data.files import read_rows
+from mars_score.data.validation import check_candidates, check_contexts, check_references
 from mars_score.space.inputs import whole
 from mars_score.space.limits import BATCH_BYTES, BATCH_ROWS, Refused, check_texts
 

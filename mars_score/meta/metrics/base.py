@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from mars_score.kept import Kept
-from mars_score.models import load_encoder, load_language_model
-from mars_score.rows import Row
+from mars_score.data.validation import Row
+from mars_score.models.loading import load_encoder, load_language_model
 from mars_score.settings import Settings
 from mars_score.similarity.embeddings import Embedder
+from mars_score.store.results import Kept
 
 Family = Literal["mars", "reference", "context", "likelihood", "trivial"]
 
@@ -87,7 +87,7 @@ class Metric(ABC):
 
     @abstractmethod
     def key(self) -> Sequence[Any]:
-        """What scores depend on besides the texts, for :func:`mars_score.kept.digest`: version of the
+        """What scores depend on besides the texts, for :func:`mars_score.store.results.digest`: version of the
         library, fingerprints of models, settings, and a number to be raised when the method changes.
 
         Raises:

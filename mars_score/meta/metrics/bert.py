@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Family, Metric
 from mars_score.meta.metrics.extras import need
 from mars_score.meta.metrics.tokens import Transformer, encoder_key, parts, texts_of
-from mars_score.rows import Row
-from mars_score.torch_modes import evaluating, ordinary_mode
+from mars_score.models.torch_modes import evaluating, ordinary_mode
 
 _METHOD = 1  # to be raised when scores change
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
-from mars_score.rows import Row
 
 _METHOD = 1
 

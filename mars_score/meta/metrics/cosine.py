@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mars_score.fingerprints import fingerprint, is_here
+from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
 from mars_score.meta.sentences import sentences
-from mars_score.rows import Row
+from mars_score.models.fingerprints import fingerprint, is_here
 
 _METHOD = 1  # to be raised when the same vectors come to give other scores
 

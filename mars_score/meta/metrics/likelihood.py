@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
-from mars_score.fingerprints import fingerprint, is_here
+from mars_score.data.validation import Row
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.meta.metrics.base import Family, Metric
-from mars_score.rows import Row
+from mars_score.models.fingerprints import fingerprint, is_here
 from mars_score.similarity.surprisal import mean_surprisals
 
 _METHOD = 1  # to be raised when scores change

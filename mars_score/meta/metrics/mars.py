@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from mars_score.data.validation import Row
 from mars_score.errors import MarsWarning
 from mars_score.meta.metrics.base import Family, Metric, Models
 from mars_score.result import MarsResult
-from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 
 TITLES = {

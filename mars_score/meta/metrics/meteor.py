@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Metric
 from mars_score.meta.metrics.extras import need
-from mars_score.rows import Row
 
 _METHOD = 1  # to be raised when the same nltk and WordNet come to give other scores
 _SYSTEM_FOLDER = Path("/usr/share/wordnet")  # of the package wordnet-base of Debian and Ubuntu

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
+from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
 from mars_score.meta.metrics.extras import need
-from mars_score.rows import Row
 
 _METHOD = 1  # to be raised when the same rouge-score comes to give other scores
 

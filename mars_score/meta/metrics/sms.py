@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Family, Metric
 from mars_score.meta.metrics.extras import need
 from mars_score.meta.metrics.mover import Bag, movers_distance
 from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, encoder_key, parts, texts_of
 from mars_score.meta.sentences import sentences
-from mars_score.rows import Row
 
 _METHOD = 1  # to be raised when scores change
 

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.fingerprints import fingerprint, is_here
 from mars_score.meta.metrics.base import Models
-from mars_score.rows import Row
-from mars_score.torch_modes import evaluating, ordinary_mode
+from mars_score.models.fingerprints import fingerprint, is_here
+from mars_score.models.torch_modes import evaluating, ordinary_mode
 
 PART_CHARACTERS = 100_000  # of the texts whose vectors are held at once: about 100 MB with 1024 dimensions
 BATCH_TOKENS = 2**14  # of all texts of a pass, padding included

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from mars_score.data.files import whole_file
 from mars_score.meta.report.contents import Report
 from mars_score.meta.report.markdown import to_markdown
 from mars_score.meta.report.page import to_html
-from mars_score.rowfiles import whole_file
 
 __all__ = ["write_report"]
 

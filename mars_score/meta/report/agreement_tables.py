@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
-from mars_score.meta.resampling import Interval
-from mars_score.meta.statistics import Coefficient, Level
 from mars_score.meta.tables import MISSING, Table, mean, number, p_value, signed
+from mars_score.stats.correlation import Coefficient, Level
+from mars_score.stats.resampling import Interval
 
 Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # set -> metric -> system -> Pearson's r
 _LEVELS: dict[Level, str] = {

@@ -1,0 +1,255 @@
+"""References and contexts -> augmented references: masking and infilling joined."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mars_score.diagnostics import CONTEXT_CUT, REFERENCE_CUT
+from mars_score.errors import ModelUnavailableError
+from mars_score.masking.analysis import WordAnalyser, prepare_reference
+from mars_score.masking.idf import Idf
+from mars_score.masking.template import Template
+from mars_score.masking.templates import make_templates
+from mars_score.models.fingerprints import Current, fingerprint, is_here
+from mars_score.result import Augmentation, AugmentedReference
+from mars_score.settings import MaskingSettings, Settings
+from mars_score.store.results import Kept, digest
+
+if TYPE_CHECKING:
+    from mars_score.infilling.pipeline import AugmentedText, Infiller
+
+Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
+Templates = list[tuple[float, Template]]  # with their mask ratios
+Filled = tuple[str, bool, bool]  # an augmented reference's text; whether context and reference were cut
+Progress = Callable[[str, int, int], None]
+
+# Part of the keys of what is kept; to be raised when the same settings come to give other infills.
+_METHOD = 1
+_KEEP_SECONDS = 5.0  # what is done is kept this often, so that little is lost when a run is stopped
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """An augmented reference and what the language model's window did to it.
+
+    Attributes:
+        reference: the reference with its augmentations.
+        context_cut: whether the end of the context was not read.
+        reference_cut: whether the end of the reference was not augmented.
+    """
+
+    reference: AugmentedReference
+    context_cut: bool
+    reference_cut: bool
+
+
+def prepare_pairs(
+    rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
+) -> list[list[Pair]]:
+    """What each row's references are augmented from."""
+    strip = masking.strip_urls_hashtags
+    return [
+        [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
+        for row, context in zip(rows, contexts, strict=True)
+    ]
+
+
+def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:
+    """IDF counted over the corpus of the settings; None without one."""
+    if masking.idf_corpus is None:
+        return None
+    texts = list(masking.idf_corpus)
+    return Idf.count(dict(zip(texts, analyser.words(texts), strict=True)))
+
+
+def cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:
+    """Rows with shortened contexts and with references that were not augmented to their end."""
+    return {
+        CONTEXT_CUT: [any(one.context_cut for one in row) for row in augmented],
+        REFERENCE_CUT: [any(one.reference_cut for one in row) for row in augmented],
+    }
+
+
+class Augmenter:
+    """Masks references and infills them; spaCy and the language model are loaded when first needed.
+
+    Args:
+        settings: of all stages.
+        batch_size: jobs that the language model infills together.
+        device: where it runs.
+        store: folder for converted models, or None.
+        kept: the store of results.
+        report: called as ``report(stage, done, total)``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        batch_size: int | None,
+        device: str | None,
+        store: Path | None,
+        kept: Kept,
+        report: Progress,
+    ) -> None:
+        self.settings = settings
+        self.batch_size = batch_size
+        self.device = device
+        self.store = store
+        self.report = report
+        self.kept = kept
+        self.analyser = WordAnalyser(kept)
+
+    def augment(
+        self, pairs: Sequence[Pair], others: Sequence[str] = (), idf: Idf | None = None
+    ) -> dict[Pair, Augmented]:
+        """Augment the references of a call, each different pair of context and reference once.
+
+        Unless it is given or a corpus is set, IDF is counted over the different references among ``pairs`` and
+        ``others`` (prepared references of the call that are not to be augmented).
+        """
+        distinct = list(dict.fromkeys(pairs))
+        if not distinct:
+            return {}
+        templates = self._templates(distinct, others, idf)
+        filled = self._infill(templates)
+        return {pair: _join(pair, templates[pair], filled) for pair in distinct}
+
+    def _templates(self, pairs: Sequence[Pair], others: Sequence[str], idf: Idf | None) -> dict[Pair, Templates]:
+        """Templates of each pair (section 2.1)."""
+        masking = self.settings.masking
+        if masking.max_mask_ratio == 0:
+            return {pair: [] for pair in pairs}
+        self.report("analyse", 0, len(pairs))
+        references = list(dict.fromkeys([*(reference for _, reference in pairs), *others]))
+        analyses = dict(zip(references, self.analyser.analyse(references), strict=True))
+        if idf is None:
+            idf = self._corpus_idf or Idf.count({text: one.lower_words for text, one in analyses.items()})
+        contexts = list(dict.fromkeys(context for context, _ in pairs))
+        words = dict(zip(contexts, self.analyser.words(contexts), strict=True))
+        templates = {
+            (context, reference): make_templates(analyses[reference], words[context], idf, masking)
+            for context, reference in pairs
+        }
+        self.report("analyse", len(pairs), len(pairs))
+        return templates
+
+    @cached_property
+    def _corpus_idf(self) -> Idf | None:
+        return corpus_idf(self.settings.masking, self.analyser)
+
+    def _infill(self, templates: dict[Pair, Templates]) -> dict[tuple[str, Template], Filled]:
+        """Infilled text of each different (context, template) that has a blank (section 2.2), kept or new."""
+        pairs = dict.fromkeys(
+            (context, template)
+            for (context, _), of_pair in templates.items()
+            for _, template in of_pair
+            if template.blanks
+        )
+        if not pairs:
+            return {}
+        keys = self._keys(list(pairs))
+        kept = self.kept.get("infills", list(keys.values()))
+        filled: dict[tuple[str, Template], Filled] = {
+            pair: tuple(json.loads(kept[key])) for pair, key in keys.items() if key in kept
+        }
+        missing = [pair for pair in pairs if pair not in filled]
+        if missing:
+            filled |= self._infill_anew(missing, keys)
+        return filled
+
+    def _keys(self, pairs: Sequence[tuple[str, Template]]) -> dict[tuple[str, Template], bytes]:
+        """What each infill depends on, and nothing else: not the other rows, nor how its words were chosen."""
+        infilling, planning = self.settings.infilling, self.settings.planning
+        settings = dataclasses.asdict(infilling) | dataclasses.asdict(planning)
+        if infilling.infiller == "masked":
+            settings = {"max_context_tokens": infilling.max_context_tokens}
+        elif planning.planner == "none":
+            settings = dataclasses.asdict(infilling)
+        if not is_here(self._model):  # its revision is known once it has been fetched
+            self._infiller.get()
+        common = digest(
+            _METHOD, infilling.infiller, settings, fingerprint(self._model), self.settings.models.dtype
+        ).hex()
+        return {
+            (context, template): digest(common, context, template.reference, template.blanks)
+            for context, template in pairs
+        }
+
+    def _infill_anew(
+        self, pairs: Sequence[tuple[str, Template]], keys: dict[tuple[str, Template], bytes]
+    ) -> dict[tuple[str, Template], Filled]:
+        """Infilled texts, kept as they are done."""
+        from mars_score.infilling.pipeline import augment
+
+        filled: dict[tuple[str, Template], Filled] = {}
+        unkept: dict[bytes, bytes] = {}
+        kept_at = time.monotonic()
+
+        def keep() -> None:
+            nonlocal kept_at
+            self.kept.put("infills", unkept)
+            unkept.clear()
+            kept_at = time.monotonic()
+
+        def done(pair: tuple[str, Template], one: AugmentedText) -> None:
+            filled[pair] = one.text, one.context_cut, one.reference_cut
+            unkept[keys[pair]] = json.dumps(filled[pair]).encode()
+            if time.monotonic() - kept_at > _KEEP_SECONDS:
+                keep()
+            self.report("infill", len(filled), len(pairs))
+
+        try:
+            augment(self._infiller.get(), pairs, self.settings.infilling.max_context_tokens, done)
+        finally:
+            keep()
+        return filled
+
+    @property
+    def _model(self) -> Any:
+        models = self.settings.models
+        masked = self.settings.infilling.infiller == "masked"
+        return models.masked_language_model if masked else models.language_model
+
+    @cached_property
+    def _infiller(self) -> Current[Infiller]:
+        return Current(self._model, self._make_infiller)
+
+    def _make_infiller(self) -> Infiller:
+        from mars_score.infilling.engine import CausalInfiller
+        from mars_score.infilling.language_model import CausalLanguageModel
+        from mars_score.infilling.masked import MaskedInfiller
+        from mars_score.models.loading import load_language_model
+
+        settings, models = self.settings, self.settings.models
+        if settings.infilling.infiller == "masked":
+            if self._model is None:
+                raise ModelUnavailableError(
+                    'infiller="masked" has no model in this preset: no masked language model is known to come in '
+                    "a wheel. Name one with masked_language_model=... or use another preset"
+                )
+            loaded = load_language_model(self._model, "masked", models.dtype, self.device, self.store)
+            return MaskedInfiller(*loaded, self.batch_size)
+        loaded = load_language_model(self._model, "causal", models.dtype, self.device, self.store)
+        return CausalInfiller(CausalLanguageModel(*loaded), settings.planning, settings.infilling, self.batch_size)
+
+
+def _join(pair: Pair, templates: Templates, filled: dict[tuple[str, Template], Filled]) -> Augmented:
+    """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
+    context, reference = pair
+    of_templates = [filled.get((context, template), (reference, False, False)) for _, template in templates]
+    augmentations = tuple(
+        Augmentation(ratio, template, text)
+        for (ratio, template), (text, _, _) in zip(templates, of_templates, strict=True)
+    )
+    return Augmented(
+        AugmentedReference(reference, augmentations),
+        context_cut=any(cut for _, cut, _ in of_templates),
+        reference_cut=any(cut for _, _, cut in of_templates),
+    )

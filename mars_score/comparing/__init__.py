@@ -1,6 +1,0 @@
-"""Two systems over the same references and contexts: which scores higher, how surely, and where they differ."""
-
-from mars_score.comparing.result import RowPair, SystemComparison, SystemScore
-from mars_score.comparing.systems import compare_systems
-
-__all__ = ["RowPair", "SystemComparison", "SystemScore", "compare_systems"]

@@ -1,0 +1,46 @@
+"""From a file's columns to checked texts: faults name file, line and column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mars_score.data.files import RowFile
+from mars_score.data.validation import check_candidates, check_contexts, check_references
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a file's columns are called.
+
+    Attributes:
+        reference: one or more references a row.
+        context: the context; None: without contexts.
+        prediction: the candidate; None: there are none.
+    """
+
+    reference: str
+    context: str | None
+    prediction: str | None = None
+
+    def candidates(self, file: RowFile) -> list[str]:
+        """The candidates, without outer whitespace, which does not count; blank ones where there is no column."""
+        name = self.prediction
+        if name is None:
+            return [""] * len(file.rows)
+        values = file.column(name, remedy="add it or name another with --prediction-column")
+        return [candidate.strip() for candidate in check_candidates(values, where=file.place(name))]
+
+    def references(self, file: RowFile) -> list[tuple[str, ...]]:
+        """The references, one or more a row."""
+        name = self.reference
+        values = file.column(name, remedy="add it or name another with --reference-column")
+        return check_references(values, where=file.place(name))
+
+    def contexts(self, file: RowFile) -> list[str] | None:
+        """The contexts; None without a column."""
+        name = self.context
+        if name is None:
+            return None
+        remedy = "add it, name another with --context-column, or pass --no-use-context"
+        values = file.column(name, remedy=remedy)
+        return check_contexts(values, len(values), use_context=True, where=file.place(name))

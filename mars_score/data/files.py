@@ -1,0 +1,128 @@
+"""Files of rows: read with the place of every fault, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from mars_score.data.readers import stream_rows
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """The rows of a file, or some in sequence: one dict a line.
+
+    Attributes:
+        path: names the file in errors.
+        rows: the rows.
+        start: how many rows stand before them: row 0 is line ``start + 1``.
+    """
+
+    path: str
+    rows: tuple[dict[str, Any], ...]
+    start: int = 0
+
+    def column(self, name: str, *, remedy: str) -> list[Any]:
+        """The values of a column, one a row.
+
+        Raises:
+            ValueError: a row lacks the column; names file, line and column, and adds ``remedy``.
+        """
+        for index, row in enumerate(self.rows):
+            if name not in row:
+                found = ", ".join(map(repr, row)) or "none"
+                raise ValueError(f"{self.place(name)(index)} is missing (columns here: {found}); {remedy}")
+        return [row[name] for row in self.rows]
+
+    def labels(self, name: str, *, remedy: str) -> list[str]:
+        """A column of labels, strings or integers, as strings.
+
+        Raises:
+            ValueError: a row lacks the column, or holds something else there; names file, line and column.
+        """
+        values = self.column(name, remedy=remedy)
+        for row, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, (str, int)):
+                raise ValueError(f"{self.place(name)(row)} must be a string or an integer, got {value!r:.60}")
+        return [str(value) for value in values]
+
+    def place(self, column: str) -> Callable[[int], str]:
+        """What names a row of a column in an error, for the checks of :mod:`mars_score.data.validation`."""
+        return lambda row: f"{self.path}:{self.start + row + 1}: column {column!r}"
+
+
+def read_rows(path: str | os.PathLike[str]) -> RowFile:
+    """Read a whole file; formats and errors as for :func:`mars_score.data.readers.stream_rows`."""
+    return RowFile(os.fspath(path), tuple(stream_rows(path)))
+
+
+def read_parts(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
+    """Read a file ``size`` rows at a time; formats and errors as for :func:`read_rows`."""
+    rows, start = stream_rows(path), 0
+    while part := tuple(islice(rows, size)):
+        yield RowFile(os.fspath(path), part, start)
+        start += len(part)
+
+
+def write_row(file: TextIO, row: dict[str, Any]) -> None:
+    """Write ``row`` as one line of JSON; characters that UTF-8 cannot hold (cut emoji) are escaped."""
+    file.write(row_line(row))
+
+
+def row_line(row: dict[str, Any]) -> str:
+    """``row`` as one line of JSON; dates and times, which Parquet has and JSON has not, in ISO 8601.
+
+    Raises:
+        TypeError: a column holds what JSON cannot hold; names the column.
+    """
+    try:
+        line = json.dumps(row, ensure_ascii=False, default=_in_json)
+    except TypeError:
+        for name, value in row.items():
+            try:
+                json.dumps(value, default=_in_json)
+            except TypeError as error:
+                raise TypeError(f"column {name!r} cannot be written as JSON: {error}; leave it out") from None
+        raise
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        line = json.dumps(row, default=_in_json)
+    return line + "\n"
+
+
+def _in_json(value: Any) -> Any:
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """A file to write in UTF-8 that takes the place of ``path`` when the block ends, and is removed if it fails.
+
+    Raises:
+        OSError: the folder is missing or cannot be written; raised at once, before the block.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # /dev/stdout, a pipe; a folder raises here
+        with open(target, "w", encoding="utf-8") as file:
+            yield file
+        return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{os.fspath(path)}: the folder {target.parent} does not exist; make it first")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(beside, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        os.replace(beside, target)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise

@@ -1,0 +1,1 @@
+"""Models by name, folder or wheel: loading, fingerprints, torch modes, memory."""

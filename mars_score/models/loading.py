@@ -1,0 +1,189 @@
+"""Loading models by name, folder or wheel: weights from safetensors files, and never code of a model's own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mars_score.errors import ModelUnavailableError
+from mars_score.models.fingerprints import Current, hub_copy, pinned
+from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
+
+
+def pick_device(device: str | None) -> str:
+    """The given device, else CUDA where there is one, else the CPU.
+
+    Raises:
+        ValueError: torch knows no such device, or this machine has none.
+    """
+    import torch
+
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device {device!r} is not there ({str(error).splitlines()[0]})") from error
+    return device
+
+
+def pickled_weights() -> bool:
+    """Whether weights may be read from pickle files: ``MARS_PICKLED_WEIGHTS`` is set, and not to 0.
+
+    An environment variable, so that it holds in all entry points and workers, and no file of data can set it.
+    """
+    return os.environ.get("MARS_PICKLED_WEIGHTS", "0") not in ("", "0")
+
+
+def _safely() -> dict[str, bool | None]:
+    """How transformers is to read models; it would ask on the terminal for code that it is not told to refuse."""
+    return {"trust_remote_code": False, "use_safetensors": None if pickled_weights() else True}
+
+
+@contextmanager
+def _loading(name: Any) -> Iterator[None]:
+    """Ordinary torch modes, no progress bars of others, and one kind of error."""
+    from transformers.utils import logging
+
+    from mars_score.models.torch_modes import ordinary_mode
+
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        with ordinary_mode():
+            yield
+    except ModelUnavailableError:
+        raise
+    except (OSError, ConnectionError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if not pickled_weights() and "file named model.safetensors" in reason:
+            raise _pickled_only(name) from error
+        raise ModelUnavailableError(
+            f"could not load {str(name)!r} ({reason}). Check the name and the connection to the Hub; "
+            'preset="mini" runs without the Hub'
+        ) from error
+    except ValueError as error:
+        if "trust_remote_code" not in str(error):
+            raise
+        raise ModelUnavailableError(
+            f"{str(name)!r} brings code of its own, which MARS never runs; name another model, or load it "
+            "yourself and pass the object"
+        ) from error
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _pickled_only(name: Any) -> ModelUnavailableError:
+    return ModelUnavailableError(
+        f"{str(name)!r} has no weights as safetensors, and pickle files can hold code: convert it (load it and "
+        "save_pretrained), or set MARS_PICKLED_WEIGHTS=1 if you trust where it comes from"
+    )
+
+
+# Models by name, folder or wheel, shared by the process's scorers.
+_loaded: dict[tuple[str, ...], Current[Any]] = {}
+
+
+def free_models() -> None:
+    """Forget all loaded models; scorers that still hold some keep them until they are freed themselves."""
+    _loaded.clear()
+
+
+def load_language_model(
+    spec: Any, kind: str, dtype: str, device: str | None, store: Path | None
+) -> tuple[Any, Any]:
+    """Model and tokenizer.
+
+    Args:
+        spec: a Hub id, a folder, a wheel's name, or a ready-made pair, which is returned as it is.
+        kind: ``"causal"`` or ``"masked"``.
+        dtype: torch's name of the number type.
+        device: see :func:`pick_device`.
+        store: folder for converted wheels, or None.
+
+    Raises:
+        ModelUnavailableError: nothing can be loaded by this name.
+    """
+    if isinstance(spec, tuple):
+        return spec
+    where = pick_device(device)
+    load = partial(_load_language_model, spec, kind, dtype, where, store)
+    model, tokenizer = _once((kind, str(spec), dtype, where), spec, load)
+    return model, tokenizer
+
+
+def _once(key: tuple[str, ...], spec: Any, load: Callable[[], Any]) -> Any:
+    """A loaded model, loaded again if what its name stands for has changed."""
+    current = _loaded.get(key) or Current(spec, load)
+    model = current.get()
+    _loaded[key] = current
+    return model
+
+
+def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: Path | None) -> tuple[Any, Any]:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+
+    with _loading(spec):
+        source, extra = language_model_source(spec, store) if is_wheel(spec) else (spec, pinned(spec))
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
+        loader = AutoModelForCausalLM if kind == "causal" else AutoModelForMaskedLM
+        model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **_safely(), **extra)
+        model.requires_grad_(False)
+        return model.eval().to(device), tokenizer
+
+
+def load_encoder(spec: Any, dtype: str, device: str | None) -> Any:
+    """A SentenceTransformer, loaded once in a process; a ready-made one is returned as it is.
+
+    Raises:
+        ModelUnavailableError: nothing can be loaded by this name.
+    """
+    if not isinstance(spec, (str, os.PathLike)):
+        return spec
+    where = pick_device(device)
+    return _once(("encoder", str(spec), dtype, where), spec, partial(_load_encoder, spec, dtype, where))
+
+
+def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
+    import torch
+
+    with _loading(spec):
+        from sentence_transformers import SentenceTransformer
+
+        source = wheel_folder(str(spec)) if is_wheel(spec) else spec
+        if is_wheel(spec) and has_word_vectors(spec):
+            from mars_score.similarity.static_vectors import static_encoder
+
+            encoder = static_encoder(source, device)
+        else:
+            _refuse_pickled_modules(source)
+            encoder = SentenceTransformer(
+                str(source), device=device, trust_remote_code=False, model_kwargs=_safely(), **pinned(spec)
+            )
+            _refuse_pickled_modules(source)  # what was fetched only now; torch read it without running code
+        return encoder.to(getattr(torch, dtype)).eval()
+
+
+def _refuse_pickled_modules(source: str | os.PathLike[str]) -> None:
+    """Raise where a module of an encoder (a Dense layer, static vectors) has its weights in a pickle file only.
+
+    sentence-transformers takes such a file where there is no other; only the transformer can be told not to.
+
+    Raises:
+        ModelUnavailableError: there is such a module.
+    """
+    folder = Path(source) if Path(source).is_dir() else hub_copy(str(source))
+    if pickled_weights() or folder is None or not (folder / "modules.json").is_file():
+        return
+    for module in json.loads((folder / "modules.json").read_text(encoding="utf-8")):
+        weights = folder / module["path"] / "pytorch_model.bin"
+        in_shards = module["type"].endswith("Transformer")  # and transformers has been told
+        if weights.is_file() and not in_shards and not weights.with_name("model.safetensors").is_file():
+            raise _pickled_only(source)

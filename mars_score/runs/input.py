@@ -1,0 +1,88 @@
+"""The rows of a run's input, checked, some at a time, as often as they are needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mars_score.augmentation import Pair, prepare_pairs
+from mars_score.data.columns import Columns
+from mars_score.data.files import RowFile, read_parts
+from mars_score.data.readers import content_digest
+from mars_score.data.validation import check_contexts
+from mars_score.settings import MaskingSettings
+
+PART = 512  # rows that are in memory together
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows in sequence.
+
+    Attributes:
+        file: the rows as they are.
+        candidates: without outer whitespace; blank where none are asked for.
+        pairs: of each row its references, each with the context.
+        wanted: whether a row's references are to be augmented: not those of blank candidates.
+    """
+
+    file: RowFile
+    candidates: Sequence[str]
+    pairs: Sequence[Sequence[Pair]]
+    wanted: Sequence[bool]
+
+    @property
+    def contexts(self) -> list[str]:
+        """Of each row."""
+        return [pairs[0][0] for pairs in self.pairs]
+
+    @property
+    def wanted_pairs(self) -> list[list[Pair]]:
+        """The pairs of each row, none where they are not wanted."""
+        return [list(pairs) if want else [] for pairs, want in zip(self.pairs, self.wanted, strict=True)]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file of rows and how to read it.
+
+    Attributes:
+        path: see :func:`mars_score.data.readers.stream_rows`.
+        columns: what its columns are called; without one of candidates, all references are wanted.
+        masking: how references are prepared.
+    """
+
+    path: str
+    columns: Columns
+    masking: MaskingSettings
+
+    def parts(self) -> Iterator[Part]:
+        """All rows, from the first.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError, TypeError: a fault of the file, named with its line and column; or it changed meanwhile.
+        """
+        before = self._state()
+        for file in read_parts(self.path, PART):
+            candidates = self.columns.candidates(file)
+            references = self.columns.references(file)
+            use_context = self.columns.context is not None
+            contexts = check_contexts(self.columns.contexts(file), len(file.rows), use_context=use_context)
+            yield Part(
+                file,
+                candidates,
+                prepare_pairs(references, contexts, self.masking),
+                [bool(candidate) or self.columns.prediction is None for candidate in candidates],
+            )
+        if self._state() != before:
+            raise ValueError(f"{self.path} changed while it was read; run the command again")
+
+    def digest(self) -> str:
+        """A hash of what the file holds."""
+        return content_digest(self.path)
+
+    def _state(self) -> tuple[int, int]:
+        found = os.stat(self.path)
+        return found.st_size, found.st_mtime_ns

@@ -1,0 +1,65 @@
+"""Rows whose references are augmented: what must be read of them, and the scores and notices that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mars_score.augmentation import Augmented, cuts
+from mars_score.diagnostics import BLANK, CONTEXT_CUT, TEXT_CUT
+from mars_score.result import AugmentedReference, RowScore
+from mars_score.settings import SimilaritySettings
+from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, all_needs, needs
+from mars_score.similarity.score import score_row
+
+
+@dataclass(frozen=True)
+class Scorable:
+    """Some rows.
+
+    Attributes:
+        candidates: one a row, without outer whitespace.
+        contexts: one a row.
+        augmented: the references of each row; none of one with a blank candidate.
+        settings: how a row is scored.
+    """
+
+    candidates: Sequence[str]
+    contexts: Sequence[str]
+    augmented: Sequence[Sequence[Augmented]]
+    settings: SimilaritySettings
+
+    @cached_property
+    def _rows(self) -> list[tuple[str, list[AugmentedReference], str]]:
+        references = [[one.reference for one in row] for row in self.augmented]
+        return list(zip(self.candidates, references, self.contexts, strict=True))
+
+    @cached_property
+    def _needs_of_rows(self) -> list[Needs]:
+        return [needs(self.settings, *row) for row in self._rows]
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What must be read, each different item once."""
+        return all_needs(self.settings, self._needs_of_rows)
+
+    def scores(self, evidence: Evidence) -> list[RowScore]:
+        """One a row, from what was read."""
+        return [score_row(*row, evidence, self.settings) for row in self._rows]
+
+    def flags(self, evidence: Evidence) -> dict[str, list[bool]]:
+        """What was done to which rows."""
+        of_augmenting = cuts(self.augmented)
+        read_in_part = [
+            any(evidence[LIKELIHOOD][pair].cut for pair in row.get(LIKELIHOOD, ())) for row in self._needs_of_rows
+        ]
+        return {
+            BLANK: [not candidate for candidate in self.candidates],
+            **of_augmenting,
+            CONTEXT_CUT: [a or b for a, b in zip(of_augmenting[CONTEXT_CUT], read_in_part, strict=True)],
+            TEXT_CUT: [
+                any(evidence[kind][text].shortened for kind in (EMBED, MATCH) for text in row.get(kind, ()))
+                for row in self._needs_of_rows
+            ],
+        }

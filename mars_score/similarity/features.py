@@ -1,0 +1,101 @@
+"""What must be read of a row before it can be scored, and the reader of it: each different item once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mars_score.result import AugmentedReference
+from mars_score.settings import Settings, SimilaritySettings
+from mars_score.similarity.chunks import windows
+from mars_score.similarity.embeddings import Embedder, Embedding
+from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
+from mars_score.store.results import Kept
+
+EMBED = "embed"  # items: texts -> Embedding
+MATCH = "match"  # items: texts -> Embedding with token vectors
+LIKELIHOOD = "likelihood"  # items: (context, candidate) -> Likelihood
+
+Needs = dict[str, list[Any]]  # kind -> different items
+Evidence = Mapping[str, Mapping[Any, Any]]  # kind -> item -> what was read
+
+
+def kinds(settings: SimilaritySettings) -> tuple[str, ...]:
+    """The kinds of evidence that these settings may need."""
+    tokens = settings.matching == "tokens"
+    wanted = {
+        EMBED: not tokens or settings.context_weight > 0,
+        MATCH: tokens,
+        LIKELIHOOD: settings.likelihood_weight > 0,
+    }
+    return tuple(kind for kind, want in wanted.items() if want)
+
+
+def needs(
+    settings: SimilaritySettings, candidate: str, references: Sequence[AugmentedReference], context: str
+) -> Needs:
+    """What must be read to score a row; nothing of one without references (a blank candidate)."""
+    found: Needs = {kind: [] for kind in kinds(settings)}
+    if references:
+        compared = [candidate, *(text for reference in references for text in reference.texts)]
+        found[MATCH if settings.matching == "tokens" else EMBED] += compared
+        if settings.context_weight > 0:
+            found[EMBED] += windows(context)
+        if settings.likelihood_weight > 0:
+            found[LIKELIHOOD].append((context, candidate))
+    return {kind: list(dict.fromkeys(items)) for kind, items in found.items()}
+
+
+def all_needs(settings: SimilaritySettings, of_rows: Iterable[Needs]) -> Needs:
+    """What several rows need, each different item once."""
+    found: dict[str, dict[Any, None]] = {kind: {} for kind in kinds(settings)}
+    for one in of_rows:
+        for kind, items in one.items():
+            found[kind].update(dict.fromkeys(items))
+    return {kind: list(items) for kind, items in found.items()}
+
+
+def decode(kind: str, kept: bytes) -> Any:
+    """An item's evidence from its bytes."""
+    return Likelihood.of(kept) if kind == LIKELIHOOD else Embedding(kept, with_tokens=kind == MATCH)
+
+
+class Reader:
+    """Reads evidence, kept or new; models are loaded only for what is new, and stay.
+
+    Args:
+        settings: name the models.
+        batch_size: texts a forward pass; None: each model's own choice.
+        device: where the models run.
+        store: folder for converted models, or None.
+        kept: the store of results.
+    """
+
+    def __init__(
+        self, settings: Settings, batch_size: int | None, device: str | None, store: Path | None, kept: Kept
+    ) -> None:
+        self._settings, self._batch_size, self._device = settings, batch_size, device
+        self._store, self._kept = store, kept
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        return Embedder(self._settings.models, self._batch_size, self._device, self._kept)
+
+    @cached_property
+    def _likelihoods(self) -> LikelihoodReader:
+        models = self._settings.models
+        return LikelihoodReader(models, self._batch_size, self._device, self._store, self._kept)
+
+    def read(
+        self, kind: str, items: Sequence[Any], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Any, Any]:
+        """The evidence of each different item; ``progress`` counts the new ones.
+
+        Raises:
+            ModelUnavailableError: a model cannot be loaded, or has no token vectors.
+        """
+        if kind == LIKELIHOOD:
+            return dict(self._likelihoods.read(items, progress))
+        return dict(self._embedder.embed(items, progress, tokens=kind == MATCH))

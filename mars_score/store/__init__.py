@@ -1,0 +1,1 @@
+"""Results kept on disk between processes."""
