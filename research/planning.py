@@ -14,9 +14,9 @@ from unittest import mock
 
 import numpy as np
 import torch
-from page import augmented_page, print_page
 
 from benchmarks.common import language_model, parser, progress, report
+from benchmarks.page import augmented_page, print_page
 from benchmarks.sampling import bootstrap_interval, first_blanks, sample_rows
 from mars_score.infilling import engine
 from mars_score.infilling.engine import CausalInfiller
