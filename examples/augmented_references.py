@@ -25,24 +25,12 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.items import read_rated_set
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.meta.metrics.bleu import Sacrebleu
-from mars_score.meta.metrics.extras import need
 from mars_score.meta.scoring import scores_of
 from mars_score.meta.tables import Table, number
 from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
 from mars_score.store.location import store_folder
 from mars_score.store.results import Kept
-
-
-class Bleu(Sacrebleu):
-    """Sentence BLEU, up to four words."""
-
-    title = "BLEU"
-
-    def make(self) -> Any:
-        """sacreBLEU's, with its settings for sentences."""
-        return need("sacrebleu.metrics").BLEU(effective_order=True)
 
 
 @dataclass(frozen=True)
@@ -72,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with progress_bars(quiet=False) as progress, scoring():
             folder = store_folder(None)
             models = Models(resolve_settings("mini"), None, None, folder, Kept(folder), progress=progress)
-            metrics = [Bleu(models), make_metric("chrf", models), make_metric("bertscore", models)]
+            metrics = [make_metric(name, models) for name in ("bleu", "chrf", "bertscore")]
             found = [_compare(_read(path, args.groups), metrics, progress) for path in args.files]
     except (ModelUnavailableError, ImportError, OSError, ValueError, TypeError) as error:
         print(f"augmented_references: error: {error}", file=sys.stderr)

@@ -19,6 +19,8 @@ from mars_score import MarsResult, MarsScorer
 from mars_score.cli.running import progress_bars, scoring
 from mars_score.data.files import read_rows
 from mars_score.errors import ModelUnavailableError
+from mars_score.meta.metrics.bleu import sentence_bleu
+from mars_score.meta.metrics.rouge import rouge_l
 from mars_score.result import AugmentedReference
 
 BAD = ("wrong", "nonsense", "off topic", "shuffled")
@@ -100,18 +102,9 @@ def _read(path: str | Path) -> list[Example]:
 
 def _bleu_and_rouge(example: Example) -> dict[str, list[float]]:
     """Sentence BLEU (0 to 100) over all references, and F-measure of ROUGE-L with the best of them (0 to 1)."""
-    try:
-        from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]
-        from sacrebleu import sentence_bleu
-    except ImportError as error:
-        raise ImportError(f"{error.name} is missing; run: pip install sacrebleu rouge-score") from error
-    rouge = RougeScorer(["rougeL"], use_stemmer=True)
     return {
-        "BLEU": [sentence_bleu(candidate, example.references).score for candidate in example.candidates],
-        "ROUGE-L": [
-            float(rouge.score_multi(example.references, candidate)["rougeL"].fmeasure)
-            for candidate in example.candidates
-        ],
+        "BLEU": [sentence_bleu(candidate, example.references) for candidate in example.candidates],
+        "ROUGE-L": [rouge_l(candidate, example.references) for candidate in example.candidates],
     }
 
 

@@ -40,7 +40,7 @@ def tiny(gpt2, encoder):
 
 @pytest.fixture(scope="module")
 def found(tiny, tmp_path_factory):
-    names = ["mars", "mars_no_context", "mars_naive", "reference_cosine", "length", "copied"]
+    names = ["mars", "mars_no_context", "mars_naive", "reference_cosine", "length", "coverage"]
     return meta_evaluate(
         [make_set("one"), make_set("second", systems=1)],
         names,
@@ -85,6 +85,37 @@ def test_scores_that_are_equal_but_for_rounding_are_ties():
 
     found = meta_evaluate([make_set()], [Rounded(make_models())], preset="mini", store=False, resamples=20)
     assert found.sets["toy"].agreements["rounded"].robustness["reorder"].share == 0.0
+
+
+def test_any_object_with_a_score_method_is_a_metric(tmp_path):
+    class Letters:
+        asked = 0
+
+        def score(self, rows, corpus):
+            assert set(corpus) == set(data.corpus)
+            self.asked += len(rows)
+            return np.array([len(candidate) for candidate, references, context in rows if references and context])
+
+    data, own = make_set(), Letters()
+    for runs in (1, 2):  # without a key nothing is kept
+        found = meta_evaluate([data], [own, "length"], preset="mini", store=tmp_path, resamples=20)
+        assert own.asked == runs * len(
+            set(data.rows)
+            | set(found.sets["toy"].scored.attacks["reorder"].rows)
+            | set(found.sets["toy"].scored.attacks["retrieve"].rows)
+        )
+    expected = np.corrcoef([len(row[0]) for row in data.rows], data.ratings)[0, 1]
+    assert found.sets["toy"].pearson("Letters") == pytest.approx(expected)
+    assert "Letters" in to_markdown(build_report(found))
+
+    own.title, own.key = "letters of my own", lambda: ["letters", 1]
+    own.asked = 0
+    for _ in range(2):  # with a key they are
+        found = meta_evaluate([data], [own], attacks=[], preset="mini", store=tmp_path, resamples=20)
+    assert own.asked == len(data.rows)
+    assert found.titles == {"letters of my own": "letters of my own"}
+    with pytest.raises(TypeError, match="an object with a score method, got 3"):
+        meta_evaluate([data], [3], preset="mini", store=False)
 
 
 def test_tests_compare_mars_with_the_metric(found):

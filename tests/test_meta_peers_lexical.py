@@ -15,14 +15,14 @@ import pytest
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Models
-from mars_score.meta.metrics.bleu import Bleu1
+from mars_score.meta.metrics.bleu import Bleu, Bleu1, sentence_bleu
 from mars_score.meta.metrics.chrf import Chrf
-from mars_score.meta.metrics.copied import Copied
 from mars_score.meta.metrics.cosine import ContextCosine, ContextSentencesCosine
+from mars_score.meta.metrics.coverage import Coverage
 from mars_score.meta.metrics.extras import need
 from mars_score.meta.metrics.length import Length
 from mars_score.meta.metrics.meteor import _READ_FILES, Meteor
-from mars_score.meta.metrics.rouge import RougeL
+from mars_score.meta.metrics.rouge import RougeL, rouge_l
 from mars_score.meta.sentences import sentences
 from mars_score.settings import resolve_settings
 from mars_score.similarity.embeddings import Embedding
@@ -62,7 +62,7 @@ def meteor():
     return metric
 
 
-@pytest.fixture(params=[Bleu1, Chrf, RougeL, Meteor, Length, Copied])
+@pytest.fixture(params=[Bleu, Bleu1, Chrf, RougeL, Meteor, Length, Coverage])
 def lexical(request):
     """A metric of words."""
     return request.getfixturevalue("meteor") if request.param is Meteor else request.param(models())
@@ -83,7 +83,7 @@ def test_odd_candidates_have_finite_scores_and_keys_are_stable(lexical):
 
 
 def test_keys_tell_metrics_apart(encoder):
-    kinds = [Bleu1, Chrf, RougeL, Length, Copied, ContextCosine, ContextSentencesCosine]
+    kinds = [Bleu, Bleu1, Chrf, RougeL, Length, Coverage, ContextCosine, ContextSentencesCosine]
     assert len({digest(*kind(models(encoder=encoder)).key()) for kind in kinds}) == len(kinds)
 
 
@@ -91,10 +91,14 @@ def test_keys_tell_metrics_apart(encoder):
 
 
 def test_bleu_and_chrf_are_sacrebleus():
+    import sacrebleu
     from sacrebleu.metrics import BLEU, CHRF
 
-    for row, bleu, chrf in zip(ROWS, score(Bleu1, *ROWS), score(Chrf, *ROWS), strict=True):
-        candidate, references, _ = row
+    scores = zip(ROWS, score(Bleu, *ROWS), score(Bleu1, *ROWS), score(Chrf, *ROWS), strict=True)
+    for (candidate, references, _), whole, bleu, chrf in scores:
+        expected = sacrebleu.sentence_bleu(candidate, list(references)).score
+        assert sentence_bleu(candidate, references) == pytest.approx(expected, abs=1e-12)
+        assert whole == pytest.approx(expected / 100, abs=1e-12)
         fresh = BLEU(max_ngram_order=1, effective_order=True).sentence_score(candidate, list(references))
         assert bleu == pytest.approx(fresh.score / 100, abs=1e-12)
         assert chrf == pytest.approx(CHRF().sentence_score(candidate, list(references)).score / 100, abs=1e-12)
@@ -125,6 +129,7 @@ def test_rouge_l_is_rouge_scores():
     scorer = RougeScorer(["rougeL"], use_stemmer=True)
     for (candidate, references, _), found in zip(ROWS, score(RougeL, *ROWS), strict=True):
         assert found == max(scorer.score(one, candidate)["rougeL"].fmeasure for one in references)
+        assert rouge_l(candidate, references) == found
 
 
 def test_rouge_l_by_hand():
@@ -224,7 +229,7 @@ def test_without_wordnet_meteor_says_how_to_get_it(tmp_path, only_in):
 
 @pytest.mark.parametrize(
     ("metric", "package"),
-    [(Bleu1, "sacrebleu"), (Chrf, "sacrebleu"), (RougeL, "rouge_score"), (RougeL, "nltk"), (Meteor, "nltk")],
+    [(Bleu, "sacrebleu"), (Chrf, "sacrebleu"), (RougeL, "rouge_score"), (RougeL, "nltk"), (Meteor, "nltk")],
 )
 def test_a_missing_package_is_named_with_the_remedy(metric, package, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] in ("sacrebleu", "rouge_score", "nltk")]:
@@ -242,7 +247,7 @@ def test_need_gives_modules_of_packages():
 
 
 def test_modules_are_light():
-    modules = ["bleu", "chrf", "rouge", "meteor", "length", "copied", "cosine"]
+    modules = ["bleu", "chrf", "rouge", "meteor", "length", "coverage", "cosine"]
     heavy = ["sacrebleu", "nltk", "rouge_score", "spacy", "sentence_transformers"]
     code = (
         f"import sys; {'; '.join(f'import mars_score.meta.metrics.{one}' for one in modules)}; "
@@ -252,17 +257,17 @@ def test_modules_are_light():
     assert done.stdout.strip() == "[]"
 
 
-# Length and copied share
+# Length and coverage
 
 
 def test_length_counts_words():
     assert score(Length, ("one", ("r",)), (" two\u00a0 words,\n\tthree ", ("r",)), ("...", ("r",))) == [1, 3, 1]
 
 
-def test_copied_share_by_hand():
+def test_coverage_by_hand():
     context = "The cat sat on the mat. It was the cat's mat."
     assert score(
-        Copied,
+        Coverage,
         ("THE CAT sat!", ("r",), context),
         ("a dog sat on the mat", ("r",), context),  # "sat on the mat": 4 of 6
         ("mat dog", ("r",), context),
@@ -273,7 +278,7 @@ def test_copied_share_by_hand():
     ) == pytest.approx([1, 4 / 6, 1 / 2, 0, 0, 0, 0])
 
 
-def test_copied_share_is_the_coverage_of_greedy_fragments():
+def test_coverage_is_that_of_greedy_fragments():
     """F(A, S) found as the paper tells it: the longest run from each word on, then on behind it."""
 
     def coverage(article, summary):
@@ -295,7 +300,7 @@ def test_copied_share_is_the_coverage_of_greedy_fragments():
         article = generator.choices("abcdefgh", k=generator.randint(1, 12))
         summary = generator.choices("abcdefghijk", k=generator.randint(1, 9))
         row = (" ".join(summary), ("r",), " ".join(article))
-        assert score(Copied, row) == [coverage(article, summary)]
+        assert score(Coverage, row) == [coverage(article, summary)]
 
 
 # Cosines

@@ -1,12 +1,24 @@
 """Meta-evaluation: how well metrics of generated text agree with human ratings.
 
 In the order that data flows: ``items`` (rated candidates), ``attacks`` -> ``metrics`` (one file each),
-``scoring`` (kept row by row) -> ``statistics``, ``resampling``, ``williams`` -> ``agreement``, ``sweeps`` ->
-``evaluation`` (all of it) -> ``report``, ``plain`` (for people, for programs).
+``scoring`` -> ``agreement`` (by ``mars_score.stats``), ``sweeps`` -> ``evaluation`` (all of it) -> ``report``,
+``plain`` (for people, for programs).
 
 >>> from mars_score.meta import meta_evaluate, read_rated_sets  # doctest: +SKIP
 >>> found = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP
 >>> found.sets["rated"].pearson("mars")  # doctest: +SKIP
+
+Any object with a ``score`` method is a metric (:class:`Scoring`). It gets rows of candidate, references and
+context (no candidate is blank) and all references of the set; it returns one number per row, larger is better:
+
+>>> class Overlap:
+...     def score(self, rows, corpus):
+...         return [len(set(candidate.split()) & set(references[0].split())) for candidate, references, _ in rows]
+>>> found = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", Overlap()])  # doctest: +SKIP
+>>> found.sets["rated"].pearson("Overlap")  # doctest: +SKIP
+
+It may also have a ``title``, ``family``, ``note``, ``minimum`` (the score of a blank candidate), ``uses_corpus``
+and ``key``: see :class:`Metric`. With a ``key`` scores are kept in the store.
 """
 
 from importlib import import_module
@@ -15,9 +27,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mars_score.meta.evaluation import MetaEvaluation, meta_evaluate
     from mars_score.meta.items import read_rated_sets
-    from mars_score.meta.metrics.base import Metric, Models
+    from mars_score.meta.metrics.base import Metric, Models, Scoring
 
-__all__ = ["MetaEvaluation", "Metric", "Models", "meta_evaluate", "read_rated_sets"]
+__all__ = ["MetaEvaluation", "Metric", "Models", "Scoring", "meta_evaluate", "read_rated_sets"]
 
 _HOME = {
     "MetaEvaluation": "mars_score.meta.evaluation",
@@ -25,6 +37,7 @@ _HOME = {
     "read_rated_sets": "mars_score.meta.items",
     "Metric": "mars_score.meta.metrics.base",
     "Models": "mars_score.meta.metrics.base",
+    "Scoring": "mars_score.meta.metrics.base",
 }
 
 

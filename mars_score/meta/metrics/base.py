@@ -1,13 +1,13 @@
-"""What a metric is here: a name, what it reads, and scores of rows; and the models that metrics share."""
+"""What a metric is: an object with a ``score`` method; and the models that metrics share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from mars_score.data.validation import Row
 from mars_score.models.loading import load_encoder, load_language_model
@@ -64,8 +64,19 @@ class Models:
         return load_language_model(models.language_model, "causal", models.dtype, self.device, self.store)
 
 
+class Scoring(Protocol):
+    """What any object needs to be a metric: a ``score`` method.
+
+    It may say more about itself with the attributes of :class:`Metric`, ``key`` included, each of which has a
+    default: see :class:`OwnMetric`.
+    """
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> Sequence[float]:
+        """One score per row, larger is better; see :meth:`Metric.score`."""
+
+
 class Metric(ABC):
-    """Scores candidates; larger is better. A new one is a file with a subclass, and a line in the registry.
+    """A metric of the registry: a file with a subclass, and a line in ``METRICS``.
 
     Attributes:
         title: as it is written in tables: "ROUGE-L".
@@ -96,7 +107,7 @@ class Metric(ABC):
 
     @abstractmethod
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """One score a row, each of which depends on its row and on ``corpus`` alone.
+        """One score per row, each of which depends on its row and on ``corpus`` alone.
 
         Args:
             rows: (candidate, references, context) of each; candidates are not blank.
@@ -105,3 +116,37 @@ class Metric(ABC):
         Raises:
             ModelUnavailableError, ImportError: as ``key``.
         """
+
+
+class OwnMetric(Metric):
+    """A user's object with a ``score`` method, with defaults for what it does not say of itself.
+
+    Its title is the name of its class, its family "reference", a blank candidate scores 0.0. Without a ``key``
+    its scores are computed in every run; with one they are kept in the store.
+
+    Args:
+        models: the run's models and store.
+        scoring: the object.
+
+    Raises:
+        TypeError: it has no ``score`` method.
+    """
+
+    def __init__(self, models: Models, scoring: Scoring) -> None:
+        if not callable(getattr(scoring, "score", None)):
+            raise TypeError(f"a metric is a name or an object with a score method, got {scoring!r:.60}")
+        super().__init__(models if hasattr(scoring, "key") else replace(models, kept=Kept(None)))
+        self._scoring = scoring
+        self.title = getattr(scoring, "title", type(scoring).__name__)
+        self.family = getattr(scoring, "family", "reference")
+        self.note = getattr(scoring, "note", "")
+        self.minimum = getattr(scoring, "minimum", 0.0)
+        self.uses_corpus = getattr(scoring, "uses_corpus", False)
+
+    def key(self) -> Sequence[Any]:
+        """The object's own, or its title."""
+        return self._scoring.key() if hasattr(self._scoring, "key") else [self.title]
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """The object's scores, as floats."""
+        return [float(score) for score in self._scoring.score(rows, corpus)]

@@ -1,4 +1,4 @@
-"""BLEU-1, the clipped precision of single words with its brevity penalty; and what sacreBLEU's metrics share."""
+"""BLEU, of single words and of up to four; and what the metrics by sacreBLEU share."""
 
 from __future__ import annotations
 
@@ -13,8 +13,29 @@ from mars_score.meta.metrics.extras import need
 _METHOD = 1  # to be raised when the same sacreBLEU comes to give other scores
 
 
+def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> float:
+    """Sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018) with its settings for sentences.
+
+    Args:
+        candidate: the text to score.
+        references: counts are clipped by the largest of any of them; the closest length counts.
+        order: of the longest n-grams; effective order, so that shorter texts have a score, too.
+
+    Returns:
+        In [0, 100].
+
+    Raises:
+        ImportError: sacreBLEU is not installed.
+    """
+    return float(_bleu(order).sentence_score(candidate, list(references)).score)
+
+
+def _bleu(order: int) -> Any:
+    return need("sacrebleu.metrics").BLEU(max_ngram_order=order, effective_order=True)
+
+
 class Sacrebleu(Metric):
-    """A sentence-level score by sacreBLEU (Post 2018) over all references of a row at once, divided by 100."""
+    """A sentence-level score by sacreBLEU over all references of a row at once, divided by 100."""
 
     family = "reference"
 
@@ -33,7 +54,7 @@ class Sacrebleu(Metric):
             ImportError: sacreBLEU is not installed.
         """
         made = self.make()
-        made.num_refs = -1  # sacreBLEU's mark for a number that varies; unknown, it refuses to sign
+        made.num_refs = -1  # sacreBLEU's mark for a number that varies; without one it refuses to sign
         return [self.title, _METHOD, str(made.get_signature())]
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
@@ -46,11 +67,21 @@ class Sacrebleu(Metric):
         return [made.sentence_score(candidate, list(references)).score / 100 for candidate, references, _ in rows]
 
 
+class Bleu(Sacrebleu):
+    """BLEU as :func:`sentence_bleu` has it."""
+
+    title = "BLEU"
+
+    def make(self) -> Any:
+        """Up to four words."""
+        return _bleu(4)
+
+
 class Bleu1(Sacrebleu):
-    """BLEU with n = 1 (Papineni et al. 2002): counts clipped by the largest of any reference, closest length."""
+    """BLEU of single words: clipped precision and brevity penalty."""
 
     title = "BLEU-1"
 
     def make(self) -> Any:
-        """``BLEU(max_ngram_order=1)``; the other settings are sacreBLEU's for sentences."""
-        return need("sacrebleu.metrics").BLEU(max_ngram_order=1, effective_order=True)
+        """Single words."""
+        return _bleu(1)

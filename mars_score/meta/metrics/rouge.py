@@ -13,11 +13,23 @@ from mars_score.meta.metrics.extras import need
 _METHOD = 1  # to be raised when the same rouge-score comes to give other scores
 
 
-class RougeL(Metric):
+def rouge_l(candidate: str, references: Sequence[str]) -> float:
     """ROUGE-L F1 (Lin 2004) by the package rouge-score, with its stemmer; the best over references.
 
     The stemmer is nltk's. rouge-score's words are runs of a-z and 0-9: a candidate without any scores 0.
+
+    Returns:
+        In [0, 1].
+
+    Raises:
+        ImportError: rouge-score is not installed.
     """
+    scorer = need("rouge_score.rouge_scorer").RougeScorer(["rougeL"], use_stemmer=True)
+    return float(scorer.score_multi(list(references), candidate)["rougeL"].fmeasure)
+
+
+class RougeL(Metric):
+    """ROUGE-L as :func:`rouge_l` has it."""
 
     title = "ROUGE-L"
     family = "reference"
@@ -38,8 +50,4 @@ class RougeL(Metric):
         Raises:
             ImportError: rouge-score is not installed.
         """
-        scorer = need("rouge_score.rouge_scorer").RougeScorer(["rougeL"], use_stemmer=True)
-        return [
-            float(scorer.score_multi(references, candidate)["rougeL"].fmeasure)
-            for candidate, references, _ in rows
-        ]
+        return [rouge_l(candidate, references) for candidate, references, _ in rows]

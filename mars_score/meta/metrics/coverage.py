@@ -1,4 +1,4 @@
-"""How much of the candidate stands in the context: the share of its words that could have been copied."""
+"""How many of the candidate's words the context has."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from mars_score.meta.metrics.base import Metric
 _METHOD = 1
 
 
-class Copied(Metric):
+class Coverage(Metric):
     r"""Extractive fragment coverage (Grusky, Naaman and Artzi 2018, https://aclanthology.org/N18-1065, section 4).
 
     COVERAGE(A, S) = sum of |f| over the fragments f in F(A, S), divided by |S|, where F(A, S) are the longest
     runs of words of the summary S, found greedily from the left, that the article A has too. One shared word is a
     fragment already, so F covers a word of S exactly if A has it: the coverage is the share of words of S that
     are words of A, and is computed as that. Here S is the candidate, A the context; words are lower-cased runs of
-    ``\w``. Without words in the candidate, 0.
+    ``\w``. Without words in the candidate, 0. (``mars_score.similarity.chunks.copied_share`` counts runs of five
+    words or more only: words that were copied, where this counts words that could have been.)
     """
 
-    title = "copied share"
+    title = "fragment coverage"
     family = "trivial"
     note = "share of the candidate's words that the context has (extractive fragment coverage); 0 without context"
 
