@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,10 @@ from mars_score.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.masking.idf import Idf
 from mars_score.masking.template import Template
 from mars_score.masking.templates import make_templates
-from mars_score.models.fingerprints import Current, fingerprint, is_here
+from mars_score.models.fingerprints import Current
 from mars_score.result import Augmentation, AugmentedReference
 from mars_score.settings import MaskingSettings, Settings
+from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import Kept, digest
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
 Templates = list[tuple[float, Template]]  # with their mask ratios
+Blanked = tuple[str, Template]  # a context and a template with at least one blank
 Filled = tuple[str, bool, bool]  # an augmented reference's text; whether context and reference were cut
 Progress = Callable[[str, int, int], None]
 
 # Part of the keys of what is kept; to be raised when the same settings come to give other infills.
 _METHOD = 1
-_KEEP_SECONDS = 5.0  # what is done is kept this often, so that little is lost when a run is stopped
 
 
 @dataclass(frozen=True)
@@ -144,72 +144,45 @@ class Augmenter:
     def _corpus_idf(self) -> Idf | None:
         return corpus_idf(self.settings.masking, self.analyser)
 
-    def _infill(self, templates: dict[Pair, Templates]) -> dict[tuple[str, Template], Filled]:
-        """Infilled text of each different (context, template) that has a blank (section 2.2), kept or new."""
-        pairs = dict.fromkeys(
+    def _infill(self, templates: dict[Pair, Templates]) -> dict[Blanked, Filled]:
+        """The text of each different (context, template) that has a blank (section 2.2), stored or infilled."""
+        blanked = dict.fromkeys(
             (context, template)
             for (context, _), of_pair in templates.items()
             for _, template in of_pair
             if template.blanks
         )
-        if not pairs:
+        if not blanked:
             return {}
-        keys = self._keys(list(pairs))
-        kept = self.kept.get("infills", list(keys.values()))
-        filled: dict[tuple[str, Template], Filled] = {
-            pair: tuple(json.loads(kept[key])) for pair, key in keys.items() if key in kept
-        }
-        missing = [pair for pair in pairs if pair not in filled]
-        if missing:
-            filled |= self._infill_anew(missing, keys)
-        return filled
+        common = self._infill_key()
+        return get_or_compute(
+            self.kept,
+            "infills",
+            blanked,
+            lambda one: digest(common, one[0], one[1].reference, one[1].blanks),
+            self._compute_infills,
+            lambda filled: json.dumps(filled).encode(),
+            lambda value: tuple(json.loads(value)),
+            partial(self.report, "infill"),
+        )
 
-    def _keys(self, pairs: Sequence[tuple[str, Template]]) -> dict[tuple[str, Template], bytes]:
-        """What each infill depends on, and nothing else: not the other rows, nor how its words were chosen."""
+    def _infill_key(self) -> str:
+        """What all infills depend on: neither the other rows nor how the masked words were chosen."""
         infilling, planning = self.settings.infilling, self.settings.planning
-        settings = dataclasses.asdict(infilling) | dataclasses.asdict(planning)
+        settings = dataclasses.asdict(infilling)
         if infilling.infiller == "masked":
-            settings = {"max_context_tokens": infilling.max_context_tokens}
-        elif planning.planner == "none":
-            settings = dataclasses.asdict(infilling)
-        if not is_here(self._model):  # its revision is known once it has been fetched
-            self._infiller.get()
-        common = digest(
-            _METHOD, infilling.infiller, settings, fingerprint(self._model), self.settings.models.dtype
-        ).hex()
-        return {
-            (context, template): digest(common, context, template.reference, template.blanks)
-            for context, template in pairs
-        }
+            settings = {"infiller": infilling.infiller, "max_context_tokens": infilling.max_context_tokens}
+        elif planning.planner != "none":
+            settings |= dataclasses.asdict(planning)
+        return model_key(self._model, self._infiller.get, self.settings.models.dtype, settings, _METHOD)
 
-    def _infill_anew(
-        self, pairs: Sequence[tuple[str, Template]], keys: dict[tuple[str, Template], bytes]
-    ) -> dict[tuple[str, Template], Filled]:
-        """Infilled texts, kept as they are done."""
+    def _compute_infills(self, missing: list[Blanked], done: Callable[[Blanked, Filled], None]) -> None:
         from mars_score.infilling.pipeline import augment
 
-        filled: dict[tuple[str, Template], Filled] = {}
-        unkept: dict[bytes, bytes] = {}
-        kept_at = time.monotonic()
+        def infilled(one: Blanked, text: AugmentedText) -> None:
+            done(one, (text.text, text.context_cut, text.reference_cut))
 
-        def keep() -> None:
-            nonlocal kept_at
-            self.kept.put("infills", unkept)
-            unkept.clear()
-            kept_at = time.monotonic()
-
-        def done(pair: tuple[str, Template], one: AugmentedText) -> None:
-            filled[pair] = one.text, one.context_cut, one.reference_cut
-            unkept[keys[pair]] = json.dumps(filled[pair]).encode()
-            if time.monotonic() - kept_at > _KEEP_SECONDS:
-                keep()
-            self.report("infill", len(filled), len(pairs))
-
-        try:
-            augment(self._infiller.get(), pairs, self.settings.infilling.max_context_tokens, done)
-        finally:
-            keep()
-        return filled
+        augment(self._infiller.get(), missing, self.settings.infilling.max_context_tokens, infilled)
 
     @property
     def _model(self) -> Any:

@@ -23,7 +23,6 @@ import tiny_models
 import torch
 from users import unprivileged
 
-from mars_score import augmentation as augmenter
 from mars_score.errors import MarsWarning
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.masked import MaskedInfiller
@@ -34,6 +33,7 @@ from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.likelihood import LikelihoodReader
+from mars_score.store import lookup
 from mars_score.store.results import Kept
 
 ROOT = Path(__file__).parent.parent
@@ -937,7 +937,7 @@ def test_what_is_done_is_kept_when_a_run_is_stopped(make, work, store, infiller,
     scorer = make(infiller=infiller, batch_size=1, progress=stop)
     with pytest.raises(error):
         scorer.score(*columns(rows))
-    assert reports == [(1, 8), (2, 8), (3, 8)]
+    assert reports == [(0, 8), (1, 8), (2, 8), (3, 8)]
     assert counts(store)["infills"] == 3
     work.take()
     assert make(infiller=infiller).score(*columns(rows)).scores == pytest.approx(expected.scores, abs=1e-12)
@@ -971,7 +971,7 @@ def test_a_failure_of_the_language_model_loses_nothing(make, work, store, monkey
 @pytest.mark.parametrize("seconds", [-1.0, 1000.0])
 def test_infills_are_kept_while_others_are_made(make, work, store, monkeypatch, seconds):
     """A process that is killed loses only those of the last seconds."""
-    monkeypatch.setattr(augmenter, "_KEEP_SECONDS", seconds)
+    monkeypatch.setattr(lookup, "FLUSH_SECONDS", seconds)
     seen = []
 
     def look(stage, done, total):
@@ -979,7 +979,7 @@ def test_infills_are_kept_while_others_are_made(make, work, store, monkeypatch, 
             seen.append((counts(store)["infills"], done))
 
     make(batch_size=1, progress=look).score(*columns(ROWS))
-    numbers = range(1, 7)
+    numbers = range(7)
     assert seen == ([(one, one) for one in numbers] if seconds < 0 else [(0, one) for one in numbers])
     assert counts(store)["infills"] == 6
 

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mars_score.store.lookup import get_or_compute
 from mars_score.store.results import Kept, digest
 
 # The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
@@ -114,7 +115,7 @@ class WordAnalyser:
         """
         analyses = {
             text: Analysis(text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in words))
-            for text, words in self._look_up("tagged", list(dict.fromkeys(texts)), self._tag).items()
+            for text, words in self._look_up("tagged", texts, self._tag).items()
         }
         return [analyses[text] for text in texts]
 
@@ -127,25 +128,31 @@ class WordAnalyser:
         # Contexts are long and share most words: one string object a distinct word keeps them small.
         words_of = {
             text: tuple(map(sys.intern, words))
-            for text, words in self._look_up("split", list(dict.fromkeys(texts)), self._split).items()
+            for text, words in self._look_up("split", texts, self._split).items()
         }
         return [words_of[text] for text in texts]
 
     def _look_up(
         self, what: str, texts: Sequence[str], compute: Callable[[Sequence[str]], Iterator[list[Any]]]
     ) -> dict[str, list[Any]]:
-        """What is kept of each text, else computed and kept."""
+        """The result of each different text, from the store or computed."""
         if not texts:
             return {}
-        keys = {text: digest(what, _RULES, self.pipeline, version("spacy"), text) for text in texts}
-        kept = self._kept.get("analyses", list(keys.values()))
-        found = {text: json.loads(kept[key]) for text, key in keys.items() if key in kept}
-        missing = [text for text in texts if text not in found]
-        if missing:
-            made = dict(zip(missing, compute(missing), strict=True))
-            self._kept.put("analyses", {keys[text]: json.dumps(words).encode() for text, words in made.items()})
-            found |= made
-        return found
+        common = what, _RULES, self.pipeline, version("spacy")
+
+        def compute_all(missing: list[str], done: Callable[[str, list[Any]], None]) -> None:
+            for text, words in zip(missing, compute(missing), strict=True):
+                done(text, words)
+
+        return get_or_compute(
+            self._kept,
+            "analyses",
+            texts,
+            lambda text: digest(*common, text),
+            compute_all,
+            lambda words: json.dumps(words).encode(),
+            json.loads,
+        )
 
     def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
         """Start, end and tag of each word."""

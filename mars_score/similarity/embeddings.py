@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.models.fingerprints import Current, fingerprint, is_here
+from mars_score.models.fingerprints import Current
 from mars_score.settings import ModelSettings
+from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import Kept, digest
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # Parts of the keys of what is kept; to be raised when the same encoder comes to give other vectors.
 _METHOD = 1
 _TOKENS_METHOD = 1
+_BATCHES = 8  # are encoded before their embeddings are saved
 _VECTORS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f4"), b"d": np.dtype("<f8")}
 _TOKENS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f2"), b"d": np.dtype("<f8")}
 
@@ -128,20 +130,26 @@ class Embedder:
         """
         if not texts:
             return {}
-        if not is_here(self._models.encoder):  # its revision is known once it has been fetched
-            self._encoder.get()
-        method = [_METHOD, "tokens", _TOKENS_METHOD] if tokens else _METHOD
-        common = digest(method, fingerprint(self._models.encoder), self._models.dtype).hex()
-        keys = {text: digest(common, text) for text in dict.fromkeys(texts)}
-        kept = self._kept.get("embeddings", list(keys.values()))
-        missing = [text for text, key in keys.items() if key not in kept]
-        if missing:
+        method = [_METHOD, "tokens", _TOKENS_METHOD] if tokens else [_METHOD]
+        common = model_key(self._models.encoder, self._encoder.get, self._models.dtype, *method)
+
+        def compute(missing: list[str], done: Callable[[str, Embedding], None]) -> None:
             encoder = self._encoder.get()
-            encoded = encoder.encode(missing, progress, tokens=tokens)
-            new = {
-                keys[text]: Embedding.of(one.vector, one.tokens, shortened=cut).kept
-                for text, one, cut in zip(missing, encoded, encoder.shortened(missing), strict=True)
-            }
-            self._kept.put("embeddings", new)
-            kept |= new
-        return {text: Embedding(kept[key], tokens) for text, key in keys.items()}
+            by_length = sorted(missing, key=lambda text: -len(text))  # texts of a batch are about equally long
+            size = _BATCHES * encoder.batch_size
+            for start in range(0, len(by_length), size):
+                part = by_length[start : start + size]
+                encoded = zip(part, encoder.encode(part, tokens=tokens), encoder.shortened(part), strict=True)
+                for text, one, cut in encoded:
+                    done(text, Embedding.of(one.vector, one.tokens, shortened=cut))
+
+        return get_or_compute(
+            self._kept,
+            "embeddings",
+            texts,
+            lambda text: digest(common, text),
+            compute,
+            lambda embedding: embedding.kept,
+            lambda kept: Embedding(kept, tokens),
+            progress,
+        )

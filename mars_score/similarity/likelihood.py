@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mars_score.models.fingerprints import Current, fingerprint, is_here
+from mars_score.models.fingerprints import Current
 from mars_score.settings import ModelSettings
+from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import Kept, digest
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]  # context and candidate
 _METHOD = 1  # part of the keys of what is kept
 _FORMAT = "<dd?"
-_KEEP_PAIRS = 256  # are kept together, so that little is lost when a call is stopped
+_PART = 256  # pairs that are scored before their likelihoods are saved
 
 
 @dataclass(frozen=True)
@@ -88,20 +89,26 @@ class LikelihoodReader:
         """
         if not pairs:
             return {}
-        if not is_here(self._models.language_model):  # its revision is known once it has been fetched
-            self._model.get()
-        common = digest("likelihood", _METHOD, fingerprint(self._models.language_model), self._models.dtype).hex()
-        keys = {pair: digest(common, *pair) for pair in dict.fromkeys(pairs)}
-        kept = self._kept.get("scores", list(keys.values()))
-        missing = sorted(pair for pair, key in keys.items() if key not in kept)  # those of a context together
-        for start in range(0, len(missing), _KEEP_PAIRS):
-            part = missing[start : start + _KEEP_PAIRS]
-            new = {keys[pair]: one.kept for pair, one in zip(part, self._read(part), strict=True)}
-            self._kept.put("scores", new)
-            kept |= new
-            if progress:
-                progress(start + len(part), len(missing))
-        return {pair: Likelihood.of(kept[key]) for pair, key in keys.items()}
+        models = self._models
+        common = model_key(models.language_model, self._model.get, models.dtype, "likelihood", _METHOD)
+
+        def compute(missing: list[Pair], done: Callable[[Pair, Likelihood], None]) -> None:
+            in_order = sorted(missing)  # pairs of one context together
+            for start in range(0, len(in_order), _PART):
+                part = in_order[start : start + _PART]
+                for pair, one in zip(part, self._read(part), strict=True):
+                    done(pair, one)
+
+        return get_or_compute(
+            self._kept,
+            "scores",
+            pairs,
+            lambda pair: digest(common, *pair),
+            compute,
+            lambda one: one.kept,
+            Likelihood.of,
+            progress,
+        )
 
     def _read(self, pairs: Sequence[Pair]) -> list[Likelihood]:
         from mars_score.similarity.surprisal import surprisals
