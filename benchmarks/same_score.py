@@ -104,7 +104,7 @@ def _tokens(infills: tuple[Infill, ...]) -> list[tuple[int, ...]]:
     return [infill.tokens for infill in infills]
 
 
-def _gap(job: Job, planner: str, *outcomes: tuple[Infill, ...]) -> float:
+def _gap(job: Job, planner: Any, *outcomes: tuple[Infill, ...]) -> float:
     """How close the choice was at the first blank where two outcomes differ; inf where it cannot be told."""
     model, tokenizer = language_model()
     model = CausalLanguageModel(copy.deepcopy(model).double(), tokenizer)

@@ -1,8 +1,8 @@
-"""Presets: which models are used, and nothing else (the form of the score is the variant)."""
+"""Presets name the models, variants the form of the score with all its constants."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 DEFAULT_PRESET = "base"
 
@@ -25,5 +25,25 @@ PRESETS: dict[str, dict[str, Any]] = {
         "language_model": "openai-community/gpt2-large",
         "encoder": "sentence-transformers/stsb-roberta-large",
         "masked_language_model": "FacebookAI/roberta-large",
+    },
+}
+
+Variant = Literal["v2", "v2-lm", "v1", "paper"]
+DEFAULT_VARIANT: Variant = "v2"
+
+# Section 2.1 and Appendix A: words with larger weights are masked first; tags that are not named weigh 1.
+PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
+_PAPER_SIMILARITY = {"matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
+# What differs from the defaults in mars_score.settings; "v2-lm" reads each candidate with the language model.
+VARIANTS: dict[Variant, dict[str, Any]] = {
+    "v2": {},
+    "v2-lm": {"likelihood_weight": 0.15},
+    "v1": _PAPER_SIMILARITY,
+    "paper": {
+        **_PAPER_SIMILARITY,
+        "pos_weights": PAPER_POS_WEIGHTS,
+        "strip_urls_hashtags": True,
+        "planner": "self",
+        "augmentation_aggregation": "weighted",
     },
 }

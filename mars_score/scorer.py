@@ -11,6 +11,7 @@ from mars_score.augmentation import Augmented, Augmenter, Pair, Progress, cuts, 
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.diagnostics import Notices
 from mars_score.errors import MarsWarning
+from mars_score.fields import is_number
 from mars_score.models.fingerprints import unchanging
 from mars_score.result import AugmentedReference, MarsResult
 from mars_score.settings import Settings, resolve_settings
@@ -51,12 +52,10 @@ class MarsScorer:
         progress: Progress | None = None,
         **settings: Any,
     ) -> None:
-        if batch_size is not None and (
-            isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1
-        ):
+        if batch_size is not None and not is_number(batch_size, int, 1):
             raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
         self.settings: Settings = resolve_settings(preset, **settings)
-        self.batch_size = batch_size
+        self.batch_size = batch_size and int(batch_size)  # an integer of NumPy's is none for JSON
         self.device = device
         self.store = store_folder(store)
         self._kept = Kept(self.store)

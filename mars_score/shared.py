@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from mars_score.fields import unknown
 from mars_score.models import loading as models
 from mars_score.settings import SETTING_NAMES, resolve_settings
 
@@ -29,7 +30,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     known = dict.fromkeys((*_scorer_defaults(), *SETTING_NAMES))
     for name in options:
         if name not in known:
-            raise TypeError(f"unknown setting {name!r}; known settings: {', '.join(known)}")
+            raise unknown("setting", name, list(known))
     resolve_settings(**_settings_of(options))
 
 

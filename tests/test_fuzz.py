@@ -346,6 +346,7 @@ GOOD_VALUES = {
     "pos_weights": st.dictionaries(st.sampled_from(POS_TAGS), st.floats(0.01, 1000), max_size=4),
     "idf_corpus": st.lists(ANY_TEXT, min_size=1, max_size=3),
     "sigma": st.integers(0, 10),
+    "augmentation_aggregation": st.just("weighted"),
     "q": st.floats(0, 1, exclude_min=True),
     "dtype": st.sampled_from(["float32", "bfloat16", "float16", "float64"]),
 }
@@ -383,7 +384,7 @@ def test_random_settings(count):
             assert math.isfinite(found[name])
         for name, value in given_settings.items():  # taken as it was given
             if name in found and name not in ("variant", "pos_weights", "idf_corpus"):
-                assert found[name] is value
+                assert found[name] == value
         if given_settings.get("variant") is not None:
             assert found["variant"] == given_settings["variant"]
 

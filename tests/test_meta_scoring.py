@@ -141,9 +141,12 @@ def test_names():
 
 
 def test_variants_of_mars_are_settings():
-    metric = make_metric('mars[sigma=0,pos_weights={"ADJ":4,"NOUN":2},planner=none]', make_models(q=0.5))
+    metric = make_metric(
+        'mars[sigma=0,pos_weights={"ADJ":4,"NOUN":2},planner=none]', make_models(context_weight=0.3)
+    )
     settings = metric._scorer(("a",)).settings
-    assert (settings.infilling.sigma, settings.planning.planner, settings.similarity.q) == (0, "none", 0.5)
+    assert (settings.infilling.sigma, settings.planning.planner) == (0, "none")
+    assert settings.similarity.context_weight == 0.3
     assert settings.masking.pos_weights == {"ADJ": 4, "NOUN": 2}
     assert settings.masking.idf_corpus == ("a",)
     with pytest.raises(TypeError, match="unknown setting 'sigmoid'"):

@@ -275,10 +275,10 @@ BAD_SETTINGS = [
     (
         {"max_mask": 0.5},
         TypeError,
-        "unknown setting 'max_mask'; known settings: preset, batch_size, device, .*sigma",
+        "unknown setting 'max_mask'; did you mean 'max_mask_ratio'",
     ),
     ({"preset": "huge"}, ValueError, "unknown preset 'huge'; choose one of mini, base, paper"),
-    ({"max_mask_ratio": 1.5}, ValueError, r"max_mask_ratio must be a number in \[0, 1\], got 1.5"),
+    ({"max_mask_ratio": 1.5}, ValueError, r'max_mask_ratio must be a number in \[0, 1\] or "auto", got 1.5'),
     ({"q": 0}, ValueError, r"q must be a number in \(0, 1\], got 0"),
 ]
 
@@ -322,7 +322,7 @@ def test_what_differs_is_not_shared(make, fake, monkeypatch, tmp_path):
     one, two = object(), object()
     differing = [
         {},
-        {"q": 0.5},
+        {"context_weight": 0.3},
         {"pos_weights": {"ADJ": 2}},
         {"idf_corpus": ["a"]},
         {"use_context": False},

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import typing
 
+import numpy as np
 import pytest
 
-from mars_score.presets import PRESETS
-from mars_score.settings import PAPER_POS_WEIGHTS, SETTING_NAMES, VARIANTS, Settings, resolve_settings
+from mars_score.fields import Checked, setting
+from mars_score.presets import PAPER_POS_WEIGHTS, PRESETS, VARIANTS, Variant
+from mars_score.settings import SETTING_NAMES, SETTINGS, Settings, resolve_settings
 
 
 def flat(settings):
@@ -21,28 +24,20 @@ def test_names_cover_all_fields_once():
     assert len(set(names)) == len(names)
 
 
-def test_contracted_names():
-    contracted = """variant max_mask_ratio mask_ratio_step pos_weights idf_corpus strip_urls_hashtags
-        augmentation_aggregation q reference_aggregation planner plan_step plan_iterations plan_temperature
-        plan_norm_exponent plan_fusion sigma use_context max_context_tokens infiller language_model
-        masked_language_model encoder dtype matching context_weight copy_discount likelihood_weight"""
-    assert set(contracted.split()) <= set(SETTING_NAMES)
+def test_contracted_names_and_defaults():
+    defaults = flat(resolve_settings())
+    assert defaults["pos_weights"]["PUNCT"] == 0.1
+    expected = """variant=v2 use_context=True max_mask_ratio=0.6 mask_ratio_step=0.2 idf_corpus=None
+        strip_urls_hashtags=False planner=none plan_step=0.02 plan_iterations=3 plan_temperature=1.3
+        plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=None matching=tokens
+        context_weight=0.5 copy_discount=1.0 likelihood_weight=0.0 augmentation_aggregation=best q=0.8
+        reference_aggregation=max dtype=float32 language_model=openai-community/gpt2
+        encoder=sentence-transformers/all-distilroberta-v1 masked_language_model=FacebookAI/roberta-base"""
+    assert set(expected.split()) <= {f"{name}={value}" for name, value in defaults.items()}
 
 
-def test_defaults():
-    settings = flat(resolve_settings())
-    assert settings["max_mask_ratio"] == 0.6
-    assert settings["mask_ratio_step"] == 0.2
-    assert settings["variant"] == "v2"
-    assert settings["language_model"] == "openai-community/gpt2"
-    assert settings["pos_weights"]["PUNCT"] == 0.1
-    assert settings["idf_corpus"] is None
-    assert settings["planner"] == "none"
-    assert settings["augmentation_aggregation"] == "best"
-    assert settings["matching"] == "tokens"
-    assert settings["context_weight"] == 0.5
-    assert settings["copy_discount"] == 1.0
-    assert settings["likelihood_weight"] == 0.0
+def test_variants_are_those_of_the_type():
+    assert typing.get_args(Variant) == tuple(VARIANTS)
 
 
 @pytest.mark.parametrize(
@@ -103,11 +98,16 @@ def test_single_settings_win():
     assert settings.similarity.q == 1
 
 
-@pytest.mark.parametrize("name", ["max_mask", "batch_size", "detailed", "Q", "presets"])
-def test_unknown_settings(name):
-    with pytest.raises(
-        TypeError, match=f"unknown setting '{name}'; known settings: variant, use_context, max_mask_ratio"
-    ):
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("max_mask_ration", "did you mean 'max_mask_ratio'?"),
+        ("Q", "did you mean 'q'?"),
+        ("preset_file", "known settings: variant, use_context, max_mask_ratio, .*dtype"),
+    ],
+)
+def test_unknown_settings(name, hint):
+    with pytest.raises(TypeError, match=f"unknown setting '{name}'; {hint}"):
         resolve_settings(**{name: 1})
 
 
@@ -119,8 +119,8 @@ def test_unknown_preset_and_variant():
 
 
 GOOD = {
-    "max_mask_ratio": [0, 0.0, 1, 0.35, "auto"],
-    "mask_ratio_step": [0.01, 1],
+    "max_mask_ratio": [0, 0.0, 1, 0.35, "auto", np.float64(0.5)],
+    "mask_ratio_step": [0.01, 0.6],
     "pos_weights": [{}, {"ADJ": 5, "PUNCT": 0.5}],
     "idf_corpus": [("a",), ["a", "b"]],
     "strip_urls_hashtags": [True, False],
@@ -131,7 +131,7 @@ GOOD = {
     "plan_norm_exponent": [0, 1.5],
     "plan_fusion": [0, 0.9, 1],
     "infiller": ["causal", "masked"],
-    "sigma": [0, 5],
+    "sigma": [0, 5, np.int64(2)],
     "max_context_tokens": [None, 1, 512],
     "matching": ["tokens", "sentences"],
     "context_weight": [0, 0.3, 1],
@@ -177,16 +177,59 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in GOOD.items() for value in values])
-def test_good_values(name, value):
-    kept = flat(resolve_settings(**{name: value}))[name]
-    assert kept == (tuple(value) if isinstance(value, list) else value)
+@pytest.mark.parametrize("name", GOOD)
+def test_good_values(name):
+    needs = SETTINGS[name].needs
+    for value in GOOD[name]:
+        stored = flat(resolve_settings(**{name: value}, **(dict([needs]) if needs else {})))[name]
+        assert stored == (tuple(value) if isinstance(value, list) else value)
+        assert not isinstance(stored, np.generic)
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
-def test_bad_values(name, value):
-    with pytest.raises(ValueError, match=name):
-        resolve_settings(**{name: value})
+@pytest.mark.parametrize("name", BAD)
+def test_bad_values(name):
+    for value in BAD[name]:
+        with pytest.raises(ValueError, match=name):
+            resolve_settings(**{name: value})
+
+
+WITHOUT_EFFECT = [
+    ({"max_mask_ratio": 0.1}, r"max_mask_ratio=0.1 is below mask_ratio_step=0.2; .*max_mask_ratio=0"),
+    ({"mask_ratio_step": 1}, "max_mask_ratio=0.6 is below mask_ratio_step=1"),
+    ({"plan_step": 0.1}, "plan_step=0.1 has no effect with planner='none'; set planner='self'"),
+    ({"planner": "self", "infiller": "masked"}, "planner='self' has no effect with infiller='masked'"),
+    ({"q": 0.5, "variant": "v1"}, "q=0.5 has no effect with augmentation_aggregation='best'"),
+    ({"sigma": 0, "infiller": "masked"}, "sigma=0 has no effect"),
+    ({"max_context_tokens": 9, "use_context": False}, "max_context_tokens=9 has no effect with use_context=False"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), WITHOUT_EFFECT)
+def test_settings_without_effect_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_settings(**settings)
+
+
+def test_constants_of_variants_may_be_without_effect():
+    settings = resolve_settings("base", "paper", infiller="masked", use_context=False)
+    assert settings.planning.planner == "self"
+    assert resolve_settings("base", **flat(settings)) == settings  # given explicitly, but as they are anyway
+
+
+def test_what_a_field_says():
+    """Types, choices and ranges come from the annotation and the metadata."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Sampling(Checked):
+        samples: typing.Optional[int] = setting(None, "How many.", low=0, high=64)  # noqa: UP045
+        share: float = setting(0.5, "How much.", low=0, high=1, above_low=True)
+
+    assert Sampling(np.int64(3)) == Sampling(3)
+    assert type(Sampling(np.int64(3)).samples) is int
+    with pytest.raises(ValueError, match=r"samples must be an integer in \[0, 64\] or None, got 65"):
+        Sampling(65)
+    with pytest.raises(ValueError, match=r"share must be a number in \(0, 1\], got 0"):
+        Sampling(share=0)
 
 
 def test_every_setting_has_bad_values_here():

@@ -426,7 +426,7 @@ NO_WORK = [
     (PLANNED, {"copy_discount": 0.5}),
     (PLANNED, {"likelihood_weight": 0.1}),
     (PLANNED, {"augmentation_aggregation": "weighted"}),
-    (PLANNED, {"q": 0.5}),
+    (PLANNED, {"augmentation_aggregation": "weighted", "q": 0.5}),
     (PLANNED, {"reference_aggregation": "mean"}),
     (PLANNED, {"batch_size": 1}),
     (PLANNED, {"progress": lambda *report: None}),
@@ -439,13 +439,6 @@ NO_WORK = [
     (PLANNED, {"pos_weights": {"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}}),
     (PLANNED, {"strip_urls_hashtags": True}),
     (PLANNED, {"variant": "paper"}),
-    ({}, {"plan_step": 0.5}),
-    ({}, {"plan_iterations": 2}),
-    ({}, {"plan_temperature": 1.2}),
-    ({}, {"plan_norm_exponent": 1.5}),
-    ({}, {"plan_fusion": 0.9}),
-    (MASKED, PLANNED),
-    (MASKED, {"sigma": 2}),
     (MASKED, {"language_model": "another"}),
 ]
 # of those the ones for which texts are embedded that were not, or not so

@@ -284,7 +284,9 @@ def _scores(rank, rows):
     Recorder.seen = []
     fakes.FakeScorer.loads = 0
     shared.free_models()
-    metrics = torchmetrics.MetricCollection({"one": MarsScore("mini"), "other": MarsScore("mini", q=0.5)})
+    metrics = torchmetrics.MetricCollection(
+        {"one": MarsScore("mini"), "other": MarsScore("mini", copy_discount=0.5)}
+    )
     single = MarsScore("mini")
     found = []
     for step in range(3):

@@ -43,8 +43,11 @@ class Choices:
         return choices
 
     def settings(self) -> dict[str, Any]:
-        """As arguments of MarsScorer."""
-        return asdict(self)
+        """As arguments of MarsScorer; ``q`` only where it has an effect."""
+        settings = asdict(self)
+        if self.augmentation_aggregation != "weighted":
+            del settings["q"]
+        return settings
 
     @property
     def planned(self) -> bool:
