@@ -38,7 +38,7 @@ def main() -> None:
     texts = invented(args.pairs)
     references, contexts = [text.reference for text in texts], [text.context for text in texts]
     sets = iter(range(1, 4 * args.repeats + 5))
-    bert_score = _bert_scorer()
+    bert_score = bert_scorer()
     with fresh_store() as store:
         scorers = {
             variant: MarsScorer("mini", variant=variant, store=store, planner=args.planner) for variant in VARIANTS
@@ -70,7 +70,7 @@ def _candidates(count: int, seed: int) -> list[str]:
     return [text.candidate for text in invented(count, seed=seed)]
 
 
-def _bert_scorer() -> Any:
+def bert_scorer() -> Any:
     """BERTScore with the weights of preset mini's encoder."""
     from bert_score import BERTScorer
     from transformers import AutoConfig

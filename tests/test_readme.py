@@ -1,4 +1,4 @@
-"""The README's snippets run, in order and in one namespace, and its tables say what the code says."""
+"""The snippets of README and docs run, in order and in one namespace, and their tables say what the code says."""
 
 from __future__ import annotations
 
@@ -6,59 +6,61 @@ import json
 import re
 import shlex
 import shutil
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import evaluate
 import fakes
-import numpy as np
 import pytest
 
 from mars_score import presets, shared
 from mars_score.cli import main
 from mars_score.settings import SETTING_NAMES, resolve_settings
+from research import typical_values
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Those with snippets; docs/scale.md needs a cluster, and test_recipes.py runs docs/recipes.md.
+PAGES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "CONTRIBUTING.md", "docs/settings.md", "docs/store.md", "docs/meta-evaluation.md")
+}
 
 
-def blocks(language):
+def blocks(language, page):
     """The code blocks of a language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page], flags=re.MULTILINE | re.DOTALL)
 
 
 def commands(program):
     """Command lines of the bash blocks that begin with ``program``, as lists of words without it."""
-    lines = "\n".join(blocks("(?:bash|console)")).replace("\\\n", " ").splitlines()
-    words = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+    lines = "\n".join(block for page in PAGES for block in blocks("bash", page)).replace("\\\n", " ").splitlines()
+    words = [shlex.split(line, comments=True) for line in lines]
     return [line[1:] for line in words if line[:1] == [program]]
 
 
-def table(heading):
+def example_files():
+    """Contents of the files that the pages show, by name."""
+    pattern = r"in this `([\w.]+)`:\n\n```jsonl\n(.*?)^```$"
+    return {
+        name: text
+        for page in PAGES.values()
+        for name, text in re.findall(pattern, page, flags=re.MULTILINE | re.DOTALL)
+    }
+
+
+def table(page, heading):
     """Rows of the table under a heading, as lists of cells."""
-    section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    section = PAGES[page].split(f"\n## {heading}\n")[1].split("\n## ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows[2:]]
-
-
-@dataclass
-class Tokenizer:
-    """What the recipe for the Trainer needs of one: decodes by a list of texts."""
-
-    texts: list[str]
-    pad_token_id: int = 0
-
-    def batch_decode(self, ids, skip_special_tokens):
-        assert skip_special_tokens
-        return [" ".join(self.texts[one] for one in row if one) for row in ids]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A working folder with the checkout's ``mars``, in which ``evaluate.load("mars")`` works."""
     shutil.copytree(ROOT / "mars", tmp_path / "mars")
-    for name, text in zip(("rows.jsonl", "rated.jsonl"), blocks("jsonl"), strict=True):
+    files = example_files()
+    assert set(files) == {"rows.jsonl", "rated.jsonl"}
+    for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     shutil.copy(tmp_path / "rows.jsonl", tmp_path / "other.jsonl")
     monkeypatch.chdir(tmp_path)
@@ -73,26 +75,14 @@ def tiny_mini(monkeypatch, llama, encoder):
     monkeypatch.setitem(presets.PRESETS, "mini", tiny)
 
 
-@pytest.fixture
-def no_hub(folder, monkeypatch):
-    """Metrics of the Hub are a toy metric."""
-    (folder / "toy.py").write_text(fakes.TOY_METRIC)
-    load = evaluate.load
-
-    def load_here(path, *args, **kwargs):
-        return load(str(folder / "toy.py") if path in ("bleu", "rouge") else path, *args, **kwargs)
-
-    monkeypatch.setattr(evaluate, "load", load_here)
-
-
 def run_snippets():
-    """All python blocks; returns what they leave."""
+    """All python blocks, in one namespace; returns what they leave."""
     namespace = {"__name__": "readme"}
-    snippets = blocks("python")
-    assert len(snippets) >= 5
-    for snippet in snippets:
-        line = README[: README.index(snippet)].count("\n")
-        exec(compile("\n" * line + snippet, "README.md", "exec"), namespace)  # faults name the README's line
+    snippets = [(page, snippet) for page in PAGES for snippet in blocks("python", page)]
+    assert len(snippets) >= 4
+    for page, snippet in snippets:
+        line = PAGES[page][: PAGES[page].index(snippet)].count("\n")
+        exec(compile("\n" * line + snippet, page, "exec"), namespace)  # faults name the page's line
     return namespace
 
 
@@ -102,18 +92,16 @@ def check_snippets(left):
     assert len(left["detailed"]["scores"]) == len(left["rows"]["predictions"])
     assert left["augmented"][0][0] == left["rows"]["references"][0]
     assert left["augmented"] == left["detailed"]["augmented_references"]
-    metrics = left["score_with"](Tokenizer(["", "a", "boat"]), ["At sea."])
-    prediction = {"predictions": np.array([[1, 2]]), "label_ids": np.array([[2, -100]])}
-    assert list(metrics(type("EvalPrediction", (), prediction))) == ["mars"]
+    assert left["found"].sets["rated"].pearson("Overlap") == pytest.approx(-0.341, abs=1e-3)
 
 
-@pytest.mark.usefixtures("tiny_mini", "no_hub")
+@pytest.mark.usefixtures("tiny_mini", "folder")
 def test_python():
     check_snippets(run_snippets())
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_hub")
+@pytest.mark.usefixtures("folder")
 def test_python_with_the_models_of_mini():
     left = run_snippets()
     check_snippets(left)
@@ -150,8 +138,19 @@ def test_make_and_pip_name_what_exists():
             assert option not in ("-r", "-c") or (ROOT / value).is_file()
 
 
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)]*)\)", page.read_text(encoding="utf-8")):
+        path, _, heading = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}, target
+
+
 def test_presets_are_those_of_the_code():
-    rows = {re.findall(r"`(\w+)`", row[0])[0]: row for row in table("Presets")}
+    rows = {re.findall(r"`(\w+)`", row[0])[0]: row for row in table("docs/settings.md", "Presets")}
     assert set(rows) == set(presets.PRESETS)
     for name, (_, language_model, encoder, masked, _) in rows.items():
         preset = presets.PRESETS[name]
@@ -163,8 +162,44 @@ def test_presets_are_those_of_the_code():
 
 def test_settings_are_those_of_the_code():
     defaults = dict(resolve_settings("base").items())
-    named = [(name, row[1]) for row in table("Settings") for name in re.findall(r"`(\w+)`", row[0])]
+    named = [
+        (name, row[1])
+        for row in table("docs/settings.md", "All settings")
+        for name in re.findall(r"`(\w+)`", row[0])
+    ]
     assert sorted(name for name, _ in named) == sorted(SETTING_NAMES)
     for name, default in named:
         if default.startswith("`"):
             assert default.strip("`").replace('"', "'") == repr(defaults[name]), name
+
+
+@pytest.mark.slow
+def test_typical_values_are_those_of_the_script(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["typical_values", "--preset", "mini"])
+    typical_values.main()
+    printed, shown = (
+        re.findall(r"^\|.*\|$", text, flags=re.MULTILINE)
+        for text in (
+            capsys.readouterr().out,
+            PAGES["README.md"].split("## What a score means")[1].split("\n## ")[0],
+        )
+    )
+    assert len(printed) == len(shown)
+    for ours, theirs in zip(printed, shown, strict=True):
+        assert re.sub(r"\d\.\d\d", "", ours) == re.sub(r"\d\.\d\d", "", theirs)
+        values = [[float(one) for one in re.findall(r"\d\.\d\d", line)] for line in (ours, theirs)]
+        assert values[0] == pytest.approx(values[1], abs=0.011)  # the last digit may differ with the machine
+
+
+def test_table_of_typical_values():
+    """Means and percentiles by kind, checked with scores that are easy to count."""
+    rows = list(typical_values.rows_of_examples())
+    assert {row.kind for row in rows} == set(typical_values.KINDS)
+    identical = [row for row in rows if row.kind == "identical"]
+    assert all(row.candidate in row.references for row in identical)
+    assert not any(row.candidate in row.references for row in rows if row.kind == "unrelated")
+    scores = [0.25 if row.kind == "weak" else index / 10 for index, row in enumerate(rows)]
+    lines = typical_values.table(rows, {"v": scores}).splitlines()
+    assert lines[0] == "| candidate | rows | `v` |"
+    (weak,) = (line for line in lines if line.startswith("| weak"))
+    assert weak.endswith(f"| {sum(row.kind == 'weak' for row in rows)} | 0.25 (0.25 to 0.25) |")

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+import evaluate
 import fakes
 import numpy as np
 import pytest
@@ -42,6 +43,15 @@ def test_trainer(tmp_path, monkeypatch):
         exec(block, names)
         assert names["metrics"](prediction) == {"mars": 1.0}
     assert names["arguments"].include_for_metrics == ["inputs"]
+
+
+def test_combine(tmp_path, monkeypatch, capsys):
+    (tmp_path / "toy.py").write_text(fakes.TOY_METRIC)
+    load = evaluate.load
+    monkeypatch.setattr(evaluate, "load", lambda path: load(str(tmp_path / "toy.py")))
+    (block,) = blocks("Combine")
+    exec(block, {"mars": Mars(preset="mini", cache_dir=str(tmp_path))})
+    assert "'mars': " in capsys.readouterr().out
 
 
 def test_torchmetrics(capsys):

@@ -1,0 +1,96 @@
+"""Rows per second by the length of the context, beside BERTScore with the same encoder and chrF.
+
+    python -m benchmarks.rates
+
+Prints a Markdown table. "Cold": the store is empty, so every reference is augmented and every text embedded;
+"warm": the references and contexts have been scored against before, and the candidates are new. Each row has a
+reference, a context and a candidate of its own (invented, see texts.py); models are loaded before.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.common import fresh_store, parse, progress, seconds_of, speed_parser
+from benchmarks.scoring import bert_scorer
+from benchmarks.texts import Text, invented
+from mars_score import MarsScorer
+from mars_score.settings import DEFAULT_VARIANT
+
+SENTENCES = (1, 9, 36)  # of a context: about 11, 100 and 400 words
+Score = Callable[[list[Text]], object]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = speed_parser(__doc__, repeats=3)
+    options.add_argument("--rows", type=int, default=16)
+    options.add_argument("--variants", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
+    args = parse(options, rows=128, repeats=5)
+    lines: list[dict[str, Any]] = []
+    for name, score in _peers().items():  # they read no context
+        rate = _rate(score, invented(args.rows), args.repeats)
+        lines.append({"metric": name, "context_words": None, "cold": rate, "warm": rate})
+    for sentences in SENTENCES:
+        texts = invented(args.rows, context_sentences=sentences)
+        words = statistics.mean(len(text.context.split()) for text in texts)
+        for variant in args.variants.split(","):
+            cold, warm = _rates_of_mars(variant, texts, args.repeats)
+            lines.append({"metric": f"MARS, `{variant}`", "context_words": words, "cold": cold, "warm": warm})
+    if args.json:
+        for line in lines:
+            print(json.dumps({"name": "rates", **line}))
+        return
+    print("| metric | words of context | rows per second, cold | warm |\n|---|---:|---:|---:|")
+    for line in lines:
+        length = "not read" if line["context_words"] is None else f"{line['context_words']:.0f}"
+        print(f"| {line['metric']} | {length} | {line['cold']:.2g} | {line['warm']:.2g} |")
+
+
+def _rates_of_mars(variant: str, texts: list[Text], repeats: int) -> tuple[float, float]:
+    """Rows per second from an empty store, and with new candidates afterwards."""
+    with fresh_store() as store:
+        scorer = MarsScorer("mini", variant=variant, store=store)
+
+        def score(rows: list[Text]) -> None:
+            scorer.score(
+                *map(list, zip(*((row.candidate, row.reference, row.context) for row in rows), strict=True))
+            )
+
+        score(invented(2, context_sentences=1, seed=-1))  # loads the models
+        cold = len(texts) / seconds_of(lambda: score(texts))
+        progress(f"{variant}, {len(texts)} rows: {cold:.3g} rows per second from an empty store")
+        return cold, _rate(score, texts, repeats)
+
+
+def _rate(score: Score, texts: list[Text], repeats: int) -> float:
+    """The median of rows per second, with candidates that are new each time."""
+    seconds = []
+    for repeat in range(1, repeats + 1):
+        new = [
+            Text(text.context, text.reference, other.candidate)
+            for text, other in zip(texts, invented(len(texts), seed=repeat), strict=True)
+        ]
+        seconds.append(seconds_of(lambda new=new: score(new)))  # type: ignore[misc]
+    return len(texts) / statistics.median(seconds)
+
+
+def _peers() -> dict[str, Score]:
+    from sacrebleu.metrics.chrf import CHRF
+
+    bert_score, chrf = bert_scorer(), CHRF()
+
+    def read(texts: list[Text]) -> Any:
+        return bert_score.score([text.candidate for text in texts], [text.reference for text in texts])
+
+    def count(texts: list[Text]) -> Any:
+        return [chrf.sentence_score(text.candidate, [text.reference]) for text in texts]
+
+    return {"BERTScore, the same encoder": read, "chrF": count}
+
+
+if __name__ == "__main__":
+    main()

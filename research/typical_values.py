@@ -1,0 +1,112 @@
+"""Typical scores: what candidates of known quality get on ``examples/``.
+
+    python -m research.typical_values --preset mini
+
+Prints a Markdown table: for each kind of candidate the number of rows and, by variant, the mean score with the
+range from the 10th to the 90th percentile. The kinds are those of ``examples/README.md``, and two that need no
+judgement: the reference itself, and the reference of another example.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mars_score import MarsScorer
+from mars_score.settings import DEFAULT_VARIANT
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+VARIANTS = (DEFAULT_VARIANT,)
+
+
+class Rated(NamedTuple):
+    """A candidate of a known kind, with what it is scored against."""
+
+    kind: str
+    candidate: str
+    references: list[str]
+    context: str
+
+
+# Kinds of candidates in the order of the table, with the text that names each there.
+KINDS = {
+    "identical": "identical to the reference",
+    "good": "good, close to the reference",
+    "good, worded differently": "good paraphrase, in other words",
+    "weak": "weak: fits, but vague or beside the point",
+    "copied from context": "a sentence copied from the context",
+    "shuffled": "the words of a good text, shuffled",
+    "nonsense": "the reference's words in senseless roles",
+    "wrong": "contradicts the context in the reference's words",
+    "off topic": "off topic, often in the form of the reference",
+    "unrelated": "unrelated: the reference of another example",
+}
+
+
+def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
+    """Candidates of all examples; identical and unrelated texts are made from the references.
+
+    Args:
+        folder: holds JSONL files with the keys ``references``, ``context`` and ``candidates``.
+    """
+    for path in sorted(folder.glob("*.jsonl")):
+        examples = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for example, other in zip(examples, [*examples[1:], examples[0]], strict=True):
+            against = example["references"], example["context"]
+            for reference in example["references"]:
+                yield Rated("identical", reference, *against)
+            for candidate in example["candidates"]:
+                yield Rated(candidate["kind"], candidate["text"], *against)
+            yield Rated("unrelated", other["references"][0], *against)
+
+
+def table(rows: Sequence[Rated], scores: Mapping[str, Sequence[float]]) -> str:
+    """The Markdown table.
+
+    Args:
+        rows: the candidates.
+        scores: by variant, one score per row.
+    """
+    groups = defaultdict(list)
+    for index, row in enumerate(rows):
+        groups[row.kind].append(index)
+    lines = [
+        f"| candidate | rows | {' | '.join(f'`{variant}`' for variant in scores)} |",
+        f"|---|---:|{'---:|' * len(scores)}",
+    ]
+    for kind, title in KINDS.items():
+        values = (np.asarray(of_variant)[groups[kind]] for of_variant in scores.values())
+        cells = " | ".join(_cell(of_kind) for of_kind in values)
+        lines.append(f"| {title} | {len(groups[kind])} | {cells} |")
+    return "\n".join(lines)
+
+
+def _cell(values: np.ndarray) -> str:
+    low, high = np.percentile(values, [10, 90])
+    return f"{values.mean():.2f} ({low:.2f} to {high:.2f})"
+
+
+def main() -> None:
+    """Score the examples and print the table."""
+    options = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    options.add_argument("--preset", default=None)
+    options.add_argument("--variants", default=",".join(VARIANTS), help=f"default: {','.join(VARIANTS)}")
+    options.add_argument("--store", default=None)
+    args = options.parse_args()
+    rows = list(rows_of_examples())
+    columns = [list(column) for column in zip(*rows, strict=True)][1:]
+    scores = {
+        variant: MarsScorer(args.preset, variant=variant, store=args.store).score(*columns).scores
+        for variant in args.variants.split(",")
+    }
+    print(table(rows, scores))
+
+
+if __name__ == "__main__":
+    main()
