@@ -1,8 +1,8 @@
-# make demo | test | test-slow | bench | lint | audit; each first makes .venv and installs what it needs.
+# make demo | test | test-slow | bench | lint | audit; each first creates .venv and installs what it needs.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-# Idle threads that spin make two processes on two cores many times slower.
+# Threads that spin while they wait slow down other processes on the same cores many times.
 export OMP_WAIT_POLICY = PASSIVE
 
 .PHONY: install demo test test-slow bench lint audit clean
@@ -25,7 +25,7 @@ test: install
 test-slow: install
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
-# Needs a quiet machine: threads spin for a moment before they sleep, which is a quarter faster there.
+# For a machine without other load: there it is a quarter faster if threads spin for a moment before they sleep.
 bench: install
 	env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=20000 $(BIN)/python -m benchmarks.all $(ARGS)
 
@@ -34,7 +34,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Known vulnerabilities of the versions in constraints.txt; needs PyPI's advisories and says where it has none.
+# Known vulnerabilities of the versions in constraints.txt, by PyPI's advisories.
 audit: install
 	$(BIN)/python .ci/audit.py
 

@@ -177,12 +177,9 @@ def test_settings_are_those_of_the_code():
 def test_typical_values_are_those_of_the_script(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["typical_values", "--preset", "mini"])
     typical_values.main()
+    section = PAGES["README.md"].split("## What a score means")[1].split("\n## ")[0]
     printed, shown = (
-        re.findall(r"^\|.*\|$", text, flags=re.MULTILINE)
-        for text in (
-            capsys.readouterr().out,
-            PAGES["README.md"].split("## What a score means")[1].split("\n## ")[0],
-        )
+        re.findall(r"^\|.*\|$", text, flags=re.MULTILINE) for text in (capsys.readouterr().out, section)
     )
     assert len(printed) == len(shown)
     for ours, theirs in zip(printed, shown, strict=True):
