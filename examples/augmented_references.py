@@ -26,7 +26,7 @@ from mars_score.meta.items import read_rated_set
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.scoring import scores_of
-from mars_score.meta.tables import Table, number
+from mars_score.report.contents import Table, number, signed
 from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
 from mars_score.store.location import store_folder
@@ -117,7 +117,7 @@ def _compare(data: Rows, metrics: Sequence[Metric], progress: Any) -> list[tuple
 
 
 def _line(what: str, title: str, plain: Mapping[str, float], more: Mapping[str, float]) -> tuple[str, ...]:
-    return what, title, number(plain[what]), number(more[what]), f"{more[what] - plain[what]:+.3f}"
+    return what, title, number(plain[what]), number(more[what]), signed(more[what] - plain[what])
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from mars_score.meta.sweeps import choose
 from mars_score.similarity.aggregation import combine_augmentations
 from mars_score.similarity.score import CONTEXT_WORDS, LIKELIHOOD_WORDS
 from mars_score.stats.correlation import correlation
-from mars_score.stats.draws import draw_groups, percentiles, resample
+from mars_score.stats.draws import Interval, draw_groups, resample
 from mars_score.stats.levels import statistic_of
 from mars_score.stats.rated import Rated
 
@@ -64,7 +64,7 @@ class FeatureSet:
         """The correlation in each resample of groups; the same resamples for all scores."""
         ratings, groups = [row["rating"] for row in self.rows], [row["group"] for row in self.rows]
         rated = Rated.of(scores, ratings, self.level, "pearson", groups, None)  # type: ignore[arg-type]
-        return resample([statistic_of(rated)], draw_groups(rated.group_count), rated, RESAMPLES, 0)[0]
+        return resample([statistic_of(rated)], draw_groups(rated.group_count), len(rated.scores), RESAMPLES, 0)[0]
 
     def share_below(self, form: Form, attack: str) -> float:
         """The share of attacks that score below the candidates that they were made from."""
@@ -239,9 +239,9 @@ def ablation(sets: Sequence[FeatureSet], args: argparse.Namespace) -> None:
         for other, form in others.items():
             values = [one.pearson(form(one.items)) for one in sets]
             drawn = of_whole - np.mean([one.resampled(form(one.items)) for one in sets], axis=0)
-            low, high = percentiles(drawn, 0.95)
+            interval = Interval.of(drawn, 0.95)
             difference = np.mean(figures) - np.mean(values)
-            _add(table, other, values, f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]")
+            _add(table, other, values, f"{difference:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]")
         _show(table, args)
 
 
@@ -286,7 +286,7 @@ def _plot(points: dict[float, list[tuple[float, float, float]]], file: str) -> N
     """Agreement against attacks that fail, one line a likelihood weight."""
     from matplotlib.figure import Figure
 
-    from mars_score.meta.report.charts import chart_settings
+    from mars_score.report.charts import chart_settings
 
     with chart_settings():
         figure = Figure(figsize=(7, 3.2), layout="constrained")

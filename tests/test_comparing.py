@@ -125,7 +125,7 @@ def test_swapped_systems():
 
 def test_many_rows_are_drawn_in_parts(monkeypatch):
     whole = paired_test(FIRST, SECOND, resamples=500)
-    monkeypatch.setattr("mars_score.stats.paired.AT_ONCE", 100)
+    monkeypatch.setattr("mars_score.stats.draws.AT_ONCE", 100)
     parts = paired_test(FIRST, SECOND, resamples=500)
     assert parts.bootstrap_p == pytest.approx(whole.bootstrap_p, abs=0.1)
     assert parts.groups == 12
@@ -272,7 +272,7 @@ def test_plot(scorer, tmp_path, kind):
 def test_the_plot_shows_every_difference(scorer):
     pytest.importorskip("matplotlib")
     from mars_score.compare.plot import comparison_figure
-    from mars_score.meta.report.charts import chart_settings
+    from mars_score.report.charts import chart_settings
 
     with chart_settings():
         left, right = comparison_figure(compare(scorer)).axes

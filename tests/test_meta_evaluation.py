@@ -12,9 +12,9 @@ from test_meta_scoring import Counting, Missing, Undefined, make_models
 from mars_score.meta.evaluation import meta_evaluate
 from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.plain import score_rows, to_dict
-from mars_score.meta.report.build import build_report
-from mars_score.meta.report.markdown import to_markdown
-from mars_score.meta.report.page import to_html
+from mars_score.meta.report import build_report
+from mars_score.report.markdown import to_markdown
+from mars_score.report.page import to_html
 from mars_score.stats.correlation import correlation
 
 WORDS = ["the", "old", "dog", "slept", "on", "a", "red", "sofa", "while", "nobody", "came", "to", "see", "it"]

@@ -18,12 +18,11 @@ from lxml import html as lxml_html
 from markdown_it import MarkdownIt
 from PIL import Image
 
-from mars_score.meta.report import write_report
-from mars_score.meta.report.charts import finite_points, regression_line
-from mars_score.meta.report.contents import Bars, Disagreement, Report, Scatter, Section, showable
-from mars_score.meta.report.markdown import to_markdown
-from mars_score.meta.report.page import to_html
-from mars_score.meta.tables import Table
+from mars_score.report import write_report
+from mars_score.report.charts import finite_points, regression_line
+from mars_score.report.contents import Bars, Disagreement, Report, Scatter, Section, Table, showable
+from mars_score.report.markdown import to_markdown
+from mars_score.report.page import to_html
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -218,7 +217,7 @@ def test_same_report_is_same_bytes_in_another_process():
 
 
 def hashes():
-    texts = (to_html(full_report()), to_markdown(full_report(), pictures=True))
+    texts = (to_html(full_report()), to_markdown(full_report()))
     return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
 
 
@@ -327,14 +326,6 @@ def test_what_files_cannot_hold_is_replaced(tmp_path):
     write_report(report(disagreement(candidate=bad), Bars("b", (bad,), (0.1,), (0.0,), (0.2,))), tmp_path)
     assert "cut \ufffd and \ufffd" in (tmp_path / "index.html").read_text("utf-8")
     assert "cut \ufffd and \ufffd" in (tmp_path / "report.md").read_text("utf-8")
-
-
-def test_pictures_in_markdown_are_png():
-    found = re.findall(r"!\[(.*?)\]\(data:image/png;base64,(.*?)\)", to_markdown(full_report(), pictures=True))
-    assert [name for name, _ in found] == ["Means", "MARS", "BLEU", "MARS"]
-    for _, data in found:
-        assert Image.open(io.BytesIO(base64.b64decode(data))).format == "PNG"
-    assert "data:" not in to_markdown(full_report())
 
 
 def test_users_matplotlib_settings_neither_count_nor_change(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import time
@@ -15,9 +16,11 @@ from mars_score.stats import weighted
 from mars_score.stats.correlation import correlation, correlation_per_system
 from mars_score.stats.levels import statistic_of
 from mars_score.stats.rated import Rated
-from mars_score.stats.resampling import bootstrap_interval, compare_bootstrap, compare_permutation
+from mars_score.stats.resampling import bootstrap_interval, compare_correlations
 from mars_score.stats.williams import williams_test
 
+compare_bootstrap = functools.partial(compare_correlations, test="bootstrap")
+compare_permutation = functools.partial(compare_correlations, test="permutation")
 COEFFICIENTS = ["pearson", "spearman", "kendall"]
 LEVELS = ["items", "within_groups", "systems"]
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}

@@ -7,8 +7,8 @@ import math
 from mars_score.cli.running import print_line
 from mars_score.cli.tables import one_line, show_table
 from mars_score.compare.result import RowPair, SystemComparison
-from mars_score.meta.tables import MISSING, Table
-from mars_score.stats.paired import Interval
+from mars_score.report.contents import MISSING, Table
+from mars_score.stats.draws import Interval
 
 
 def show_comparison(found: SystemComparison, rows: int) -> None:

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(to_dict(found)))  # in ASCII: safe on any terminal
         return
     from mars_score.cli.tables import show_table
-    from mars_score.meta.report.agreement_tables import main_table
+    from mars_score.meta.tables import main_table
 
     show_table(main_table(found))
     for failure in found.failures():
@@ -108,8 +108,8 @@ def run(args: argparse.Namespace) -> None:
 def _write(folder: Path, found: Any, published: Mapping[str, Any] | None) -> None:
     """The report, its figures as JSON, and the scores of every item."""
     from mars_score.meta.plain import score_rows, to_dict
-    from mars_score.meta.report import write_report
-    from mars_score.meta.report.build import build_report
+    from mars_score.meta.report import build_report
+    from mars_score.report import write_report
 
     (folder / "scores").mkdir(parents=True, exist_ok=True)
     for name, one in found.sets.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from mars_score.cli.running import print_line
-from mars_score.meta.tables import Table
+from mars_score.report.contents import Table
 
 
 def one_line(text: str, whole: bool) -> str:
@@ -15,23 +15,22 @@ def one_line(text: str, whole: bool) -> str:
 
 
 def show_table(table: Table) -> None:
-    """Print a table of a report to standard output: drawn on a terminal, aligned text elsewhere."""
-    if not sys.stdout.isatty():
-        widths = [max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True)]
-        for line in (table.title, *table.note.splitlines()):
-            print_line(line)
-        for row in (table.columns, *table.rows):
-            first, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            cells = [cell.strip().rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-            print_line("  ".join([first, *cells]).rstrip())
-        return
+    """Print a table to standard output: drawn on a terminal, aligned text of any width elsewhere."""
     from rich.console import Console
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    drawn = Drawn(title=table.title, caption=table.note)
+    terminal = sys.stdout.isatty()
+    drawn = Drawn(title=table.title, caption=table.note) if terminal else Drawn(box=None, pad_edge=False)
     for index, column in enumerate(table.columns):
-        drawn.add_column(Text(column), justify="right" if index else "left")
+        drawn.add_column(Text(column), justify="right" if index else "left", no_wrap=not terminal)
     for row in table.rows:
         drawn.add_row(*map(Text, row))
-    Console().print(drawn)
+    if terminal:
+        Console().print(drawn)
+        return
+    console = Console(width=10_000)
+    with console.capture() as captured:
+        console.print(drawn)
+    for line in (table.title, *table.note.splitlines(), *captured.get().splitlines()):
+        print_line(line.rstrip())

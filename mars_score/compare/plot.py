@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mars_score.compare.result import SystemComparison
-from mars_score.meta.report.charts import ACCENT, INK, MUTED, RULE, WARM, chart_settings
-from mars_score.meta.report.contents import shortened, showable, true_minus
+from mars_score.report.charts import ACCENT, INK, MUTED, RULE, WARM, chart_settings
+from mars_score.report.contents import shortened, showable, true_minus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from mars_score.stats.paired import Interval, PairedTest
+from mars_score.stats.draws import Interval
+from mars_score.stats.paired import PairedTest
 
 # Scores that differ by less than this are equal.
 _SAME = 1e-9

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.compare.result import RowPair, SystemComparison
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
-from mars_score.stats.paired import check_resampling, paired_test
+from mars_score.stats.draws import check_resampling
+from mars_score.stats.paired import paired_test
 from mars_score.stats.rated import Labels, codes_of
 
 if TYPE_CHECKING:

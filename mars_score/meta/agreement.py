@@ -12,13 +12,8 @@ import numpy as np
 from mars_score.meta.scoring import MetricScores, ScoredSet
 from mars_score.result import RowScore
 from mars_score.stats.correlation import Coefficient, Estimate, Level, Values, correlation, correlation_per_system
-from mars_score.stats.resampling import (
-    Comparison,
-    Interval,
-    bootstrap_interval,
-    compare_bootstrap,
-    compare_permutation,
-)
+from mars_score.stats.draws import Interval
+from mars_score.stats.resampling import Comparison, Test, bootstrap_interval, compare_correlations
 from mars_score.stats.williams import WilliamsTest, williams_test
 
 MainLevel = Literal["items", "within_groups"]
@@ -141,8 +136,10 @@ def _tests(name: str, scored: ScoredSet, level: MainLevel, resamples: int, seed:
     data = scored.data
     first, second = scored.metrics[MARS].scores, scored.metrics[name].scores
     bootstrap, permutation = (
-        compare(first, second, data.ratings, data.groups, level=level, resamples=resamples, seed=seed)
-        for compare in (compare_bootstrap, compare_permutation)
+        compare_correlations(
+            first, second, data.ratings, data.groups, test=test, level=level, resamples=resamples, seed=seed
+        )
+        for test in get_args(Test)
     )
     return Tests(bootstrap, permutation, _williams(first, second, data.ratings, level))
 

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 
-from mars_score.stats.draws import check_confidence, check_resamples, draw_groups, percentiles
+from mars_score.stats.draws import (
+    Interval,
+    bootstrap_p,
+    check_resampling,
+    draw_groups,
+    draw_signs,
+    permutation_p,
+    resample,
+)
 from mars_score.stats.rated import Labels, Values, codes_of
-from mars_score.stats.weighted import AT_ONCE, Floats
-
-# Means that differ by less than this are equal.
-_SAME = 1e-9
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A confidence interval; NaN where nothing can be drawn from."""
-
-    low: float
-    high: float
+from mars_score.stats.weighted import Floats
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """How sure two means and their difference are.
+    """Confidence of two means and of their difference.
 
     Attributes:
         first: of the first mean.
@@ -55,11 +52,10 @@ def paired_test(
 ) -> PairedTest:
     """Compare the means of paired scores.
 
-    Paired bootstrap (Koehn 2004): rows (groups) are drawn with replacement, the same for both. Intervals are
-    percentiles. The two-sided p is twice the smaller one-sided one, at most 1, so that it and the interval of the
-    difference agree; a one-sided p is (count + 1) / (resamples + 1), count: the resamples without a difference
-    in that direction. Approximate randomisation (Noreen 1989): both scores of a row (group) are swapped or not, at
-    random; p is (count + 1) / (resamples + 1), count: the swaps with at least the observed difference in size.
+    Paired bootstrap (Koehn 2004): rows (groups) are drawn with replacement, the same for both; intervals are
+    percentiles, p as in :func:`mars_score.stats.draws.bootstrap_p`. Approximate randomisation (Noreen 1989): both
+    scores of a row (group) are swapped or not, at random; p as in :func:`mars_score.stats.draws.permutation_p`, of
+    the size of the difference.
 
     Args:
         first: (rows,) scores.
@@ -77,27 +73,23 @@ def paired_test(
     """
     check_resampling(confidence, resamples)
     sums = _sums(first, second, groups)
-    if len(sums) < 2:
-        unknown = Interval(math.nan, math.nan)
-        return PairedTest(unknown, unknown, unknown, math.nan, math.nan, len(sums))
+    count = len(sums)
+    if count < 2:
+        unknown = Interval.unknown("fewer than two groups")
+        return PairedTest(unknown, unknown, unknown, nan, nan, count)
     rng = np.random.default_rng(seed)
-    ones, others = _bootstrap(sums, resamples, rng)
-    differences = ones - others
-    not_better, not_worse = int((differences <= _SAME).sum()), int((differences >= -_SAME).sum())
+    means = [lambda counts, column=column: counts @ sums[:, column] / (counts @ sums[:, 2]) for column in (0, 1)]
+    ones, others = resample(means, draw_groups(count), count, resamples, rng)
+    differences = (sums[:, 0] - sums[:, 1]) / sums[:, 2].sum()
+    (swapped,) = resample([lambda signs: np.abs(signs @ differences)], draw_signs(count), count, resamples, rng)
     return PairedTest(
-        Interval(*percentiles(ones, confidence)),
-        Interval(*percentiles(others, confidence)),
-        Interval(*percentiles(differences, confidence)),
-        min(1.0, 2 * (min(not_better, not_worse) + 1) / (resamples + 1)),
-        _randomisation(sums, resamples, rng),
-        len(sums),
+        Interval.of(ones, confidence),
+        Interval.of(others, confidence),
+        Interval.of(ones - others, confidence),
+        bootstrap_p(ones - others),
+        permutation_p(swapped, abs(differences.sum())),
+        count,
     )
-
-
-def check_resampling(confidence: float, resamples: int) -> None:
-    """Raise ValueError for a number out of range."""
-    check_confidence(confidence)
-    check_resamples(resamples)
 
 
 def _sums(first: Values, second: Values, groups: Labels | None) -> Floats:
@@ -110,26 +102,3 @@ def _sums(first: Values, second: Values, groups: Labels | None) -> Floats:
         return columns
     codes = codes_of("groups", groups, len(one))[1]
     return np.stack([np.bincount(codes, weights=column) for column in columns.T], axis=1)
-
-
-def _parts(groups: int, resamples: int) -> list[int]:
-    """Sizes of the parts in which resamples are drawn, so that memory stays small."""
-    size = max(1, AT_ONCE // groups)
-    return [min(size, resamples - start) for start in range(0, resamples, size)]
-
-
-def _bootstrap(sums: Floats, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Both means in each resample."""
-    draw = draw_groups(len(sums))
-    drawn = np.concatenate([draw(rng, part)[0] @ sums for part in _parts(len(sums), resamples)])
-    return drawn[:, 0] / drawn[:, 2], drawn[:, 1] / drawn[:, 2]
-
-
-def _randomisation(sums: Floats, resamples: int, rng: np.random.Generator) -> float:
-    differences = (sums[:, 0] - sums[:, 1]) / sums[:, 2].sum()
-    least = abs(differences.sum()) - _SAME
-    count = 0
-    for part in _parts(len(sums), resamples):
-        signs = 2.0 * rng.integers(0, 2, (part, len(sums))) - 1
-        count += int((np.abs(signs @ differences) >= least).sum())
-    return (count + 1) / (resamples + 1)

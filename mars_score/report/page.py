@@ -8,32 +8,28 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, groupby
+from pathlib import Path
+from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
-
-from mars_score.meta.report.charts import finite_points
-from mars_score.meta.report.contents import (
+from mars_score.report.charts import finite_points, inline_svg
+from mars_score.report.contents import (
+    MISSING,
     Bars,
     Disagreement,
     Part,
     Report,
     Scatter,
+    Table,
     shortened,
     showable,
     signed,
     true_minus,
 )
-from mars_score.meta.report.drawing import inline_svg
-from mars_score.meta.report.script import SCRIPT
-from mars_score.meta.report.style import STYLE
-from mars_score.meta.report.template import TEMPLATE
-from mars_score.meta.tables import Table
 
 _LONG = 420  # characters of a text, above which only _START are shown at first
 _START = 240
 _WORDY = 40  # characters of a cell, above which it is set as a text
-_NONE = ("n/a", "")
+_NONE = (MISSING, "")
 _COEFFICIENT = re.compile(r"(\+|-|\u2212|)(0?\.\d+|1\.0+)(?!\d)")
 _CHANCE = re.compile(r"\bp\b|\bp[-_ ]?values?\b", re.IGNORECASE)
 _KINDS = {Table: "table", Scatter: "scatters", Bars: "bars", Disagreement: "disagreements"}
@@ -64,23 +60,30 @@ def to_html(report: Report) -> str:
     security policy lets browsers run its own script only, and load nothing.
 
     Raises:
-        ImportError: the report has charts and matplotlib is missing; says how to install it.
+        ImportError: Jinja2 is missing, or the report has charts and matplotlib is missing; says how to install it.
     """
+    try:
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+    except ImportError as error:
+        raise ImportError("the report's page needs Jinja2; run: pip install 'mars-score[meta]'") from error
     numbers = count(1)
 
-    def chart(part: Scatter | Bars) -> Markup:
+    def chart(part: Scatter | Bars) -> Any:
         return Markup(inline_svg(part, f"chart-{next(numbers)}", _label(part)))
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(shortened=shortened, signed=signed, true_minus=true_minus)
     environment.globals.update(chart=chart, cell_look=_cell_look, tinted_columns=_tinted_columns)
-    template = environment.from_string(TEMPLATE.lstrip())
-    hashed = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    page = template.render(
+    template, style, script = (
+        Path(__file__).with_name(f"page.{kind}").read_text("utf-8") for kind in ("j2", "css", "js")
+    )
+    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = environment.from_string(template).render(
         report=report,
         sections=list(_chapters(report)),
-        style=Markup(STYLE),
-        script=Markup(SCRIPT),
+        style=Markup(style),
+        script=Markup(script),
         policy="default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
         f"script-src 'sha256-{hashed}'; base-uri 'none'; form-action 'none'",
         long=_LONG,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.meta.sweeps import COMBINATIONS, QS, Choice, Combination, choose, recombined
-from mars_score.meta.tables import Table, mean, number
+from mars_score.report.contents import Table, mean, number
 from mars_score.stats.correlation import correlation
 
 _DEFAULT = Combination(0.6, 0.2, "best", 1.0, "max")

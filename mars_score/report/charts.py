@@ -1,15 +1,19 @@
-"""Charts as matplotlib figures, through its object API: no pyplot, no windows, no settings left behind."""
+"""Charts as SVG for an HTML page, by matplotlib's object API: no pyplot, no windows, no settings left behind."""
 
 from __future__ import annotations
 
+import io
 import math
+import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import numpy as np
 
-from mars_score.meta.report.contents import Bars, Scatter, shortened, showable, true_minus
+from mars_score.report.contents import Bars, Scatter, shortened, showable, true_minus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +23,22 @@ if TYPE_CHECKING:
 INK, MUTED, RULE, PLAIN, ACCENT, WARM = "#1b1f24", "#5c6670", "#dfe3e6", "#a9b6c2", "#1f5fa8", "#b4470f"
 POINT = "#4a86c8"
 _LABEL = 26  # characters
+_RASTER_DPI = 130
+_COLOURS = {
+    colour: f"var(--{name})"
+    for name, colour in {
+        "ink": INK,
+        "muted": MUTED,
+        "rule": RULE,
+        "plain": PLAIN,
+        "accent": ACCENT,
+        "warm": WARM,
+    }.items()
+}
+_COLOUR = re.compile("|".join(_COLOURS))
+_FAMILY = re.compile(r"font-family:[^;]*;? ?")
+_NAMESPACE = re.compile(r"\{[^}]*\}")
+_REFERENCE = re.compile(r"#([\w-]+)")
 _SETTINGS = {
     "svg.fonttype": "none",  # text stays text, in the font of the page
     "svg.hashsalt": "mars",
@@ -46,6 +66,29 @@ def chart_settings() -> Iterator[None]:
         raise ImportError("charts need matplotlib; run: pip install 'mars-score[meta]'") from error
     with style.context(["default", _SETTINGS]):
         yield
+
+
+def inline_svg(chart: Scatter | Bars, name: str, label: str) -> str:
+    """A chart as an ``<svg>`` element of an HTML page, in the colours and the font of the page.
+
+    Args:
+        chart: what to draw.
+        name: starts the element's ids, which must be unique in the page.
+        label: what a screen reader says.
+
+    Raises:
+        ImportError: matplotlib is missing; says how to install it.
+    """
+    buffer = io.BytesIO()
+    with chart_settings(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing")  # the reader's fonts count, not matplotlib's
+        figure = scatter_figure(chart) if isinstance(chart, Scatter) else bars_figure(chart)
+        figure.savefig(buffer, format="svg", dpi=_RASTER_DPI, metadata={"Date": None})
+    root = ElementTree.fromstring(buffer.getvalue())
+    _tidy(root)
+    _rename_ids(root, name)
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label}
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def finite_points(scatter: Scatter) -> tuple[np.ndarray, np.ndarray]:
@@ -142,3 +185,47 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     axes = figure.add_subplot()
     axes.patch.set_visible(False)
     return figure, axes
+
+
+def _tidy(root: ElementTree.Element) -> None:
+    """Strip what a page does not need or would take for its own, and name colours by the page's variables."""
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.endswith(("metadata", "}style")):  # a style would hold for the whole page
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = _NAMESPACE.sub("", element.tag)
+        attributes = {_NAMESPACE.sub("", key): value for key, value in element.attrib.items()}
+        if attributes.get("transform", "").startswith("rotate(-0 "):
+            del attributes["transform"]
+        if "style" in attributes:
+            style = _FAMILY.sub("", attributes["style"])
+            attributes["style"] = _COLOUR.sub(lambda found: _COLOURS[found[0]], style)
+        element.attrib = attributes
+        element.tail = None
+        if element.text is not None and not element.text.strip():
+            element.text = None
+
+
+def _rename_ids(root: ElementTree.Element, name: str) -> None:
+    """Drop the ids that nothing refers to, and make the others unique in a page."""
+    used = {
+        found
+        for element in root.iter()
+        for key, value in element.attrib.items()
+        if _refers(key, value)
+        for found in _REFERENCE.findall(value)
+    }
+    ids = (element.attrib["id"] for element in root.iter() if element.attrib.get("id") in used)
+    names = {old: f"{name}-{count}" for count, old in enumerate(ids)}
+    for element in root.iter():
+        old = element.attrib.pop("id", "")
+        for key, value in element.attrib.items():
+            if _refers(key, value):
+                element.attrib[key] = _REFERENCE.sub(lambda found: "#" + names[found[1]], value)
+        if old in names:
+            element.attrib["id"] = names[old]
+
+
+def _refers(key: str, value: str) -> bool:
+    return (key == "href" and value.startswith("#")) or value.startswith("url(#")

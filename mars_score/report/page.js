@@ -1,6 +1,4 @@
-"""The script of the page, which sorts tables, folds the contents on narrow screens, unfolds all for print."""
-
-SCRIPT = """
+// Sorts tables, folds the contents on narrow screens, unfolds all for print.
 "use strict";
 const narrow = matchMedia("(max-width: 64rem)");
 const contents = document.querySelector(".contents details");
@@ -12,8 +10,8 @@ addEventListener("beforeprint", () => {
 });
 
 const number = (text) => {
-  const plain = text.replace("\\u2212", "-").replace(/^[<>] ?/, "");
-  const found = /^[+-]?(\\d[\\d,]*\\.?\\d*|\\.\\d+)(e[+-]?\\d+)?/i.exec(plain);
+  const plain = text.replace("\u2212", "-").replace(/^[<>] ?/, "");
+  const found = /^[+-]?(\d[\d,]*\.?\d*|\.\d+)(e[+-]?\d+)?/i.exec(plain);
   return found ? parseFloat(found[0].replaceAll(",", "")) : NaN;
 };
 const compare = (one, other, sign) => {
@@ -42,4 +40,3 @@ for (const row of document.querySelectorAll(".box thead tr")) {
     heading.append(button);
   });
 }
-"""

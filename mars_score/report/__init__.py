@@ -1,7 +1,7 @@
-"""What `mars meta` found, for people: one HTML page with charts, and the same as Markdown.
+"""Tables and charts for people: a :class:`~mars_score.report.contents.Report` as one HTML page and as Markdown.
 
-A :class:`~mars_score.meta.report.contents.Report` holds tables, points, bars and texts, computed and ordered
-already. Charts need matplotlib, which the extra ``mars-score[meta]`` brings.
+A report holds tables, points, bars and texts, computed and ordered already. Charts need matplotlib, the page needs
+Jinja2; the extra ``mars-score[meta]`` brings both.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 
 from mars_score.data.files import whole_file
-from mars_score.meta.report.contents import Report
-from mars_score.meta.report.markdown import to_markdown
-from mars_score.meta.report.page import to_html
+from mars_score.report.contents import Report
+from mars_score.report.markdown import to_markdown
+from mars_score.report.page import to_html
 
 __all__ = ["write_report"]
 
@@ -24,7 +24,7 @@ def write_report(report: Report, folder: str | os.PathLike[str]) -> tuple[Path, 
         The paths of the page and of the Markdown.
 
     Raises:
-        ImportError: the report has charts and matplotlib is missing; nothing is written.
+        ImportError: Jinja2 is missing, or the report has charts and matplotlib is missing; nothing is written.
         OSError: the folder cannot be made or written.
     """
     html, markdown = to_html(report), to_markdown(report)

@@ -6,10 +6,20 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from mars_score.meta.report.charts import finite_points
-from mars_score.meta.report.contents import Bars, Disagreement, Part, Report, Scatter, shortened, showable, signed
-from mars_score.meta.report.drawing import png_address
-from mars_score.meta.tables import Table
+from mars_score.report.charts import finite_points
+from mars_score.report.contents import (
+    Bars,
+    Disagreement,
+    Part,
+    Report,
+    Scatter,
+    Table,
+    number,
+    shortened,
+    showable,
+    signed,
+    true_minus,
+)
 
 _TEXT = 300  # characters of a text that are shown
 _WIDTH = 32  # characters that cells are padded to at most
@@ -17,16 +27,8 @@ _MARKUP = re.compile(r"[\\`*_~<|$]|\](?=[(\[:])|&(?=[#\w])|!(?=\[)")
 _START = re.compile(r"^(?=[#>=]|[-+](?:[\s-]|$))|(?<=^\d)(?=[.)](?:\s|$))")
 
 
-def to_markdown(report: Report, pictures: bool = False) -> str:
-    """The report, charts as tables of their numbers.
-
-    Args:
-        report: what to show.
-        pictures: add the charts as ``data:`` images, which editors and converters show and GitHub does not.
-
-    Raises:
-        ImportError: pictures of charts are asked for and matplotlib is missing; says how to install it.
-    """
+def to_markdown(report: Report) -> str:
+    """The report, charts as tables of their numbers."""
     blocks = [f"# {_line(report.title)}"]
     if report.summary:
         blocks.append("\n".join(f"- {_line(line)}" for line in report.summary))
@@ -36,11 +38,11 @@ def to_markdown(report: Report, pictures: bool = False) -> str:
         blocks.append(f"## {_line(section.title)}")
         if section.note:
             blocks.append(_line(section.note))
-        blocks.extend(_parts(section.parts, pictures))
+        blocks.extend(_parts(section.parts))
     return showable("\n\n".join(blocks) + "\n")
 
 
-def _parts(parts: Sequence[Part], pictures: bool) -> Iterator[str]:
+def _parts(parts: Sequence[Part]) -> Iterator[str]:
     if not parts:
         yield "Nothing to show."
     for _, group in groupby(enumerate(parts), key=_key):
@@ -55,8 +57,6 @@ def _parts(parts: Sequence[Part], pictures: bool) -> Iterator[str]:
             continue
         charts = [part for part in together if isinstance(part, Scatter | Bars)]
         yield _grid(*_numbers(charts))
-        if pictures:
-            yield "\n".join(f"![{_picture_name(part)}]({png_address(part)})" for part in charts)
 
 
 def _key(numbered: tuple[int, Part]) -> object:
@@ -80,11 +80,7 @@ def _numbers(charts: Sequence[Scatter | Bars]) -> tuple[Sequence[str], list[Sequ
             (part.metric, str(len(finite_points(part)[0])), part.coefficient) for part in scatters
         ]
     rows = zip(bars.labels, bars.values, bars.lows, bars.highs, strict=True)
-    return ("", "Value", "Low", "High"), [(label, *map(_number, values)) for label, *values in rows]
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < float("inf") else "n/a"
+    return ("", "Value", "Low", "High"), [(label, *map(number, values)) for label, *values in rows]
 
 
 def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -102,7 +98,7 @@ def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _disagreement(part: Disagreement) -> str:
     lines = [
         f"**{_line(part.system)} on {_line(part.data_set)}, {_line(part.item)}**: rating {_line(part.rating)}, "
-        f"score {_line(part.score)}, residual {signed(part.residual)}\n"
+        f"score {_line(part.score)}, residual {true_minus(signed(part.residual, 2))}\n"
     ]
     texts = [("Context", part.context), *(("Reference", text) for text in part.references)]
     lines += [f"- {name}: {_short(text)}" for name, text in [*texts, ("Candidate", part.candidate)] if text]
@@ -111,10 +107,6 @@ def _disagreement(part: Disagreement) -> str:
         for label, similarity, text in part.augmentations
     ]
     return "\n".join(lines)
-
-
-def _picture_name(part: Scatter | Bars) -> str:
-    return _line(part.metric if isinstance(part, Scatter) else part.title)
 
 
 def _short(text: str) -> str:

@@ -1,14 +1,34 @@
-"""What a report consists of: everything computed and ordered already, for the renderers to show."""
+"""What a report consists of: everything is computed and ordered already, for the renderers to show."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mars_score.data.validation import whole
-from mars_score.meta.tables import Table
 
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")  # XML and browsers refuse most of them
+
+MISSING = "n/a"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        title: a line.
+        note: what a reader must know to read it, plain text; may be empty.
+        columns: headings; the first column names the rows, the others are right-aligned.
+        rows: one string per column; "n/a" where there is no value.
+    """
+
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -21,7 +41,7 @@ class Scatter:
         title: what the block shows, such as the data set.
         metric: names the chart.
         x: scores; a point with a value that is not finite is left out.
-        y: ratings, one a score.
+        y: ratings, one per score.
         coefficient: the agreement as text: "r = 0.43".
     """
 
@@ -42,7 +62,7 @@ class Bars:
     Attributes:
         title: a line.
         labels: names of the bars.
-        values: one a label; NaN shows as "n/a".
+        values: one per label; NaN shows as "n/a".
         lows: lower ends of the intervals; NaN: no interval is drawn.
         highs: upper ends.
         highlighted: indices of the bars that stand out.
@@ -120,8 +140,8 @@ class Report:
 
 
 def showable(text: str) -> str:
-    """``text`` without what a UTF-8 file or a browser refuses: halves of emoji and control characters become
-    U+FFFD, carriage returns become newlines.
+    """``text`` as UTF-8 files and browsers accept it: unpaired surrogates and control characters become U+FFFD,
+    carriage returns become newlines.
     """
     return _UNSHOWABLE.sub("\ufffd", whole(text).replace("\r\n", "\n").replace("\r", "\n"))
 
@@ -132,16 +152,27 @@ def shortened(text: str, length: int) -> str:
 
 
 def true_minus(number: str) -> str:
-    """``number`` with the minus of print in place of the hyphen."""
+    """``number`` with a minus sign in place of the hyphen."""
     return number.replace("-", "\u2212")
 
 
-def signed(value: float) -> str:
-    """A residual as readers see it: sign and two digits."""
-    return true_minus(f"{value:+.2f}")
+def number(value: float, digits: int = 3) -> str:
+    """A coefficient, share or p-value: "0.123", "-0.045", "n/a"."""
+    return f"{value:.{digits}f}" if math.isfinite(value) else MISSING
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference: "+0.123", "n/a"."""
+    return f"{value:+.{digits}f}" if math.isfinite(value) else MISSING
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of the values that are not NaN; NaN without any."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
 
 
 def _check_lengths(**lengths: int) -> None:
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise ValueError(f"as many of each are needed: {found}")
+        raise ValueError(f"lengths differ: {found}")

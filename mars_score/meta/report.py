@@ -9,19 +9,17 @@ import numpy as np
 from mars_score import __version__
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
-from mars_score.meta.report.agreement_tables import (
+from mars_score.meta.sweep_tables import sweep_tables
+from mars_score.meta.tables import (
     Published,
+    attack_tables,
     coefficient_table,
-    comparison_tables,
     intervals_table,
     main_table,
+    mars_tables,
     system_table,
 )
-from mars_score.meta.report.attack_tables import attack_tables
-from mars_score.meta.report.contents import Bars, Disagreement, Report, Scatter, Section
-from mars_score.meta.report.goal_tables import goal_tables
-from mars_score.meta.report.sweep_tables import sweep_tables
-from mars_score.meta.tables import Table, number
+from mars_score.report.contents import Bars, Disagreement, Report, Scatter, Section, Table, number
 
 _WORTH_READING = 3  # disagreements of a set, at either end
 
@@ -37,7 +35,7 @@ def build_report(found: MetaEvaluation, published: Published | None = None) -> R
     systems = [table for name in found.sets if (table := system_table(found, name, published))]
     sections = (
         Section("Agreement with people", "", (main_table(found), intervals_table(found), *_bars(found))),
-        Section("What MARS brings", "", (*goal_tables(found), *comparison_tables(found))),
+        Section("What MARS brings", "", tuple(mars_tables(found))),
         Section("Attacks", "", tuple(attack_tables(found))),
         Section("Settings", "", tuple(sweep_tables(found))),
         Section("Per system", "", tuple(systems)),
@@ -53,7 +51,7 @@ def build_report(found: MetaEvaluation, published: Published | None = None) -> R
         ),
         Section(
             "Scores and ratings",
-            "One chart a metric: a point is an item, the line the least-squares fit.",
+            "One chart per metric: a point is an item, the line the least-squares fit.",
             tuple(chart for name, one in found.sets.items() for chart in _scatters(found, name, one)),
         ),
         Section(
@@ -107,7 +105,7 @@ def _notices(found: MetaEvaluation) -> tuple[str, ...]:
 
 
 def _bars(found: MetaEvaluation) -> list[Bars]:
-    """One chart a set, the best metric first."""
+    """One chart per set, the best metric first."""
     charts = []
     for name, one in found.sets.items():
         order = sorted(found.available(), key=lambda metric: -np.nan_to_num(one.pearson(metric[0]), nan=-2))
