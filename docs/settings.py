@@ -1,0 +1,91 @@
+"""Writes the tables of all settings into docs/settings.md, from the settings dataclasses.
+
+python -m docs.settings
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mars_score.fields import Setting, settings_of
+from mars_score.presets import VARIANTS
+from mars_score.settings import Settings, resolve_settings
+
+PAGE = Path(__file__).with_suffix(".md")
+START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"
+
+
+def render(page: str) -> str:
+    """The page with the tables as they should be; all else stays as it is."""
+    before, _, rest = page.partition(START)
+    _, _, after = rest.partition(END)
+    return f"{before}{START}\n\n{tables()}\n\n{END}{after}"
+
+
+def tables() -> str:
+    """One Markdown table for each stage of the pipeline, with the defaults of the default variant."""
+    defaults = dict(resolve_settings("base").items())
+    lines = []
+    for stage in (Settings, *Settings.STAGES.values()):
+        title = stage.__name__.removesuffix("Settings") or "General"
+        lines += [f"### {title}", ""]
+        if stage is not Settings:
+            lines += [str(inspect.getdoc(stage)), ""]
+        lines += ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
+        for setting in settings_of(stage):
+            cells = [
+                f"`{setting.name}`",
+                _default(setting, defaults),
+                _allowed(setting),
+                _meaning(setting, defaults),
+            ]
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+        lines.append("")
+    return "\n".join(lines).strip()
+
+
+def _default(setting: Setting, defaults: dict[str, Any]) -> str:
+    if setting.name in ("language_model", "encoder", "masked_language_model"):
+        return "the preset's"
+    return _code(defaults[setting.name])
+
+
+def _allowed(setting: Setting) -> str:
+    if setting.choices and setting.kind is str:
+        return ", ".join(map(_code, setting.choices))
+    return "" if setting.convert else setting.allowed()
+
+
+def _meaning(setting: Setting, defaults: dict[str, Any]) -> str:
+    return " ".join([setting.text, *_needed(setting), *_variants(setting, defaults[setting.name])])
+
+
+def _needed(setting: Setting) -> Iterator[str]:
+    if setting.needs:
+        name, value = setting.needs
+        yield f"Has an effect only with `{name}={_plain(value)}`."
+
+
+def _variants(setting: Setting, default: Any) -> Iterator[str]:
+    """The variants whose value is not the default."""
+    different: dict[str, list[str]] = {}
+    for variant, values in VARIANTS.items():
+        if (value := values.get(setting.name, default)) != default:
+            different.setdefault(_code(value), []).append(f"`{variant}`")
+    if different:
+        yield "; ".join(f"{value} in {', '.join(variants)}" for value, variants in different.items()) + "."
+
+
+def _code(value: Any) -> str:
+    return f"`{_plain(value)}`"
+
+
+def _plain(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
