@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mars_score.fields import Setting, settings_of
+from mars_score.fields import Checked, Setting, settings_of
 from mars_score.presets import VARIANTS
 from mars_score.settings import Settings, resolve_settings
 
@@ -29,7 +29,8 @@ def tables() -> str:
     """One Markdown table for each stage of the pipeline, with the defaults of the default variant."""
     defaults = dict(resolve_settings("base").items())
     lines = []
-    for stage in (Settings, *Settings.STAGES.values()):
+    stages: tuple[type[Checked], ...] = (Settings, *Settings.STAGES.values())
+    for stage in stages:
         title = stage.__name__.removesuffix("Settings") or "General"
         lines += [f"### {title}", ""]
         if stage is not Settings:
