@@ -19,7 +19,7 @@ try:
     from starlette.middleware import Middleware
 
     from mars_score.space import limits
-    from mars_score.space.engine import Engine, space_preset
+    from mars_score.space.engine import Engine
     from mars_score.space.examples import read_examples
     from mars_score.space.handlers import Handlers
     from mars_score.space.layout import build
@@ -29,12 +29,12 @@ except ModuleNotFoundError as error:
 
 
 def main() -> None:
-    """Start the server and, behind it, prepare the models and the examples."""
+    """Start the server; models and examples are prepared in the background."""
     warnings.simplefilter("ignore", MarsWarning)  # visitors see them on the page
-    engine = Engine(space_preset())
+    engine = Engine()
     examples = read_examples(Path(__file__).parent / "examples")
     engine.warm_up([example.question for example in examples])
-    build(engine, Handlers(engine), examples).launch(
+    build(Handlers(engine), examples).launch(
         theme=theme(),
         css_paths=CSS,
         footer_links=["api"],

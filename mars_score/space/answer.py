@@ -1,10 +1,10 @@
-"""What one question came to: all that the page and the API show, in one place."""
+"""The answer to a question: all that the page and the API show."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mars_score.result import MarsResult, ReferenceScore, RowScore, augmented_to_dict
@@ -77,6 +77,7 @@ class Answer:
                 "candidate": self.question.candidates[index],
                 "index": index,
                 **{metric.name.lower().replace("-", "_"): metric.scores[index] for metric in self.metrics},
+                "terms": [asdict(term) for term in self.rows[index].terms],
             }
             for index in self.order
         ]

