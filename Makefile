@@ -34,7 +34,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Known vulnerabilities of the versions in constraints.txt, by PyPI's advisories.
+# Known vulnerabilities of the versions in constraints.txt; fails where PyPI's advisories cannot be reached.
 audit: install
 	$(BIN)/python .ci/audit.py
 

@@ -1,4 +1,4 @@
-"""Asks pip-audit for known vulnerabilities of the pinned versions; says so where it cannot be asked."""
+"""Asks pip-audit for known vulnerabilities of the pinned versions; exits with 75 if it could not be asked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ PINNED = Path(__file__).parent.parent / "constraints.txt"
 # Mirrors of an index may have no advisories, and pip-audit then passes everything: this one it must know.
 VULNERABLE = "jinja2==2.4.1\n"
 SECONDS = 300
+NOT_DONE = 75  # EX_TEMPFAIL of sysexits.h
 OPTIONS = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off", "--timeout", "10"]
 
 
 def audit(requirements: str) -> list[dict[str, Any]] | None:
-    """What pip-audit says of each package, see its JSON format; None: nothing, as without a network."""
+    """What pip-audit says of each package, see its JSON format; None without an answer (no network)."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(requirements)
         file.flush()
@@ -39,14 +40,14 @@ def vulnerable(packages: list[dict[str, Any]] | None) -> list[str]:
 
 
 def main() -> int:
-    """Audit, print and return the exit code."""
+    """Audit and print; the exit status is 0 (none found), 1 (some found) or ``NOT_DONE``."""
     packages = audit(PINNED.read_text(encoding="utf-8")) if vulnerable(audit(VULNERABLE)) else None
     if packages is None:
-        print("audit: NOT DONE, as no advisory service could be reached (PyPI's JSON API)", file=sys.stderr)
-        return 0
+        print("audit: NOT DONE: no advisory service could be reached (PyPI's JSON API)", file=sys.stderr)
+        return NOT_DONE
     for one in packages:
         if "skip_reason" in one:
-            print(f"audit: not known there: {one['name']}", file=sys.stderr)
+            print(f"audit: no advisories for {one['name']} there", file=sys.stderr)
     found = vulnerable(packages)
     print("\n".join(found) or f"audit: no known vulnerability in {len(packages)} packages")
     return 1 if found else 0

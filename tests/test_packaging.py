@@ -3,12 +3,16 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
 import pytest
+import tiny_models
+import torch
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -66,18 +70,28 @@ def test_importing_the_package_is_light():
     assert result.stdout.strip() == "[]"
 
 
+def run(*command, **kwargs):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **kwargs)
+
+
+def new_environment(tmp_path):
+    """The Python of a new virtual environment, and the environment variables to run it with, offline."""
+    run(sys.executable, "-m", "venv", str(tmp_path / "venv"))
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MARS_PRESET")}
+    offline = {"HF_EVALUATE_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "MARS_STORE": str(tmp_path / "store")}
+    return str(tmp_path / "venv" / "bin" / "python"), {**inherited, **offline}
+
+
 @pytest.mark.slow
 def test_the_wheel_works_in_another_environment(tmp_path):
     """Built, installed into a new virtual environment and used from a foreign folder, offline."""
-    source, wheel_folder, environment = tmp_path / "source", tmp_path / "wheel", tmp_path / "venv"
+    source, wheel_folder = tmp_path / "source", tmp_path / "wheel"
     shutil.copytree(ROOT / "mars_score", source / "mars_score", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("mars_metric.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    run = lambda *command, **kwargs: subprocess.run(command, check=True, capture_output=True, text=True, **kwargs)  # noqa: E731
     run(sys.executable, "-m", "build", "--wheel", "--outdir", str(wheel_folder), str(source))
     [wheel] = wheel_folder.glob("*.whl")
-    run(sys.executable, "-m", "venv", str(environment))
-    python = str(environment / "bin" / "python")
+    python, environment = new_environment(tmp_path)
     mini = str(ROOT / "requirements-mini.txt")
     run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", mini)
     constraints = str(ROOT / "constraints.txt")
@@ -87,9 +101,51 @@ def test_the_wheel_works_in_another_environment(tmp_path):
         "row = dict(predictions=['He went home.'], references=['He walked home.'], contexts=['It was late.']); "
         "print(mars.compute(**row))"
     )
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    offline = {"HF_EVALUATE_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "MARS_STORE": str(tmp_path / "store")}
-    result = run(python, "-c", code, cwd=tmp_path, env={**clean, **offline})
+    result = run(python, "-c", code, cwd=tmp_path, env=environment)
     score = eval(result.stdout.strip().splitlines()[-1])["mars"]
     assert 0.5 < score < 1
-    assert "mars" in run(str(environment / "bin" / "mars"), "--help", cwd=tmp_path).stdout
+    assert "mars" in run(str(Path(python).with_name("mars")), "--help", cwd=tmp_path).stdout
+
+
+@pytest.mark.slow
+def test_the_space_answers_with_nothing_but_its_requirements(tmp_path):
+    """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones."""
+    from gradio_client import Client
+
+    from mars_score.presets import PRESETS
+
+    python, environment = new_environment(tmp_path)
+    requirements, constraints = str(ROOT / "requirements.txt"), str(ROOT / "constraints.txt")
+    run(python, "-m", "pip", "install", "--quiet", "-c", constraints, "-r", requirements)
+    for name in ("language_model", "encoder"):
+        cached = tmp_path / "hub" / f"models--{PRESETS['base'][name].replace('/', '--')}"
+        (cached / "refs").mkdir(parents=True)
+        (cached / "refs" / "main").write_text("1" * 40)
+        if name == "encoder":
+            tiny_models.tiny_encoder(dtype=torch.float32).save(str(cached / "snapshots" / ("1" * 40)))
+        else:
+            for one in tiny_models.tiny_gpt2(dtype=torch.float32):
+                one.save_pretrained(cached / "snapshots" / ("1" * 40))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment |= {"HF_HUB_CACHE": str(tmp_path / "hub"), "GRADIO_SERVER_PORT": str(port)}
+    log = tmp_path / "log.txt"
+    with log.open("wb") as out:
+        app = subprocess.Popen(
+            [python, str(ROOT / "app.py")], cwd=tmp_path, env=environment, stdout=out, stderr=out
+        )
+    try:
+        end = time.monotonic() + 300
+        while b"Running on" not in log.read_bytes():
+            assert app.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(0.2)
+        texts = "It was late.", ["He walked home."], ["He went home.", "He walked home."]
+        answer = Client(f"http://127.0.0.1:{port}", verbose=False).predict(*texts, api_name="/score")
+        assert answer["ranking"][0]["candidate"] == "He walked home."
+        assert answer["references"][0]["augmentations"]
+        assert "gpt2" in answer["signature"]
+    finally:
+        app.terminate()
+        app.wait(20)

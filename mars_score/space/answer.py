@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mars_score.meta.metrics.bleu import sentence_bleu
+from mars_score.meta.metrics.rouge import rouge_l
 from mars_score.result import MarsResult, ReferenceScore, RowScore, augmented_to_dict
 from mars_score.space.inputs import Question
-from mars_score.space.rivals import bleu, plain_recall, rouge_l
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Answer:
         metrics = (
             Metric("MARS", tuple(result.scores)),
             Metric("Recall", tuple(map(plain_recall, result.rows))),
-            Metric("BLEU", tuple(bleu(text, references) for text in candidates), full=100),
+            Metric("BLEU", tuple(sentence_bleu(text, references) for text in candidates), full=100),
             Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)),
         )
         notices = (*question.notices, *(plain_notice(one, "candidate") for one in result.notices))
@@ -94,6 +95,11 @@ class Answer:
             "signature": self.signature,
             "notices": list(self.notices),
         }
+
+
+def plain_recall(row: RowScore) -> float:
+    """Token recall of the nearest human reference: MARS without augmentations and context; 0.0 if blank."""
+    return max((reference.similarities[0] for reference in row.references), default=0.0)
 
 
 def plain_notice(notice: str, unit: str) -> str:

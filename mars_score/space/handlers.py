@@ -1,4 +1,4 @@
-"""What happens when a visitor presses something; faults come back as friendly messages without a traceback."""
+"""The functions behind the buttons and the API; exceptions become messages without a traceback."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.meta.metrics.bleu import sentence_bleu
+from mars_score.meta.metrics.rouge import rouge_l
 from mars_score.result import MarsResult
-from mars_score.space.answer import Answer, plain_notice
+from mars_score.space.answer import Answer, plain_notice, plain_recall
 from mars_score.space.choices import Choices
 from mars_score.space.downloads import Downloads
 from mars_score.space.engine import Engine
@@ -28,7 +30,6 @@ from mars_score.space.pages import (
     ranking_page,
     table_page,
 )
-from mars_score.space.rivals import bleu, plain_recall, rouge_l
 from mars_score.space.uploads import SAMPLE, Batch, read_upload
 
 _log = logging.getLogger(__name__)
@@ -187,7 +188,7 @@ def batch_rows(batch: Batch, result: MarsResult) -> list[dict[str, Any]]:
             "row": number,
             "mars": round(row.score, 6),
             "recall": round(plain_recall(row), 6),
-            "bleu": round(bleu(candidate, references), 3),
+            "bleu": round(sentence_bleu(candidate, references), 3),
             "rouge_l": round(rouge_l(candidate, references), 6),
             "prediction": candidate,
             "signature": str(result.signature),
