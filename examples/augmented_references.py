@@ -30,7 +30,7 @@ from mars_score.report.contents import Table, number, signed
 from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
 from mars_score.store.location import store_folder
-from mars_score.store.results import Kept
+from mars_score.store.results import ResultStore
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with progress_bars(quiet=False) as progress, scoring():
             folder = store_folder(None)
-            models = Models(resolve_settings("mini"), None, None, folder, Kept(folder), progress=progress)
+            models = Models(resolve_settings("mini"), None, None, folder, ResultStore(folder), progress=progress)
             metrics = [make_metric(name, models) for name in ("bleu", "chrf", "bertscore")]
             found = [_compare(_read(path, args.groups), metrics, progress) for path in args.files]
     except (ModelUnavailableError, ImportError, OSError, ValueError, TypeError) as error:

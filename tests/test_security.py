@@ -31,7 +31,7 @@ from mars_score.space.handlers import Handlers
 from mars_score.space.layout import build
 from mars_score.space.limits import Refused
 from mars_score.space.uploads import read_upload
-from mars_score.store.results import Kept, digest
+from mars_score.store.results import ResultStore, digest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*(ROOT / "mars_score").rglob("*.py"), ROOT / "mars_metric.py", ROOT / "app.py"])
@@ -250,7 +250,7 @@ def umask(value):
 def test_a_new_store_is_its_owners_alone(tmp_path, mask):
     store = tmp_path / "above" / "store"
     with umask(mask):
-        Kept(store).put("infills", {digest(1): b"a"})
+        ResultStore(store).put("infills", {digest(1): b"a"})
     assert mode(store) == 0o700
     assert mode(store / "results.sqlite3") == 0o600
     assert mode(store.parent) == 0o777 & ~mask
@@ -259,20 +259,20 @@ def test_a_new_store_is_its_owners_alone(tmp_path, mask):
 @posix
 def test_a_store_after_damage_is_its_owners_alone(tmp_path):
     with umask(0):
-        Kept(tmp_path / "store").put("infills", {digest(1): b"a"})
+        ResultStore(tmp_path / "store").put("infills", {digest(1): b"a"})
         (tmp_path / "store" / "results.sqlite3").write_bytes(b"rubbish" * 1000)
         with pytest.warns(MarsWarning, match="damaged"):
-            Kept(tmp_path / "store").put("infills", {digest(1): b"a"})
+            ResultStore(tmp_path / "store").put("infills", {digest(1): b"a"})
     assert {mode(path) for path in (tmp_path / "store").iterdir()} == {0o600}
 
 
 @posix
 def test_folders_and_files_that_are_there_keep_their_modes(tmp_path):
     store = tmp_path / "store"
-    Kept(store).put("infills", {digest(1): b"a"})
+    ResultStore(store).put("infills", {digest(1): b"a"})
     store.chmod(0o750)
     (store / "results.sqlite3").chmod(0o640)
-    Kept(store).put("infills", {digest(2): b"b"})
+    ResultStore(store).put("infills", {digest(2): b"b"})
     assert (mode(store), mode(store / "results.sqlite3")) == (0o750, 0o640)
 
 
@@ -306,11 +306,11 @@ def test_a_store_that_all_may_write_to_is_told(tmp_path):
     store.mkdir()
     store.chmod(0o1777)
     with pytest.warns(MarsWarning, match="other users can change what is kept in .*store: everyone may write"):
-        Kept(store).put("infills", {digest(1): b"a"})
+        ResultStore(store).put("infills", {digest(1): b"a"})
     store.chmod(0o700)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Kept(store).put("infills", {digest(1): b"a"})
+        ResultStore(store).put("infills", {digest(1): b"a"})
 
 
 @posix
@@ -325,7 +325,7 @@ def test_a_store_of_another_user_is_told(tmp_path):
     os.chown(store, 12345, -1)
     store.chmod(0o755)
     with unprivileged(), pytest.warns(MarsWarning, match=r"belongs to another user \(number 12345\)"):
-        Kept(store).put("infills", {digest(1): b"a"})
+        ResultStore(store).put("infills", {digest(1): b"a"})
 
 
 # No way from a file to code

@@ -34,7 +34,7 @@ from mars_score.settings import SETTING_NAMES
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.likelihood import LikelihoodReader
 from mars_score.store import lookup
-from mars_score.store.results import Kept
+from mars_score.store.results import ResultStore
 
 ROOT = Path(__file__).parent.parent
 CORPUS = ["She called a friend.", "A truck took her home.", "The library closed early.", "They won."]
@@ -179,7 +179,7 @@ def warnings_of_mars():
 
 def counts(store):
     """Entries of each kind."""
-    return {kind: number for kind, (number, _) in Kept(store).info().items()}
+    return {kind: number for kind, (number, _) in ResultStore(store).info().items()}
 
 
 # Other processes
@@ -886,13 +886,13 @@ def test_a_read_only_folder(make, work, open_folder, warm, monkeypatch):
         make(store=open_folder).score(*columns(ROWS))
         (open_folder / "results.sqlite3").chmod(0o444)
     open_folder.chmod(0o555)
-    usual = Kept._use
+    usual = ResultStore._use
 
     def as_another_user(self, *arguments):  # who may not be able to read anything else
         with unprivileged():
             return usual(self, *arguments)
 
-    monkeypatch.setattr(Kept, "_use", as_another_user)
+    monkeypatch.setattr(ResultStore, "_use", as_another_user)
     scorer = make(store=open_folder)
     work.take()
     with warnings_of_mars() as messages:

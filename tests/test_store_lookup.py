@@ -8,12 +8,12 @@ import pytest
 
 from mars_score.store import lookup
 from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import Kept, digest
+from mars_score.store.results import ResultStore, digest
 
 
 @pytest.fixture
 def store(tmp_path):
-    return Kept(tmp_path)
+    return ResultStore(tmp_path)
 
 
 def squares(store, numbers, compute, progress=None):

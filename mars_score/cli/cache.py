@@ -13,7 +13,7 @@ from typing import Any
 from mars_score.cli.running import print_line, scoring
 from mars_score.models.wheels import is_wheel
 from mars_score.store.location import store_folder
-from mars_score.store.results import Kept
+from mars_score.store.results import ResultStore
 
 
 def add_parser(commands: Any) -> None:
@@ -76,10 +76,10 @@ def run_clear(args: argparse.Namespace) -> None:
     print(f"{_shown(max(freed, 0))} freed (results: {count}, converted models: {len(models)})")
 
 
-def _store(args: argparse.Namespace) -> tuple[Path, Kept]:
+def _store(args: argparse.Namespace) -> tuple[Path, ResultStore]:
     folder = store_folder(args.store)
     assert folder is not None  # only --no-store keeps nothing
-    return folder, Kept(folder)
+    return folder, ResultStore(folder)
 
 
 def _models(folder: Path) -> list[Path]:

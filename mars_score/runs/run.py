@@ -22,7 +22,7 @@ from mars_score.runs.survey import Survey, item_key, survey
 from mars_score.runs.worker import AUGMENT, Chunk, Engine, Plan, usual_threads
 from mars_score.signature import Signature, make_signature
 from mars_score.similarity.features import decode, kinds
-from mars_score.store.results import Kept
+from mars_score.store.results import ResultStore
 
 ITEMS_A_PAIR = 8  # texts are read much faster than references are augmented: their chunks are larger
 
@@ -97,7 +97,7 @@ class Run:
         self.job = job
         self.records = records
         self._progress = progress
-        self._analyser = WordAnalyser(Kept(job.plan.store))
+        self._analyser = WordAnalyser(ResultStore(job.plan.store))
         check_manifest(records, job.manifest(self._signature([])))
 
     def read(self) -> None:

@@ -20,7 +20,8 @@ from mars_score.masking.template import Template
 from mars_score.result import Augmentation, AugmentedReference
 from mars_score.settings import Settings
 from mars_score.similarity.features import Reader
-from mars_score.store.results import Kept, StagedKept
+from mars_score.store.results import ResultStore
+from mars_score.store.staged import StagedStore
 
 # Items: pairs of a context and a prepared reference; results: `pack`. The other stages are the kinds of evidence.
 AUGMENT = "augment"
@@ -96,7 +97,7 @@ class Worker:
     def __init__(self, plan: Plan, report: Progress | None = None) -> None:
         self.plan = plan
         self._report = report
-        self._kept = StagedKept(Kept(plan.store))
+        self._kept = StagedStore(ResultStore(plan.store))
 
     def work(self, chunk: Chunk) -> list[bytes]:
         """The results of a chunk's items, in their order; then, and only then, does the store get what is new."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mars_score.models.fingerprints import Current
 from mars_score.settings import ModelSettings
 from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import Kept, digest
+from mars_score.store.results import ResultStore, digest
 
 if TYPE_CHECKING:
     from mars_score.infilling.language_model import CausalLanguageModel
@@ -65,7 +65,12 @@ class LikelihoodReader:
     """
 
     def __init__(
-        self, models: ModelSettings, batch_size: int | None, device: str | None, store: Path | None, kept: Kept
+        self,
+        models: ModelSettings,
+        batch_size: int | None,
+        device: str | None,
+        store: Path | None,
+        kept: ResultStore,
     ) -> None:
         self._models, self._batch_size, self._device = models, batch_size, device
         self._store, self._kept = store, kept

@@ -1,17 +1,19 @@
-"""The folder for what is kept between processes; it holds data and no code, for its owner alone."""
+"""The store's folder, which holds data and no code and is private to its owner, and the limit of its size."""
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import sys
 from pathlib import Path
 
 Store = str | os.PathLike[str] | bool | None
+LIMIT = 10 * 2**30  # bytes
 
 
 def store_folder(store: Store = None) -> Path | None:
-    """The store's folder: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: nothing is kept.
+    """The store's folder: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: none.
 
     Raises:
         TypeError: ``store`` is something else.
@@ -24,9 +26,27 @@ def store_folder(store: Store = None) -> Path | None:
         store = os.environ.get("MARS_STORE") or platformdirs.user_cache_dir("mars_score")
     if not isinstance(store, (str, os.PathLike)):
         raise TypeError(
-            f"store must be a folder, None (the default folder) or False (keep nothing), got {store!r}"
+            f"store must be a folder, None (the default folder) or False (save nothing), got {store!r}"
         )
     return Path(store).expanduser()
+
+
+def size_limit() -> int:
+    """Bytes that a store's file may have: ``MARS_STORE_LIMIT`` in GiB, else ``LIMIT``.
+
+    Raises:
+        ValueError: ``MARS_STORE_LIMIT`` is not a positive number.
+    """
+    text = os.environ.get("MARS_STORE_LIMIT")
+    if not text:
+        return LIMIT
+    try:
+        limit = float(text) * 2**30
+    except ValueError:
+        limit = math.nan
+    if not 0 < limit < math.inf:
+        raise ValueError(f"MARS_STORE_LIMIT must be a positive number (GiB), got {text!r}")
+    return math.ceil(limit)
 
 
 def make_private(folder: Path) -> None:

@@ -13,7 +13,7 @@ from mars_score.data.validation import Row
 from mars_score.models.loading import load_encoder, load_language_model
 from mars_score.settings import Settings
 from mars_score.similarity.embeddings import Embedder
-from mars_score.store.results import Kept
+from mars_score.store.results import ResultStore
 
 Family = Literal["mars", "reference", "context", "likelihood", "trivial"]
 
@@ -36,7 +36,7 @@ class Models:
     batch_size: int | None
     device: str | None
     store: Path | None
-    kept: Kept
+    kept: ResultStore
     arguments: Mapping[str, Any] = field(default_factory=dict)
     progress: Callable[[str, int, int], None] | None = None
 
@@ -135,7 +135,7 @@ class OwnMetric(Metric):
     def __init__(self, models: Models, scoring: Scoring) -> None:
         if not callable(getattr(scoring, "score", None)):
             raise TypeError(f"a metric is a name or an object with a score method, got {scoring!r:.60}")
-        super().__init__(models if hasattr(scoring, "key") else replace(models, kept=Kept(None)))
+        super().__init__(models if hasattr(scoring, "key") else replace(models, kept=ResultStore(None)))
         self._scoring = scoring
         self.title = getattr(scoring, "title", type(scoring).__name__)
         self.family = getattr(scoring, "family", "reference")
