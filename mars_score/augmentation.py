@@ -19,8 +19,8 @@ from mars_score.masking.templates import make_templates
 from mars_score.models.fingerprints import Current
 from mars_score.result import Augmentation, AugmentedReference
 from mars_score.settings import MaskingSettings, Settings
-from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import ResultStore, digest
+from mars_score.store.lookup import Storage, get_or_compute, model_key
+from mars_score.store.results import digest
 
 if TYPE_CHECKING:
     from mars_score.infilling.pipeline import AugmentedText, Infiller
@@ -95,7 +95,7 @@ class Augmenter:
         batch_size: int | None,
         device: str | None,
         store: Path | None,
-        kept: ResultStore,
+        kept: Storage,
         report: Progress,
     ) -> None:
         self.settings = settings

@@ -257,16 +257,6 @@ def test_a_new_store_is_its_owners_alone(tmp_path, mask):
 
 
 @posix
-def test_a_store_after_damage_is_its_owners_alone(tmp_path):
-    with umask(0):
-        ResultStore(tmp_path / "store").put("infills", {digest(1): b"a"})
-        (tmp_path / "store" / "results.sqlite3").write_bytes(b"rubbish" * 1000)
-        with pytest.warns(MarsWarning, match="damaged"):
-            ResultStore(tmp_path / "store").put("infills", {digest(1): b"a"})
-    assert {mode(path) for path in (tmp_path / "store").iterdir()} == {0o600}
-
-
-@posix
 def test_folders_and_files_that_are_there_keep_their_modes(tmp_path):
     store = tmp_path / "store"
     ResultStore(store).put("infills", {digest(1): b"a"})
@@ -305,7 +295,7 @@ def test_a_store_that_all_may_write_to_is_told(tmp_path):
     store = tmp_path / "store"
     store.mkdir()
     store.chmod(0o1777)
-    with pytest.warns(MarsWarning, match="other users can change what is kept in .*store: everyone may write"):
+    with pytest.warns(MarsWarning, match="other users can change the results in .*store: everyone may write"):
         ResultStore(store).put("infills", {digest(1): b"a"})
     store.chmod(0o700)
     with warnings.catch_warnings():

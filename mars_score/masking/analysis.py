@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mars_score.store.lookup import get_or_compute
+from mars_score.store.lookup import Storage, get_or_compute
 from mars_score.store.results import ResultStore, digest
 
 # The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
@@ -87,7 +87,7 @@ class WordAnalyser:
         kept: the store for analyses; None: nothing is kept.
     """
 
-    def __init__(self, kept: ResultStore | None = None) -> None:
+    def __init__(self, kept: Storage | None = None) -> None:
         self._kept = kept or ResultStore(None)
 
     @cached_property

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mars_score.models.fingerprints import Current
 from mars_score.settings import ModelSettings
-from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import ResultStore, digest
+from mars_score.store.lookup import Storage, get_or_compute, model_key
+from mars_score.store.results import digest
 
 if TYPE_CHECKING:
     from mars_score.similarity.encoder import SentenceEncoder
@@ -106,9 +106,7 @@ class Embedder:
         kept: the store of results.
     """
 
-    def __init__(
-        self, models: ModelSettings, batch_size: int | None, device: str | None, kept: ResultStore
-    ) -> None:
+    def __init__(self, models: ModelSettings, batch_size: int | None, device: str | None, kept: Storage) -> None:
         self._models, self._batch_size, self._device, self._kept = models, batch_size, device, kept
         self._encoder = Current(models.encoder, self._make_encoder)
 

@@ -12,7 +12,7 @@ from mars_score.settings import Settings, SimilaritySettings
 from mars_score.similarity.chunks import windows
 from mars_score.similarity.embeddings import Embedder, Embedding
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
-from mars_score.store.results import ResultStore
+from mars_score.store.lookup import Storage
 
 EMBED = "embed"  # items: texts -> Embedding
 MATCH = "match"  # items: texts -> Embedding with token vectors
@@ -74,7 +74,7 @@ class Reader:
     """
 
     def __init__(
-        self, settings: Settings, batch_size: int | None, device: str | None, store: Path | None, kept: ResultStore
+        self, settings: Settings, batch_size: int | None, device: str | None, store: Path | None, kept: Storage
     ) -> None:
         self._settings, self._batch_size, self._device = settings, batch_size, device
         self._store, self._kept = store, kept

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from mars_score.models.fingerprints import Current
 from mars_score.settings import ModelSettings
-from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import ResultStore, digest
+from mars_score.store.lookup import Storage, get_or_compute, model_key
+from mars_score.store.results import digest
 
 if TYPE_CHECKING:
     from mars_score.infilling.language_model import CausalLanguageModel
@@ -70,7 +70,7 @@ class LikelihoodReader:
         batch_size: int | None,
         device: str | None,
         store: Path | None,
-        kept: ResultStore,
+        kept: Storage,
     ) -> None:
         self._models, self._batch_size, self._device = models, batch_size, device
         self._store, self._kept = store, kept
