@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,17 +36,19 @@ class Notices:
             known += flagged[: _NAMED - len(known)]
         self.rows += max(map(len, flags.values()), default=0)
 
-    def sentences(self) -> tuple[str, ...]:
-        """One for each kind that concerns a row."""
+    def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
+        """One for each kind that concerns a row; rows are counted from 0, or as the lines of a file from 1."""
         return tuple(
-            f"{what}: {count} of {self.rows} rows ({', '.join(self._named(what))})"
+            f"{what}: {count} of {self.rows} rows ({self._named(what, lines)})"
             for what, count in self.counts.items()
             if count
         )
 
-    def _named(self, what: str) -> Iterable[str]:
-        more = ["..."] if self.counts[what] > _NAMED else []
-        return [*map(str, self.first[what]), *more]
+    def _named(self, what: str, lines: bool) -> str:
+        """The first rows of a kind."""
+        named = ", ".join(str(row + lines) for row in self.first[what])
+        more = ", ..." if self.counts[what] > _NAMED else ""
+        return f"{'line ' if lines else ''}{named}{more}"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for ``Notices(**data)``."""

@@ -14,7 +14,7 @@ from mars_score.errors import MarsWarning
 from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
 from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore, Term
-from mars_score.runs.worker import AUGMENT, pack
+from mars_score.runs.worker import Worker
 from mars_score.settings import resolve_settings
 from mars_score.signature import Signature
 from mars_score.similarity.embeddings import Embedding
@@ -106,32 +106,37 @@ def install(monkeypatch):
     return FakeScorer
 
 
-class FakeWorker:
-    """Does the chunks of a run without models: a text's vector counts its words."""
+class FakeWorker(Worker):
+    """Works on chunks without models: a text's vector counts its words."""
 
     made: ClassVar[list] = []  # every worker since the fixture began
     fault = None  # raised in the place of work
     chatter = None  # printed when it begins, as libraries do
 
     def __init__(self, plan, report=None):
-        self.plan, self.report = plan, report
+        super().__init__(plan, report)
+        self.report = report
+        self._augmenter = self._reader = self
         FakeWorker.made.append(self)
-        self.chunks = []
 
     def work(self, chunk):
         if FakeWorker.fault is not None:
             raise FakeWorker.fault
-        if FakeWorker.chatter and not self.chunks:
+        if FakeWorker.chatter:
             print(FakeWorker.chatter)
-        self.chunks.append(chunk)
-        if chunk.stage == LIKELIHOOD:
-            return [Likelihood(-float(len(text)), -8.0, False).kept for _, text in chunk.items]
-        if chunk.stage != AUGMENT:
-            return [self._embedding(text, tokens=chunk.stage == MATCH).kept for text in chunk.items]
-        return [
-            pack(Augmented(FakeScorer._augmented(reference, context), False, False))
-            for context, reference in chunk.items
-        ]
+            FakeWorker.chatter = None
+        return super().work(chunk)
+
+    def augment(self, pairs, idf):
+        return {
+            (context, reference): Augmented(FakeScorer._augmented(reference, context), False, False)
+            for context, reference in pairs
+        }
+
+    def read(self, kind, items):
+        if kind == LIKELIHOOD:
+            return {item: Likelihood(-float(len(item[1])), -8.0, False) for item in items}
+        return {text: self._embedding(text, tokens=kind == MATCH) for text in items}
 
     @staticmethod
     def _embedding(text, tokens):

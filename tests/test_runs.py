@@ -19,7 +19,7 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.cli import main
-from mars_score.runs import engines
+from mars_score.runs import executors
 from mars_score.runs import input as rows
 from mars_score.runs.folder import SUFFIX
 from mars_score.runs.records import Distinct, Records
@@ -73,7 +73,7 @@ def score(*argv):
 
 @pytest.mark.parametrize("variant", ["v1", "v2", "v2-lm"])
 def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, variant):
-    monkeypatch.setattr(rows, "PART", 7)
+    monkeypatch.setattr("mars_score.runs.survey.PART", 7)
     models = [*models, "--variant", variant]
     if variant == "v2-lm":
         models += ["--language-model", str(Path(models[1]).parent / "flat")]
@@ -261,7 +261,7 @@ def test_two_processes_do_not_write_one_output(faulty, tmp_path, capsys):
 
 
 def test_an_input_that_changes_while_it_is_read(faulty, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(rows, "PART", 10)
+    monkeypatch.setattr("mars_score.runs.survey.PART", 10)
     path = write(tmp_path / "rows.jsonl", make_rows(40))
     digest = rows.content_digest
 
@@ -274,8 +274,8 @@ def test_an_input_that_changes_while_it_is_read(faulty, tmp_path, monkeypatch, c
     assert score(path) == 0  # changed before it was read: all passes saw the same
     parts = rows.Input.parts
 
-    def changing(self):
-        for part in parts(self):
+    def changing(self, size):
+        for part in parts(self, size):
             yield part
             os.utime(path, (1, 1))
 
@@ -401,15 +401,15 @@ def test_processes_that_die_again_and_again_are_given_up(monkeypatch):
         _processes = None
 
         def submit(self, *_):
-            raise engines.BrokenProcessPool
+            raise executors.BrokenProcessPool
 
         def shutdown(self, **_):
             lost.append(1)
 
-    monkeypatch.setattr(engines, "ProcessPoolExecutor", lambda *_: Pool())
-    made = engines.Processes(None, 2)
+    monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_: Pool())
+    made = executors.ProcessExecutor(None, 2)
     with pytest.raises(OSError, match="killed again and again"):
-        list(made.map([engines.Chunk("embed", 0, ("a",))]))
+        list(made.map([executors.Chunk("embed", 0, ("a",))]))
     assert len(lost) == 4
 
 
@@ -421,7 +421,7 @@ def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, faul
     path, store = write(tmp_path / "rows.jsonl", make_rows(30)), tmp_path / "store"
     argv = [path, "--chunk-size", 3, *models]
     assert score(*argv, "--out", tmp_path / "sound.jsonl", "--store", tmp_path / "sound") == 0
-    work = engines.work.Worker.work
+    work = executors.work.Worker.work
     harmed = []
 
     def harming(self, chunk):
@@ -436,7 +436,7 @@ def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, faul
                 (store / "results.sqlite3").mkdir(parents=True)
         return results
 
-    monkeypatch.setattr(engines.work.Worker, "work", harming)
+    monkeypatch.setattr(executors.work.Worker, "work", harming)
     assert score(*argv, "--out", tmp_path / "harmed.jsonl", "--store", store) == 0
     assert harmed[0] == "augment"
     scores, sound = ([row["mars"] for row in read(tmp_path / f"{one}.jsonl")] for one in ("harmed", "sound"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from mars_score.cli.options import add_input_options, add_scorer_options
 from mars_score.cli.running import print_notices
-from mars_score.cli.runs import add_run_options, done_run
+from mars_score.cli.runs import OUT, add_run_options, done_run
 
 
 def add_parser(commands: Any) -> None:
@@ -20,8 +20,10 @@ def add_parser(commands: Any) -> None:
         "--out",
         metavar="AUGMENTED.jsonl",
         required=True,
-        help='write each row with "augmented_references" (its references and what they became, as plain strings) '
-        'and "augmentations" (with templates and mask ratios)',
+        help=OUT.format(
+            '"augmented_references" (references and augmentations, as plain strings) and "augmentations" (with '
+            "templates and mask ratios)"
+        ),
     )
     add_run_options(parser)
     add_scorer_options(parser)
@@ -33,7 +35,8 @@ def run(args: argparse.Namespace) -> None:
     from mars_score.diagnostics import Notices
     from mars_score.runs.writing import write_augmented
 
-    with done_run(args, lambda a_run, workers: a_run.augment(workers), write_augmented) as (_, _, told):
+    with done_run(args, lambda a_run, workers: a_run.augment(workers), write_augmented) as (_, told):
         notices = Notices(**told)
-    print_notices(notices.sentences())
-    print(f"{notices.rows} rows with augmented references written to {args.out}", file=sys.stderr)
+    print_notices(notices.sentences(lines=True))
+    if not args.quiet:
+        print(f"{notices.rows} rows with augmented references written to {args.out}", file=sys.stderr)

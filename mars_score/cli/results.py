@@ -5,30 +5,28 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from mars_score.cli.running import print_line
 from mars_score.cli.tables import one_line
-from mars_score.result import RowScore, row_to_dict
+from mars_score.result import row_to_dict
 from mars_score.runs.run import Run
 from mars_score.runs.tally import Tally
-from mars_score.runs.writing import read_scores
 
 
-def show_json(run: Run, folder: Path, *, detailed: bool) -> None:
+def show_json(run: Run, *, detailed: bool) -> None:
     """One JSON object, in ASCII and so safe on any terminal; written piece by piece, however long it is."""
     tally = Tally.from_dict(run.records.fact("complete"))
     signature = run.signature
     pieces: dict[str, Any] = {
         "mars": tally.mean,
-        "scores": read_scores(folder),
+        "scores": (score for _, scored in run.scored() for score in scored.scores),
         "signature": str(signature),
         "settings": signature.to_dict(),
-        "notices": list(tally.notices.sentences()),
+        "notices": list(tally.notices.sentences(lines=True)),
     }
     if detailed:
-        pieces["rows"] = (row_to_dict(row) for _, row in _in_detail(run))
+        pieces["rows"] = (row_to_dict(row) for _, row in run.detailed())
     opening = "{"
     for name, piece in pieces.items():
         sys.stdout.write(f"{opening}{json.dumps(name)}: ")
@@ -40,7 +38,7 @@ def show_json(run: Run, folder: Path, *, detailed: bool) -> None:
     print("}")
 
 
-def show_text(run: Run, folder: Path, *, detailed: bool) -> None:
+def show_text(run: Run, *, detailed: bool) -> None:
     """Score, signature, notices and some rows (all of them if ``detailed``)."""
     tally = Tally.from_dict(run.records.fact("complete"))
     partial = not detailed and len(tally.shown) < tally.rows
@@ -50,7 +48,7 @@ def show_text(run: Run, folder: Path, *, detailed: bool) -> None:
         return
     print_line(f"MARS {tally.mean:.4f}   rows {tally.rows}")
     print_line(f"signature {run.signature}")
-    for notice in tally.notices.sentences():
+    for notice in tally.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
     print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
     for score, row, text in lines:
@@ -58,15 +56,9 @@ def show_text(run: Run, folder: Path, *, detailed: bool) -> None:
         print_line(f"{number:>4}  {score:.4f}  {one_line(text, detailed)}")
 
 
-def _in_detail(run: Run) -> Iterator[tuple[str, RowScore]]:
-    """Candidate and score of every row."""
-    for one in run.scored():
-        yield from zip(one.part.candidates, one.rows, strict=True)
-
-
 def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
     """Of every row its score and candidate, then what that was compared with."""
-    for number, (candidate, row) in enumerate(_in_detail(run)):
+    for number, (candidate, row) in enumerate(run.detailed()):
         yield row.score, number, candidate
         if len(row.terms) > 1:
             for term in row.terms:
@@ -103,5 +95,5 @@ def _show_table(
         table.add_row(number, Text(f"{score:.4f}", style), Text(one_line(text, whole), style))
     console.print(table)
     console.print(Text(f"signature {signature}", "dim"), soft_wrap=True)  # to be copied as it is
-    for notice in tally.notices.sentences():
+    for notice in tally.notices.sentences(lines=True):
         console.print(Text(f"notice: {notice}", "yellow"), soft_wrap=True)

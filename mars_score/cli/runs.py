@@ -1,4 +1,4 @@
-"""Options and errands that the commands share which run over files of any length."""
+"""What the commands share that process files of any length: options, and a run from beginning to end."""
 
 from __future__ import annotations
 
@@ -10,33 +10,40 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.cli.options import columns, scorer_arguments
-from mars_score.cli.running import Progress, print_notices, progress_bars, scoring
+from mars_score.cli.running import print_notices, progress_bars, scoring
 
 ENGINES = ("processes", "ray")
 CHUNK_SIZE = 256
+OUT = (
+    "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "
+    "output as JSONL"
+)
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """How many processes or machines, and what a stop may cost."""
+    """Options for workers and for stopped runs."""
     group = parser.add_argument_group(
-        "large files", "A run that was stopped goes on when the same command is given again, if it writes a file."
+        "large files", "A stopped run that writes a file goes on when the same command is given again."
     )
-    group.add_argument("--workers", type=_count, metavar="N", help="processes that work side by side (default: 1)")
+    group.add_argument("--workers", type=_count, metavar="N", help="parallel processes (default: 1)")
     group.add_argument(
         "--engine", choices=ENGINES, default="processes", help="processes of this machine, or a Ray cluster"
     )
     group.add_argument("--ray-address", metavar="ADDRESS", help="the cluster (default: a new Ray on this machine)")
     group.add_argument(
-        "--threads", type=_count, metavar="N", help="threads of each worker (default: the cores, shared out)"
+        "--threads",
+        type=_count,
+        metavar="N",
+        help="threads per worker (default: cores / workers)",
     )
     group.add_argument(
         "--chunk-size",
         type=_count,
         default=CHUNK_SIZE,
         metavar="N",
-        help=f"different references that are augmented, and kept, together (default: {CHUNK_SIZE})",
+        help=f"references augmented, or rows scored, together (default: {CHUNK_SIZE})",
     )
-    group.add_argument("--restart", action="store_true", help="forget what a stopped run has done")
+    group.add_argument("--restart", action="store_true", help="discard what a stopped run has done")
 
 
 def _count(text: str) -> int:
@@ -49,15 +56,15 @@ def _count(text: str) -> int:
     return number
 
 
-def make_job(args: argparse.Namespace) -> Any:
-    """The :class:`mars_score.runs.run.Job` that the options ask for.
+def make_spec(args: argparse.Namespace) -> Any:
+    """The :class:`mars_score.runs.run.RunSpec` that the options ask for.
 
     Raises:
         ValueError, TypeError: an unknown preset, or a setting out of range.
     """
     from mars_score.masking.idf import Idf
     from mars_score.runs.input import Input
-    from mars_score.runs.run import Job
+    from mars_score.runs.run import RunSpec
     from mars_score.runs.worker import Plan, usual_threads
     from mars_score.scorer import MarsScorer
 
@@ -65,38 +72,38 @@ def make_job(args: argparse.Namespace) -> Any:
     workers = args.workers or 1
     threads = args.threads
     if threads is None and args.engine == "ray":
-        threads = 1  # Ray shares out the cores of machines that we do not know
+        threads = 1  # the machines are not known; Ray divides their cores among the workers
     elif threads is None and workers > 1:
         threads = max(1, usual_threads() // workers)
     plan = Plan(scorer.settings, Idf(0, {}), scorer.batch_size, scorer.device, scorer.store, threads)
-    return Job(Input(args.file, columns(args), scorer.settings.masking), plan, args.chunk_size)
+    return RunSpec(Input(args.file, columns(args), scorer.settings.masking), plan, args.chunk_size)
 
 
 @contextmanager
 def done_run(
     args: argparse.Namespace, work: Callable[[Any, Any], None], write: Callable[[Any, Path], Any]
-) -> Iterator[tuple[Any, Path, dict[str, Any]]]:
-    """The run when all is done that a stop left: reading, ``work(run, engine)`` and ``write(run, folder)``.
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """A complete run: what an earlier process has not done of ``work(run, executor)`` and ``write(run, folder)``.
 
-    Yields the run, its folder and what ``write`` told; at the end of the block, however it ends, ``args.out``
-    takes its place.
+    Yields the run and what ``write`` returned, as plain data. At the end of the block, however it ends,
+    the output is moved into its place and the folder removed.
     """
-    job = make_job(args)
+    spec = make_spec(args)
     from mars_score.runs.folder import finish
     from mars_score.runs.run import Run
     from mars_score.runs.writing import place
 
     with opened_run(args) as (folder, records):
         with progress_bars(quiet=args.quiet) as progress, scoring() as warned:
-            a_run = Run(job, records, progress)
+            a_run = Run(spec, records, progress)
             if not records.fact("complete"):
                 a_run.read()
-                with engine(args, a_run.plan, folder, progress) as workers:
+                with executor(args, a_run) as workers:
                     work(a_run, workers)
                 records.note("complete", write(a_run, folder).to_dict())
         print_notices(warned)
         try:
-            yield a_run, folder, records.fact("complete")
+            yield a_run, records.fact("complete")
         finally:  # also where nobody reads to the end, as in: mars score ... | head
             if args.out is not None:
                 place(folder, args.out)
@@ -104,23 +111,23 @@ def done_run(
 
 
 @contextmanager
-def engine(args: argparse.Namespace, plan: Any, folder: Path, progress: Progress | None) -> Iterator[Any]:
-    """Who does the work, until the block ends.
+def executor(args: argparse.Namespace, a_run: Any) -> Iterator[Any]:
+    """The workers, until the block ends.
 
     Raises:
         ImportError: Ray is not installed.
     """
-    from mars_score.runs.engines import OwnProcess, Processes
+    from mars_score.runs.executors import ProcessExecutor, SerialExecutor
 
     made: Any
     if args.engine == "ray":
-        from mars_score.runs.ray import RayEngine
+        from mars_score.runs.ray import RayExecutor
 
-        made = RayEngine(plan, args.workers, args.ray_address, folder)
+        made = RayExecutor(a_run.plan, args.workers, args.ray_address)
     elif (args.workers or 1) > 1:
-        made = Processes(plan, args.workers)
+        made = ProcessExecutor(a_run.plan, args.workers)
     else:
-        made = OwnProcess(plan, progress)
+        made = SerialExecutor(a_run.plan, a_run.chunk_progress)
     try:
         yield made
     finally:
@@ -129,7 +136,7 @@ def engine(args: argparse.Namespace, plan: Any, folder: Path, progress: Progress
 
 @contextmanager
 def opened_run(args: argparse.Namespace) -> Iterator[tuple[Path, Any]]:
-    """The folder of the run that writes ``args.out`` and its records; after a stop, what is done stays there."""
+    """The folder of the run that writes ``args.out``, and its records; they stay after a stop."""
     from mars_score.runs.folder import finish, run_folder
     from mars_score.runs.records import Records
 

@@ -13,7 +13,7 @@ class Columns:
     """What a file's columns are called.
 
     Attributes:
-        reference: one or more references a row.
+        reference: one or more references per row.
         context: the context; None: without contexts.
         prediction: the candidate; None: there are none.
     """
@@ -23,17 +23,17 @@ class Columns:
     prediction: str | None = None
 
     def candidates(self, file: RowFile) -> list[str]:
-        """The candidates, without outer whitespace, which does not count; blank ones where there is no column."""
+        """The candidates without outer whitespace; blank ones where there is no column."""
         name = self.prediction
         if name is None:
             return [""] * len(file.rows)
-        values = file.column(name, remedy="add it or name another with --prediction-column")
+        values = file.texts(name, remedy="add it or name another with --prediction-column")
         return [candidate.strip() for candidate in check_candidates(values, where=file.place(name))]
 
     def references(self, file: RowFile) -> list[tuple[str, ...]]:
-        """The references, one or more a row."""
+        """The references, one or more per row."""
         name = self.reference
-        values = file.column(name, remedy="add it or name another with --reference-column")
+        values = file.texts(name, remedy="add it or name another with --reference-column")
         return check_references(values, where=file.place(name))
 
     def contexts(self, file: RowFile) -> list[str] | None:
@@ -42,5 +42,5 @@ class Columns:
         if name is None:
             return None
         remedy = "add it, name another with --context-column, or pass --no-use-context"
-        values = file.column(name, remedy=remedy)
+        values = file.texts(name, remedy=remedy)
         return check_contexts(values, len(values), use_context=True, where=file.place(name))

@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from mars_score.data.readers import stream_rows
+from mars_score.data.readers import delimiter_of, stream_rows
 
 
 @dataclass(frozen=True)
 class RowFile:
-    """The rows of a file, or some in sequence: one dict a line.
+    """The rows of a file, or some in sequence: one dict per row.
 
     Attributes:
         path: names the file in errors.
@@ -29,7 +29,7 @@ class RowFile:
     start: int = 0
 
     def column(self, name: str, *, remedy: str) -> list[Any]:
-        """The values of a column, one a row.
+        """The values of a column, one per row.
 
         Raises:
             ValueError: a row lacks the column; names file, line and column, and adds ``remedy``.
@@ -39,6 +39,13 @@ class RowFile:
                 found = ", ".join(map(repr, row)) or "none"
                 raise ValueError(f"{self.place(name)(index)} is missing (columns here: {found}); {remedy}")
         return [row[name] for row in self.rows]
+
+    def texts(self, name: str, *, remedy: str) -> list[Any]:
+        """A column of texts; a cell of a CSV file that looks like a number or a truth value is a text here."""
+        values = self.column(name, remedy=remedy)
+        if delimiter_of(self.path) is None:
+            return values
+        return [json.dumps(value) if isinstance(value, (bool, int, float)) else value for value in values]
 
     def labels(self, name: str, *, remedy: str) -> list[str]:
         """A column of labels, strings or integers, as strings.

@@ -1,13 +1,15 @@
-"""Rows of a file of any length, one at a time: JSONL, also compressed, Parquet, and saved data sets."""
+"""Rows of a file of any length, one at a time: JSONL, CSV, TSV (also compressed), Parquet, and saved data sets."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
+import io
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +22,10 @@ def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """The rows of a file, told apart by its name.
 
     ``*.parquet``: Parquet. A folder: a data set that ``datasets`` saved (``save_to_disk``). ``*.gz``: as what
-    follows, compressed. All else: one JSON object a line, in UTF-8; blank lines are allowed at the end only.
+    follows, compressed. ``*.csv``, ``*.tsv``: a header with the names of the columns, then one record per row; a
+    cell that is a number, true, false or a list in JSON's form is read as that (but see
+    :meth:`mars_score.data.files.RowFile.texts`), an empty one as an empty text. All else: one JSON object
+    per line, in UTF-8; blank lines are allowed at the end only.
 
     Raises:
         OSError: the file cannot be read.
@@ -31,6 +36,8 @@ def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
         rows = _saved_rows(name)
     elif name.lower().endswith(".parquet"):
         rows = _parquet_rows(name)
+    elif delimiter := delimiter_of(name):
+        rows = _cell_rows(name, delimiter)
     else:
         rows = _json_rows(name)
     empty = True
@@ -38,7 +45,13 @@ def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
         empty = False
         yield row
     if empty:
-        raise ValueError(f"{name}: the file holds no rows; write one JSON object a line")
+        raise ValueError(f"{name}: the file holds no rows; write one JSON object per line")
+
+
+def delimiter_of(name: str) -> str | None:
+    """What separates the cells of a file, by its name; None: it is no CSV or TSV file."""
+    name = name.lower().removesuffix(".gz")
+    return "," if name.endswith(".csv") else "\t" if name.endswith(".tsv") else None
 
 
 def content_digest(path: str | os.PathLike[str]) -> str:
@@ -60,7 +73,7 @@ def content_digest(path: str | os.PathLike[str]) -> str:
 
 
 def _json_rows(name: str) -> Iterator[dict[str, Any]]:
-    blank = 0  # the number of a blank line, behind which there may be no other
+    blank = 0  # the number of the first blank line, which only blank lines may follow
     with _opened(name) as file:
         for number, line in enumerate(_lines(file, name), 1):
             raw = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
@@ -92,7 +105,7 @@ def _lines(file: BinaryIO | gzip.GzipFile, name: str) -> Iterator[bytes]:
     while line := file.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
-            raise ValueError(f"{name}:{number}: a line of over {LONGEST_LINE:,} bytes; write one object a line")
+            raise ValueError(f"{name}:{number}: a line of over {LONGEST_LINE:,} bytes; write one object per line")
         yield line.removesuffix(b"\n")
 
 
@@ -108,8 +121,40 @@ def _parse(place: str, raw: bytes) -> dict[str, Any]:
     except ValueError as error:  # an integer of thousands of digits
         raise ValueError(f"{place}:1: not JSON that can be read: {error}") from None
     if not isinstance(row, dict):
-        raise ValueError(f"{place}:1: not a JSON object but {type(row).__name__}; write one object a line")
+        raise ValueError(f"{place}:1: not a JSON object but {type(row).__name__}; write one object per line")
     return row
+
+
+def _cell_rows(name: str, delimiter: str) -> Iterator[dict[str, Any]]:
+    csv.field_size_limit(LONGEST_LINE)  # the limit of 131,072 characters is too low for contexts
+    with _opened(name) as file, _readable(name, "CSV or TSV file"):
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        records = csv.reader(text, delimiter=delimiter, strict=True)
+        columns = next(records, [])
+        _check_names(columns)
+        for number, record in enumerate(records, 1):
+            if not record:  # a blank line
+                continue
+            if len(record) != len(columns):
+                raise ValueError(f"row {number} has {len(record)} cells, but there are {len(columns)} columns")
+            yield {column: _value(cell) for column, cell in zip(columns, record, strict=True)}
+
+
+def _value(cell: str) -> Any:
+    """The value of a cell: JSON's if that would be written just so, else the text."""
+    if not cell or not (cell[0] in "-0123456789[{" or cell in ("true", "false")):
+        return cell
+    try:
+        value = json.loads(cell)
+        return value if json.dumps(value, ensure_ascii=False) == cell else cell
+    except (ValueError, RecursionError):
+        return cell
+
+
+def _check_names(columns: Sequence[str]) -> None:
+    """Raise ValueError where a dict would keep only the last of several columns."""
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"several columns have one name, in {', '.join(map(repr, columns))}")
 
 
 def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
@@ -117,9 +162,7 @@ def _parquet_rows(name: str) -> Iterator[dict[str, Any]]:
 
     with open(name, "rb") as opened, _readable(name, "Parquet file"):
         file = parquet.ParquetFile(opened)
-        columns = file.schema_arrow.names
-        if len(set(columns)) < len(columns):  # a dict would keep the last one only
-            raise ValueError(f"several columns have one name, in {', '.join(map(repr, columns))}")
+        _check_names(file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=_AT_ONCE):
             yield from batch.to_pylist()
 

@@ -1,77 +1,110 @@
-"""What is to be done for a run, in chunks: each different reference and text once, wherever it stands."""
+"""The chunks of a run: cut by the input alone, whatever is done already."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Any
 
 from mars_score.augmentation import Augmented
+from mars_score.runs.encoding import decode_augmented
 from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Distinct, Records
 from mars_score.runs.survey import item_key
-from mars_score.runs.worker import AUGMENT, Chunk, unpack
+from mars_score.runs.worker import AUGMENT, FEATURES, SCORE, Chunk, Feature
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.batch import Scorable
 
 
 def augment_chunks(rows: Input, size: int, done: set[int]) -> Iterator[Chunk]:
-    """The different pairs of contexts and references, in the order in which they first occur.
+    """The different pairs of context and reference, in the order in which they first occur.
 
     Args:
         rows: the input.
-        size: pairs a chunk.
+        size: pairs per chunk.
         done: numbers of the chunks to leave out.
     """
-    pairs = ({item_key(pair): pair for row in part.wanted_pairs for pair in row} for part in rows.parts())
+    pairs = ({item_key(pair): pair for row in part.wanted_pairs for pair in row} for part in rows.parts(size))
     return _chunks(AUGMENT, pairs, size, done)
 
 
-def reading_chunks(
-    kind: str, rows: Input, records: Records, settings: SimilaritySettings, size: int, done: set[int]
+def feature_chunks(
+    rows: Input, records: Records, settings: SimilaritySettings, size: int, done: set[int]
 ) -> Iterator[Chunk]:
-    """What must be read of one kind, each different item once, in the order in which they first occur.
+    """The different features that several chunks of rows share; each is computed once, here.
 
     Args:
-        kind: see :mod:`mars_score.similarity.features`.
         rows: the input; its references have been augmented.
         records: of the run.
         settings: how rows are scored.
-        size: items a chunk.
+        size: features per chunk, and rows per chunk of rows.
         done: numbers of the chunks to leave out.
     """
-    items = (
-        {item_key(item): item for item in scorable(part, augmented_of(part, records), settings).needs[kind]}
-        for part in rows.parts()
-    )
-    return _chunks(kind, items, size, done)
+
+    def shared() -> Iterator[dict[bytes, Feature]]:
+        seen = Distinct()
+        try:
+            for part in rows.parts(size):
+                features = _features(part, augmented_of(part, records), settings)
+                new = set(seen.new(list(features)))
+                yield {key: feature for key, feature in features.items() if key not in new}
+        finally:
+            seen.close()
+
+    return _chunks(FEATURES, shared(), size, done)
 
 
-def scorable(part: Part, augmented: Sequence[Sequence[Augmented]], settings: SimilaritySettings) -> Scorable:
-    """The rows of a part."""
-    return Scorable(part.candidates, part.contexts, augmented, settings)
+def score_chunks(
+    rows: Input, records: Records, settings: SimilaritySettings, size: int, done: set[int]
+) -> Iterator[Chunk]:
+    """The rows with their augmented references and the features that they share with other chunks of rows.
+
+    Args:
+        rows: the input; its references have been augmented and its shared features computed.
+        records: of the run.
+        settings: how rows are scored.
+        size: rows per chunk.
+        done: numbers of the chunks to leave out.
+    """
+    for number, part in enumerate(rows.parts(size)):
+        if number in done:
+            continue
+        keys = {pair: item_key(pair) for row in part.wanted_pairs for pair in row}
+        encoded = records.get(AUGMENT, list(keys.values()))
+        references = [tuple(encoded[keys[pair]] for pair in row) for row in part.wanted_pairs]
+        features = _features(part, [[decode_augmented(one) for one in row] for row in references], settings)
+        known = {features[key]: value for key, value in records.get(FEATURES, list(features)).items()}
+        items = tuple(zip(part.candidates, part.contexts, references, strict=True))
+        yield Chunk(SCORE, number, items, known)
 
 
 def augmented_of(part: Part, records: Records) -> list[list[Augmented]]:
     """The augmented references of each row; none where they are not wanted."""
     pairs = part.wanted_pairs
     keys = {pair: item_key(pair) for row in pairs for pair in row}
-    packed = records.get(AUGMENT, list(keys.values()))
-    augmented = {pair: unpack(packed[key]) for pair, key in keys.items()}
+    encoded = records.get(AUGMENT, list(keys.values()))
+    augmented = {pair: decode_augmented(encoded[key]) for pair, key in keys.items()}
     return [[augmented[pair] for pair in row] for row in pairs]
 
 
+def _features(part: Part, augmented: list[list[Augmented]], settings: SimilaritySettings) -> dict[bytes, Feature]:
+    """What the scores of some rows are computed from, by key."""
+    needs = Scorable(part.candidates, part.contexts, augmented, settings).needs
+    return {item_key((kind, item)): (kind, item) for kind, items in needs.items() for item in items}
+
+
 def _chunks(stage: str, batches: Iterable[dict[bytes, Any]], size: int, done: set[int]) -> Iterator[Chunk]:
-    """New items of each batch (key to item), cut into chunks that do not depend on what is done."""
+    """The different items of all batches (key to item), cut into chunks."""
     distinct = Distinct()
-    number, items = 0, list[Any]()
+    numbers, items = count(), list[Any]()
     try:
         for batch in batches:
             items += [batch[key] for key in distinct.new(list(batch))]
             while len(items) >= size:
-                if number not in done:
+                if (number := next(numbers)) not in done:
                     yield Chunk(stage, number, tuple(items[:size]))
-                number, items = number + 1, items[size:]
-        if items and number not in done:
+                items = items[size:]
+        if items and (number := next(numbers)) not in done:
             yield Chunk(stage, number, tuple(items))
     finally:
         distinct.close()

@@ -14,6 +14,7 @@ from pathlib import Path
 from mars_score.runs.records import FILE
 
 SUFFIX = ".run"
+STDOUT = "-"  # as a name of an output
 _LOCK = "lock"
 
 
@@ -50,7 +51,9 @@ def run_folder(out: str | None, *, restart: bool = False) -> Iterator[Path]:
 
 
 def is_stream(out: str) -> bool:
-    """Whether an output is no file that can be replaced: /dev/stdout, a pipe."""
+    """Whether an output is no file that can be replaced: standard output, /dev/stdout, a pipe."""
+    if out == STDOUT:
+        return True
     path = Path(os.path.abspath(out))
     return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
 
@@ -62,7 +65,7 @@ def finish(folder: Path) -> None:
 
 
 def _forget(folder: Path) -> None:
-    for name in (FILE, f"{FILE}-journal"):  # without its file, a journal is nothing to SQLite
+    for name in (FILE, f"{FILE}-journal"):  # SQLite ignores a journal without its file
         (folder / name).unlink(missing_ok=True)
 
 

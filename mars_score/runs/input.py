@@ -13,8 +13,6 @@ from mars_score.data.readers import content_digest
 from mars_score.data.validation import check_contexts
 from mars_score.settings import MaskingSettings
 
-PART = 512  # rows that are in memory together
-
 
 @dataclass(frozen=True)
 class Part:
@@ -57,15 +55,15 @@ class Input:
     columns: Columns
     masking: MaskingSettings
 
-    def parts(self) -> Iterator[Part]:
-        """All rows, from the first.
+    def parts(self, size: int) -> Iterator[Part]:
+        """All rows from the first, ``size`` at a time.
 
         Raises:
             OSError: the file cannot be read.
             ValueError, TypeError: a fault of the file, named with its line and column; or it changed meanwhile.
         """
         before = self._state()
-        for file in read_parts(self.path, PART):
+        for file in read_parts(self.path, size):
             candidates = self.columns.candidates(file)
             references = self.columns.references(file)
             use_context = self.columns.context is not None

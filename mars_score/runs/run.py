@@ -1,13 +1,9 @@
-"""A run from its first row to its last: it may be stopped at any moment, and goes on when it is started again.
-
-Chunks are cut by the input alone and each is worked on by itself, so that what was done before a stop fits what is
-done after it, to the last bit.
-"""
+"""A run from its first row to its last: it may be stopped at any moment, and goes on when it is started again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,47 +11,24 @@ from typing import Any
 from mars_score.augmentation import Augmented, Progress
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.result import RowScore
-from mars_score.runs.chunks import augment_chunks, augmented_of, reading_chunks, scorable
+from mars_score.runs.chunks import augment_chunks, augmented_of, feature_chunks, score_chunks
+from mars_score.runs.encoding import EncodedScores, decode_scores
 from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.survey import Survey, item_key, survey
-from mars_score.runs.worker import AUGMENT, Chunk, Engine, Plan, usual_threads
+from mars_score.runs.worker import AUGMENT, FEATURES, SCORE, Chunk, Executor, Plan, usual_threads
 from mars_score.signature import Signature, make_signature
-from mars_score.similarity.features import decode, kinds
 from mars_score.store.results import ResultStore
 
-ITEMS_A_PAIR = 8  # texts are read much faster than references are augmented: their chunks are larger
-
 
 @dataclass(frozen=True)
-class AugmentedPart:
-    """Some rows with their augmented references; none where they are not wanted."""
-
-    part: Part
-    augmented: Sequence[Sequence[Augmented]]
-
-
-@dataclass(frozen=True)
-class ScoredPart(AugmentedPart):
-    """Some rows with their scores.
-
-    Attributes:
-        rows: one score a row.
-        flags: what was done to which rows.
-    """
-
-    rows: Sequence[RowScore]
-    flags: dict[str, list[bool]]
-
-
-@dataclass(frozen=True)
-class Job:
+class RunSpec:
     """What a run is to do; ``plan`` lacks its IDF, which the run counts.
 
     Attributes:
         rows: the input.
         plan: for the workers.
-        chunk_size: pairs of contexts and references a chunk.
+        chunk_size: pairs of context and reference, or rows, per chunk.
     """
 
     rows: Input
@@ -81,10 +54,10 @@ class Job:
 
 
 class Run:
-    """A run and what it remembers.
+    """A run and what it has done so far.
 
     Args:
-        job: what to do.
+        spec: what to do.
         records: in the run's folder.
         progress: called as ``progress(stage, done, total)``; a total of 0 is not known.
 
@@ -93,15 +66,16 @@ class Run:
         OSError: the folder cannot be used.
     """
 
-    def __init__(self, job: Job, records: Records, progress: Progress | None = None) -> None:
-        self.job = job
+    def __init__(self, spec: RunSpec, records: Records, progress: Progress | None = None) -> None:
+        self.spec = spec
         self.records = records
         self._progress = progress
-        self._analyser = WordAnalyser(ResultStore(job.plan.store))
-        check_manifest(records, job.manifest(self._signature([])))
+        self._augmented = 0  # pairs of finished chunks
+        self._analyser = WordAnalyser(ResultStore(spec.plan.store))
+        check_manifest(records, spec.manifest(self._signature([])))
 
     def read(self) -> None:
-        """Have all rows checked, before any model is loaded.
+        """Check all rows, before any model is loaded.
 
         Raises:
             ValueError, TypeError: a fault of the input, named with its line and column.
@@ -110,10 +84,10 @@ class Run:
 
     @cached_property
     def survey(self) -> Survey:
-        """The first pass, or what is known from it."""
+        """The first pass, or what is recorded of it."""
         found = self.records.fact("survey")
         if found is None:
-            made = survey(self.job.rows, self._analyser, self._report)
+            made = survey(self.spec.rows, self._analyser, self._report)
             self.records.note("survey", made.to_dict())
             return made
         return Survey.from_dict(found)
@@ -121,60 +95,79 @@ class Run:
     @property
     def plan(self) -> Plan:
         """For the workers."""
-        return replace(self.job.plan, idf=self.survey.idf)
+        return replace(self.spec.plan, idf=self.survey.idf)
 
     @property
     def signature(self) -> Signature:
         """All that the scores depend on besides the texts."""
         return self._signature(self.survey.reference_counts)
 
-    def augment(self, engine: Engine) -> None:
-        """Have the references augmented."""
+    def augment(self, executor: Executor) -> None:
+        """Augment the references."""
+        size, total = self.spec.chunk_size, self.survey.pairs
         done = self.records.done(AUGMENT)
-        size = self.job.chunk_size
-        chunks = augment_chunks(self.job.rows, size, done)
-        finished = min(len(done) * size, self.survey.pairs)
-        self._work(engine, chunks, finished, self.survey.pairs)
+        self._augmented = min(len(done) * size, total)
+        self._report(AUGMENT, self._augmented, total)
+        for chunk, results in executor.map(augment_chunks(self.spec.rows, size, done)):
+            self._record(chunk, item_key, results)
+            self._augmented += len(results)
+            self._report(AUGMENT, self._augmented, total)
 
-    def gather(self, engine: Engine) -> None:
-        """Have all read that the scores follow from; the references have been augmented."""
-        similarity = self.job.plan.settings.similarity
-        for kind in kinds(similarity):
-            done = self.records.done(kind)
-            size = self.job.chunk_size * ITEMS_A_PAIR
-            chunks = reading_chunks(kind, self.job.rows, self.records, similarity, size, done)
-            self._work(engine, chunks, len(done) * size, 0)
+    def score(self, executor: Executor) -> None:
+        """Score the rows; their references have been augmented."""
+        rows, size, total = self.spec.rows, self.spec.chunk_size, self.survey.rows
+        similarity = self.spec.plan.settings.similarity
+        features = feature_chunks(rows, self.records, similarity, size, self.records.done(FEATURES))
+        for chunk, results in executor.map(features):
+            self._record(chunk, item_key, results)
+            self._report("embed repeated texts", (chunk.number + 1) * size, 0)
+        done = self.records.done(SCORE)
+        finished = min(len(done) * size, total)
+        self._report(SCORE, finished, total)
+        for chunk, results in executor.map(score_chunks(rows, self.records, similarity, size, done)):
+            self.records.add(SCORE, chunk.number, {_key(chunk.number): results[0]})
+            finished += len(chunk.items)
+            self._report(SCORE, finished, total)
 
-    def augmented(self, start: int = 0) -> Iterator[AugmentedPart]:
-        """The rows from row ``start`` with their augmented references."""
-        for part in self.job.rows.parts():
-            if part.file.start >= start:
-                yield AugmentedPart(part, augmented_of(part, self.records))
-                self._report("write", part.file.start + len(part.file.rows), self.survey.rows)
+    def chunk_progress(self, stage: str, done: int, total: int) -> None:
+        """Report what a worker reports within a chunk: as a part of the stage, or as a stage of its own."""
+        if stage == "infill":
+            pairs = min(self.spec.chunk_size, self.survey.pairs - self._augmented)
+            self._report(AUGMENT, self._augmented + pairs * done // max(total, 1), self.survey.pairs)
+        elif stage not in _WITHIN:
+            self._report(stage, done, total)
 
-    def scored(self, start: int = 0) -> Iterator[ScoredPart]:
-        """The rows from row ``start`` with their scores."""
-        for one in self.augmented(start):
-            rows = scorable(one.part, one.augmented, self.job.plan.settings.similarity)
-            evidence = {kind: self._evidence(kind, items) for kind, items in rows.needs.items()}
-            yield ScoredPart(one.part, one.augmented, rows.scores(evidence), rows.flags(evidence))
+    def augmented(self) -> Iterator[tuple[Part, list[list[Augmented]]]]:
+        """The rows, some at a time, with their augmented references (none where candidates are blank)."""
+        for part in self.spec.rows.parts(self.spec.chunk_size):
+            yield part, augmented_of(part, self.records)
+            self._report("write", part.file.start + len(part.file.rows), self.survey.rows)
 
-    def _evidence(self, kind: str, items: Sequence[Any]) -> dict[Any, Any]:
-        keys = {item: item_key(item) for item in items}
-        kept = self.records.get(kind, list(keys.values()))
-        return {item: decode(kind, kept[key]) for item, key in keys.items()}
+    def scored(self) -> Iterator[tuple[Part, EncodedScores]]:
+        """The rows, some at a time, with their scores."""
+        for number, part in enumerate(self.spec.rows.parts(self.spec.chunk_size)):
+            key = _key(number)
+            yield part, decode_scores(self.records.get(SCORE, [key])[key])
+            self._report("write", part.file.start + len(part.file.rows), self.survey.rows)
 
-    def _work(self, engine: Engine, chunks: Iterable[Chunk], done: int, total: int) -> None:
-        for chunk, results in engine.map(chunks):
-            self.records.add(
-                chunk.stage, chunk.number, dict(zip(map(item_key, chunk.items), results, strict=True))
-            )
-            done += len(results)
-            self._report(chunk.stage, done, total)
+    def detailed(self) -> Iterator[tuple[str, RowScore]]:
+        """The candidate of each row and its score in full."""
+        for part, scores in self.scored():
+            yield from zip(part.candidates, scores.rows(augmented_of(part, self.records)), strict=True)
+
+    def _record(self, chunk: Chunk, key: Callable[[Any], bytes], results: Iterable[bytes]) -> None:
+        self.records.add(chunk.stage, chunk.number, dict(zip(map(key, chunk.items), results, strict=True)))
 
     def _signature(self, reference_counts: Sequence[int]) -> Signature:
-        return make_signature(self.job.plan.settings, self._analyser.pipeline, reference_counts)
+        return make_signature(self.spec.plan.settings, self._analyser.pipeline, reference_counts)
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self._progress:
             self._progress(stage, done, total)
+
+
+_WITHIN = ("analyse", "embed", "match", "likelihood")  # a worker's stages that last as long as a chunk
+
+
+def _key(number: int) -> bytes:
+    return number.to_bytes(8)

@@ -14,6 +14,8 @@ from mars_score.runs.input import Input
 from mars_score.runs.records import Distinct
 from mars_score.store.results import digest
 
+PART = 512  # rows that are read together
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -57,22 +59,24 @@ def survey(rows: Input, analyser: WordAnalyser, report: Progress) -> Survey:
     pairs, words = Distinct(), _WordCounter(analyser)
     idf = Idf(0, {}) if rows.masking.max_mask_ratio == 0 else corpus_idf(rows.masking, analyser)
     read, distinct, counts = 0, 0, set[int]()
+    report("read", 0, 0)
     try:
-        for part in rows.parts():
+        for part in rows.parts(PART):
             read += len(part.file.rows)
             counts.update(map(len, part.pairs))
             distinct += len(pairs.new([item_key(pair) for row in part.wanted_pairs for pair in row]))
             if idf is None:
                 words.add([reference for row in part.pairs for _, reference in row])
             report("read", read, 0)
+        report("read", read, read)
         return Survey(read, distinct, tuple(sorted(counts)), words.idf if idf is None else idf)
     finally:
         pairs.close()
         words.close()
 
 
-def item_key(item: str | tuple[str, ...]) -> bytes:
-    """What tells a text, or a pair of texts, from all others."""
+def item_key(item: str | tuple[Any, ...]) -> bytes:
+    """A key that differs for different texts, and for different tuples of texts."""
     return digest(item) if isinstance(item, str) else digest(*item)
 
 

@@ -1,48 +1,53 @@
-"""The work of a run that needs models: done by the chunk, anywhere, depending on the chunk alone.
+"""The work of a run that needs models, done in chunks by one process or many.
 
-What a chunk comes to depends on its items, the plan and what the store held of them before, on no other chunk:
-so it does not matter who works on it, nor when, nor how often.
+The result of a chunk depends on its items, the plan and what the store held of them before, on no other chunk: it
+does not matter which worker does it, nor when.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from mars_score.augmentation import Augmented, Augmenter, Progress
+from mars_score.augmentation import Augmenter, Progress
 from mars_score.masking.idf import Idf
-from mars_score.masking.template import Template
-from mars_score.result import Augmentation, AugmentedReference
+from mars_score.runs.encoding import decode_augmented, encode_augmented, encode_scores
 from mars_score.settings import Settings
-from mars_score.similarity.features import Reader
+from mars_score.similarity.batch import Scorable
+from mars_score.similarity.features import Reader, decode
 from mars_score.store.results import ResultStore
 from mars_score.store.staged import StagedStore
 
-# Items: pairs of a context and a prepared reference; results: `pack`. The other stages are the kinds of evidence.
-AUGMENT = "augment"
+Feature = tuple[str, Any]  # a kind of mars_score.similarity.features and an item of that kind
+
+# Stages, in their order, with their items and results.
+AUGMENT = "augment"  # (context, prepared reference) -> encode_augmented
+FEATURES = "features"  # Feature: those that several chunks of rows share -> their bytes
+SCORE = "score"  # (candidate, context, encoded augmented references): a row -> one encode_scores for all rows
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Different items that are worked on together, and only together.
+    """Items that are worked on together, apart from all others.
 
     Attributes:
-        stage: ``AUGMENT``, or a kind of :mod:`mars_score.similarity.features`.
+        stage: ``AUGMENT``, ``FEATURES`` or ``SCORE``.
         number: its place among the chunks of the stage.
-        items: see the stages; plain strings and tuples of them.
+        items: see the stages; plain strings and tuples.
+        known: features that ``SCORE`` needs not compute.
     """
 
     stage: str
     number: int
     items: tuple[Any, ...]
+    known: Mapping[Feature, bytes] = field(default_factory=dict)
 
 
-Done = tuple[Chunk, list[bytes]]  # a chunk and the result of each of its items
+ChunkResult = tuple[Chunk, list[bytes]]  # a chunk and its results
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Plan:
         idf: counted over the whole input.
         batch_size, device: see ``MarsScorer``.
         store: folder of the store of results and converted models, or None.
-        threads: of torch; None: as torch likes.
+        threads: of torch; None: torch's default.
     """
 
     settings: Settings
@@ -66,28 +71,28 @@ class Plan:
 
 
 def usual_threads() -> int:
-    """Threads that a worker has unless it is told: ``OMP_NUM_THREADS``, else one for each core it may use."""
+    """A worker's default number of threads: ``OMP_NUM_THREADS``, else one for each core that it may use."""
     told = os.environ.get("OMP_NUM_THREADS", "")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(told) if told.isdecimal() and int(told) else cores
 
 
-class Engine(Protocol):
-    """Who does the chunks' work: this process, several of them, or a cluster."""
+class Executor(Protocol):
+    """Where chunks are worked on: this process, several processes, or a cluster."""
 
-    def map(self, chunks: Iterable[Chunk]) -> Iterator[Done]:
-        """Each chunk with its results, in any order; chunks are taken as there is room for them.
+    def map(self, chunks: Iterable[Chunk]) -> Iterator[ChunkResult]:
+        """Each chunk with its results, in any order; chunks are drawn as workers become free.
 
         Raises:
             Exception: what the work of a chunk raised.
         """
 
     def close(self) -> None:
-        """Let all helpers go, whatever they are doing."""
+        """End all workers, whatever they are doing."""
 
 
 class Worker:
-    """Does the work of chunks; models are loaded when first needed, and stay.
+    """Works on chunks; models are loaded when first needed, and stay loaded.
 
     Args:
         plan: see :class:`Plan`.
@@ -97,14 +102,20 @@ class Worker:
     def __init__(self, plan: Plan, report: Progress | None = None) -> None:
         self.plan = plan
         self._report = report
-        self._kept = StagedStore(ResultStore(plan.store))
+        self._store = ResultStore(plan.store)
+        # Vectors depend on their batch in the last digits: the store gets those of a whole chunk, or none, so that
+        # a chunk that was interrupted is computed from what it was computed from before. Infills are texts: they
+        # are stored as they are made, so that an interruption loses no more than seconds.
+        self._staged = StagedStore(self._store)
 
     def work(self, chunk: Chunk) -> list[bytes]:
-        """The results of a chunk's items, in their order; then, and only then, does the store get what is new."""
+        """The results of a chunk; see the stages."""
         self._set_threads()
-        self._kept.discard()  # of a chunk that failed
-        results = self._augment(chunk.items) if chunk.stage == AUGMENT else self._read(chunk)
-        self._kept.commit()
+        if chunk.stage == AUGMENT:
+            return self._augment(chunk.items)
+        self._staged.discard()  # what a chunk that failed has left
+        results = self._compute(chunk.items) if chunk.stage == FEATURES else self._score(chunk)
+        self._staged.commit()
         return results
 
     def _set_threads(self) -> None:
@@ -116,39 +127,37 @@ class Worker:
     def _augment(self, pairs: Sequence[tuple[str, str]]) -> list[bytes]:
         pairs = [(context, reference) for context, reference in pairs]
         augmented = self._augmenter.augment(pairs, idf=self.plan.idf)
-        return [pack(augmented[pair]) for pair in pairs]
+        return [encode_augmented(augmented[pair]) for pair in pairs]
 
-    def _read(self, chunk: Chunk) -> list[bytes]:
-        items = [item if isinstance(item, str) else tuple(item) for item in chunk.items]
-        read = self._reader.read(chunk.stage, items)
-        return [read[item].kept for item in items]
+    def _compute(self, features: Sequence[Feature]) -> list[bytes]:
+        """The bytes of features of one kind or several."""
+        of_kind: dict[str, list[Any]] = {}
+        for kind, item in features:
+            of_kind.setdefault(kind, []).append(item)
+        found = {kind: self._reader.read(kind, items) for kind, items in of_kind.items()}
+        return [found[kind][item].kept for kind, item in features]
+
+    def _score(self, chunk: Chunk) -> list[bytes]:
+        candidates, contexts, references = zip(*chunk.items, strict=True)
+        augmented = [[decode_augmented(one) for one in row] for row in references]
+        rows = Scorable(candidates, contexts, augmented, self.plan.settings.similarity)
+        evidence = {}
+        for kind, items in rows.needs.items():
+            found = {item: decode(kind, chunk.known[kind, item]) for item in items if (kind, item) in chunk.known}
+            found |= self._reader.read(kind, [item for item in items if item not in found])
+            evidence[kind] = found
+        return [encode_scores(rows.scores(evidence), rows.flags(evidence))]
 
     @cached_property
     def _augmenter(self) -> Augmenter:
         plan = self.plan
-        return Augmenter(plan.settings, plan.batch_size, plan.device, plan.store, self._kept, self._note)
+        return Augmenter(plan.settings, plan.batch_size, plan.device, plan.store, self._store, self._note)
 
     @cached_property
     def _reader(self) -> Reader:
         plan = self.plan
-        return Reader(plan.settings, plan.batch_size, plan.device, plan.store, self._kept)
+        return Reader(plan.settings, plan.batch_size, plan.device, plan.store, self._staged)
 
     def _note(self, stage: str, done: int, total: int) -> None:
         if self._report:
             self._report(stage, done, total)
-
-
-def pack(one: Augmented) -> bytes:
-    """An augmented reference as bytes."""
-    augmentations = [(each.mask_ratio, each.template.blanks, each.text) for each in one.reference.augmentations]
-    return json.dumps([one.reference.reference, augmentations, one.context_cut, one.reference_cut]).encode()
-
-
-def unpack(packed: bytes) -> Augmented:
-    """What :func:`pack` packed."""
-    reference, augmentations, context_cut, reference_cut = json.loads(packed)
-    made = [
-        Augmentation(ratio, Template(reference, tuple((start, end) for start, end in blanks)), text)
-        for ratio, blanks, text in augmentations
-    ]
-    return Augmented(AugmentedReference(reference, tuple(made)), context_cut, reference_cut)

@@ -1,4 +1,4 @@
-"""Who does the chunks' work on one machine: this process, or several."""
+"""Chunks worked on by this machine: in this process, or in several."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 
 from mars_score.augmentation import Progress
 from mars_score.runs import worker as work
-from mars_score.runs.worker import Chunk, Done, Plan
+from mars_score.runs.worker import Chunk, ChunkResult, Plan
 
-_AHEAD = 2  # chunks that are handed out for each process, so that none waits
-_TRIES = 3  # of a chunk whose process was lost
+_AHEAD = 2  # chunks handed out per process, so that none waits for the next
+_TRIES = 3  # for a chunk whose process dies each time
 
 
-class OwnProcess:
-    """Chunk by chunk, in this process.
+class SerialExecutor:
+    """Works on one chunk after the other, in this process.
 
     Args:
         plan: for the worker.
@@ -32,23 +32,23 @@ class OwnProcess:
     def __init__(self, plan: Plan, report: Progress | None = None) -> None:
         self._worker = work.Worker(plan, report)
 
-    def map(self, chunks: Iterable[Chunk]) -> Iterator[Done]:
-        """See :class:`mars_score.runs.worker.Engine`."""
+    def map(self, chunks: Iterable[Chunk]) -> Iterator[ChunkResult]:
+        """See :class:`mars_score.runs.worker.Executor`."""
         for chunk in chunks:
             yield chunk, self._worker.work(chunk)
 
     def close(self) -> None:
-        """Nothing is left behind."""
+        """Nothing to end."""
 
 
-class Processes:
+class ProcessExecutor:
     """Several processes on this machine, each with models of its own; on several GPUs in turn.
 
-    A process that dies is replaced and its chunk done again.
+    A process that dies is replaced, and its chunk is worked on again.
 
     Args:
         plan: for the workers.
-        count: how many.
+        count: number of processes.
     """
 
     def __init__(self, plan: Plan, count: int) -> None:
@@ -56,8 +56,8 @@ class Processes:
         self._count = count
         self._pool: ProcessPoolExecutor | None = None
 
-    def map(self, chunks: Iterable[Chunk]) -> Iterator[Done]:
-        """See :class:`mars_score.runs.worker.Engine`.
+    def map(self, chunks: Iterable[Chunk]) -> Iterator[ChunkResult]:
+        """See :class:`mars_score.runs.worker.Executor`.
 
         Raises:
             OSError: processes die again and again.
@@ -81,7 +81,7 @@ class Processes:
                 chunk = handed.pop(future)
                 try:
                     yield chunk, future.result()
-                except BrokenProcessPool:  # all that is handed out is lost
+                except BrokenProcessPool:  # all chunks that are handed out are lost
                     again.append(chunk)
             if again:
                 again += handed.values()
@@ -123,14 +123,14 @@ def _begin(plan: Plan, counter: Any) -> None:
     """Make this process a worker; models are loaded with its first chunk."""
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     with counter.get_lock():
         number, counter.value = counter.value, counter.value + 1
     _worker = work.Worker(replace(plan, device=plan.device or _gpu(number)))
 
 
-def _end_with_parent() -> None:
-    """A parent that was killed leaves nobody to work for."""
+def _exit_with_parent() -> None:
+    """Exit when the parent process dies."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

@@ -1,0 +1,73 @@
+"""The results of chunks as bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+from mars_score.augmentation import Augmented
+from mars_score.masking.template import Template
+from mars_score.result import Augmentation, AugmentedReference, ReferenceScore, RowScore, Term
+
+
+def encode_augmented(one: Augmented) -> bytes:
+    """An augmented reference as bytes."""
+    augmentations = [(each.mask_ratio, each.template.blanks, each.text) for each in one.reference.augmentations]
+    return json.dumps([one.reference.reference, augmentations, one.context_cut, one.reference_cut]).encode()
+
+
+def decode_augmented(encoded: bytes) -> Augmented:
+    """The inverse of :func:`encode_augmented`."""
+    reference, augmentations, context_cut, reference_cut = json.loads(encoded)
+    made = [
+        Augmentation(ratio, Template(reference, tuple((start, end) for start, end in blanks)), text)
+        for ratio, blanks, text in augmentations
+    ]
+    return Augmented(AugmentedReference(reference, tuple(made)), context_cut, reference_cut)
+
+
+@dataclass(frozen=True)
+class EncodedScores:
+    """The scores of some rows without the texts that they were computed from.
+
+    Attributes:
+        scores: one per row.
+        terms: of each row: name, value and weight of each term.
+        references: of each row: similarities and score of each reference.
+        flags: of each kind of notice one flag per row.
+    """
+
+    scores: Sequence[float]
+    terms: Sequence[Sequence[tuple[str, float, float]]]
+    references: Sequence[Sequence[tuple[Sequence[float], float]]]
+    flags: Mapping[str, Sequence[bool]]
+
+    def rows(self, augmented: Sequence[Sequence[Augmented]]) -> list[RowScore]:
+        """The scores in full, given the augmented references of each row."""
+        return [
+            RowScore(
+                score,
+                tuple(
+                    ReferenceScore(one.reference, tuple(similarities), value)
+                    for one, (similarities, value) in zip(of_row, references, strict=True)
+                ),
+                tuple(Term(*term) for term in terms),
+            )
+            for score, terms, references, of_row in zip(
+                self.scores, self.terms, self.references, augmented, strict=True
+            )
+        ]
+
+
+def encode_scores(rows: Sequence[RowScore], flags: Mapping[str, Sequence[bool]]) -> bytes:
+    """The scores of some rows as bytes."""
+    scores = [row.score for row in rows]
+    terms = [[astuple(term) for term in row.terms] for row in rows]
+    references = [[(one.similarities, one.score) for one in row.references] for row in rows]
+    return json.dumps([scores, terms, references, dict(flags)]).encode()
+
+
+def decode_scores(encoded: bytes) -> EncodedScores:
+    """The inverse of :func:`encode_scores`, to the last digit."""
+    return EncodedScores(*json.loads(encoded))
