@@ -19,6 +19,7 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.cli import main
+from mars_score.data.readers import stream_rows
 from mars_score.runs import executors
 from mars_score.runs import input as rows
 from mars_score.runs.folder import SUFFIX
@@ -67,6 +68,11 @@ def models(tmp_path_factory):
     return [part for name, value in names.items() for part in (f"--{name.replace('_', '-')}", value)]
 
 
+@pytest.fixture
+def fake(monkeypatch):
+    return fakes.install_worker(monkeypatch)
+
+
 def score(*argv):
     return main(["score", *map(str, argv), "--quiet"])
 
@@ -91,7 +97,8 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, 
     assert (len(likelihoods) > 3) == (variant == "v2-lm")
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
-    assert shown["notices"] == list(expected.notices)
+    assert shown["notices"][0] == "blank candidates score 0.0: 3 of 40 rows (line 11, 22, 33)"
+    assert [one.split("(")[0] for one in shown["notices"]] == [one.split("(")[0] for one in expected.notices]
     assert shown["signature"] == str(expected.signature)
     assert read(out) == [{**row, "mars": one} for row, one in zip(made, shown["scores"], strict=True)]
     assert not Path(f"{out}{SUFFIX}").exists()
@@ -108,30 +115,61 @@ def test_several_processes_give_the_same_bytes(models, tmp_path):
     assert outs[0].read_bytes() == outs[1].read_bytes()
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.parquet", "rows"])
-def test_other_formats(models, tmp_path, name):
-    made = make_rows(12)
-    plain = write(tmp_path / "plain.jsonl", made)
-    other = tmp_path / name
-    if name.endswith(".gz"):
-        other.write_bytes(gzip.compress(plain.read_bytes()))
-    elif name.endswith(".parquet"):
-        import pyarrow
-        from pyarrow import parquet
+FORMATS = ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parquet"]
 
-        parquet.write_table(pyarrow.Table.from_pylist(made), other)
-    else:
-        import datasets
 
-        datasets.Dataset.from_list(made).save_to_disk(str(other))
-    for path in (plain, other):
-        assert score(path, "--out", tmp_path / "out" / path.name, *models) == 2  # no such folder
-        (tmp_path / "out").mkdir(exist_ok=True)
-        assert score(path, "--out", tmp_path / "out" / path.name, *models) == 0
-        if path is plain:
-            expected = (tmp_path / "out" / path.name).read_bytes()
-            os.rename(tmp_path / "out", tmp_path / "before")
-    assert (tmp_path / "out" / name).read_bytes() == expected
+@pytest.mark.parametrize("name", FORMATS)
+def test_outputs_are_written_by_suffix_and_read_back_equal(fake, tmp_path, name):
+    other = 'two, "quoted"\n\tlines'
+    made = [{**row, "reference": [row["reference"], other], "rank": 0.5} for row in make_rows(12)]
+    made[1] |= {"prediction": "42", "context": "true"}  # texts, whatever they look like
+    expected, out, again = (tmp_path / one for one in ("plain.jsonl", name, f"again_{name}"))
+    assert score(write(tmp_path / "rows0.jsonl", made), "--out", expected) == 0
+    assert score(tmp_path / "rows0.jsonl", "--out", out) == 0
+    assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
+    found = list(stream_rows(out))
+    if ".csv" in name or ".tsv" in name:
+        assert found[1].pop("prediction") == 42
+        assert found[1].pop("context") is True
+        found[1] |= {name: made[1][name] for name in ("prediction", "context")}
+    assert found == read(expected)
+    assert score(out, "--out", again) == 0  # with the same scores
+    assert again.read_bytes() == out.read_bytes()
+    assert main(["augment", str(out), "--out", str(again), "--quiet"]) == 0
+    assert [len(row["augmentations"]) for row in stream_rows(again)] == [2] * 12
+    assert {one.name for one in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, again.name}
+
+
+def test_a_saved_data_set_is_read(fake, tmp_path):
+    import datasets
+
+    datasets.Dataset.from_list(make_rows(12)).save_to_disk(str(tmp_path / "rows"))
+    outs = [tmp_path / "one.jsonl", tmp_path / "other.jsonl"]
+    for path, out in zip((tmp_path / "rows", write(tmp_path / "rows.jsonl", make_rows(12))), outs, strict=True):
+        assert score(path, "--out", out) == 0
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+
+
+def test_standard_output(fake, tmp_path, capfdbinary, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "rows.jsonl", make_rows(12))
+    assert score(path, "--out", "out.jsonl") == 0
+    capfdbinary.readouterr()
+    with open(sys.stdout.fileno(), "w", closefd=False) as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert score(path, "--out", "-") == 0
+        assert score(path, "--out", "-", "--json") == 2
+    assert capfdbinary.readouterr().out == Path("out.jsonl").read_bytes()
+    assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl"]
+
+
+def test_rows_that_parquet_cannot_hold(fake, tmp_path, capsys):
+    made = make_rows(3)
+    made[1]["reference"] = ["a", "b"]
+    out = tmp_path / "out.parquet"
+    assert score(write(tmp_path / "rows.jsonl", made), "--out", out) == 2
+    assert "Parquet cannot hold these rows" in capsys.readouterr().err
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -140,6 +178,10 @@ def test_other_formats(models, tmp_path, name):
         ("rows.jsonl.gz", b"no gzip", "not a whole gzip file"),
         ("cut.jsonl.gz", gzip.compress(b'{"prediction": "a"}\n' * 99, mtime=0)[:-9], "not a whole gzip file"),
         ("rows.parquet", b"no parquet", "not a Parquet file that can be read"),
+        ("rows.csv", b"prediction,reference\na\n", "row 1 has 1 cells, but there are 2 columns"),
+        ("twice.tsv", b"prediction\tprediction\na\tb\n", "several columns have one name, in 'prediction'"),
+        ("quote.csv", b'prediction,reference\n"a,b\n', "not a CSV or TSV file that can be read"),
+        ("latin.csv", b"prediction,reference\ncaf\xe9,a\n", "not a CSV or TSV file that can be read"),
         ("huge.jsonl", b'{"prediction": ' + b"1" * 5000 + b"}\n", ":1:1: not JSON that can be read"),
     ],
 )
@@ -166,14 +208,10 @@ def test_a_line_too_long_for_memory(tmp_path, monkeypatch, capsys):
 # Stopped and begun again
 
 
-class Stop(Exception):
-    """In the place of a power cut."""
-
-
 @pytest.fixture
-def faulty(monkeypatch):
-    """Fake workers that stop after so many chunks; the chunks that all of them have begun."""
-    worker = fakes.install_worker(monkeypatch)
+def faulty(monkeypatch, fake):
+    """Fake workers that stop at a chunk; the chunks that all of them have begun."""
+    worker = fake
     begun = []
     work = worker.work
 
@@ -188,14 +226,13 @@ def faulty(monkeypatch):
     return limited, begun
 
 
-def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("mars_score.runs.run.ITEMS_A_PAIR", 2)
+def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys):
     limited, begun = faulty
     path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
-    argv = [path, "--out", out, "--chunk-size", 3, "--variant", "v2-lm"]
+    argv = [path, "--out", out, "--chunk-size", 4, "--variant", "v2-lm"]
     assert score(*argv) == 0
     whole, chunks = out.read_bytes(), list(begun)
-    assert list(dict.fromkeys(stage for stage, _ in chunks)) == ["augment", "embed", "match", "likelihood"]
+    assert list(dict.fromkeys(stage for stage, _ in chunks)) == ["augment", "features", "score"]
     assert min(Counter(stage for stage, _ in chunks).values()) > 1
     out.write_text("as before")
     for stop_at in range(2, len(chunks) + 1):
@@ -294,11 +331,11 @@ def test_a_disk_that_is_full(faulty, tmp_path, monkeypatch, capsys):
     assert out.read_text() == "as before"
     limited.stop_at = 0
 
-    def full(self, data):
-        raise OSError(28, "No space left on device", str(self.path))
+    def full(row):
+        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as context:
-        context.setattr("mars_score.runs.output.GrowingFile.write", full)
+        context.setattr("mars_score.runs.writing.row_line", full)
         assert score(path, "--out", out, "--chunk-size", 3) == 2
     assert f"{out}{SUFFIX}/" in capsys.readouterr().err
     assert score(path, "--out", out, "--chunk-size", 3) == 0
@@ -325,13 +362,13 @@ def test_damaged_records(faulty, tmp_path, capsys):
 def test_results_of_a_chunk_are_kept_whole(tmp_path):
     with Records(tmp_path) as records:
         assert not records.worked
-        records.add("embed", 3, {b"a": b"1", b"b": b"2"})
+        records.add("features", 3, {b"a": b"1", b"b": b"2"})
         records.note("state", {"x": [1, None]})
     with Records(tmp_path) as records:
         assert records.worked
-        assert records.done("embed") == {3}
+        assert records.done("features") == {3}
         assert records.done("augment") == set()
-        assert records.get("embed", [b"a", b"c"]) == {b"a": b"1"}
+        assert records.get("features", [b"a", b"c"]) == {b"a": b"1"}
         assert records.fact("state") == {"x": [1, None]}
 
 
@@ -409,7 +446,7 @@ def test_processes_that_die_again_and_again_are_given_up(monkeypatch):
     monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_: Pool())
     made = executors.ProcessExecutor(None, 2)
     with pytest.raises(OSError, match="killed again and again"):
-        list(made.map([executors.Chunk("embed", 0, ("a",))]))
+        list(made.map([executors.Chunk("features", 0, ("a",))]))
     assert len(lost) == 4
 
 

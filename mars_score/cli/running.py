@@ -1,7 +1,8 @@
-"""Around a scorer at work: progress bars, notices, and a standard output that stays clean."""
+"""What the commands share while they compute: progress, notices, and a standard output of their own."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -14,17 +15,19 @@ from mars_score.errors import MarsWarning
 
 Progress = Callable[[str, int, int], None]
 
-
-_LINE_SECONDS = 30.0  # between lines of progress where there is no terminal
+_LINE_SECONDS = 10.0  # between lines of progress where there is no terminal
+_LIBRARIES_QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
 
 
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
-    """A progress callback: bars on a terminal, else a line on standard error now and then; None if ``quiet``.
+    """A progress callback: bars on a terminal, else a line on standard error every ten seconds.
 
-    The callback takes a stage, how much of it is done, and how much there is (0: not known).
+    The callback takes a stage, how much of it is done, and how much there is (0: not known). If ``quiet`` it is
+    None, and the libraries, here and in worker processes, show no progress either.
     """
     if quiet:
+        os.environ.update({name: value for name, value in _LIBRARIES_QUIET.items() if name not in os.environ})
         yield None
         return
     if not sys.stderr.isatty():
@@ -49,14 +52,14 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
             if stage not in tasks:
                 tasks[stage] = shown.add_task(stage, total=total or None, rate="")
                 paces[stage] = _Pace(done)
-            rate = f"{paces[stage].rate(done):,.1f}/s"
-            shown.update(tasks[stage], completed=done, total=total or None, rate=rate)
+            rate = paces[stage].rate(done)
+            shown.update(tasks[stage], completed=done, total=total or None, rate=f"{rate:,.1f}/s" if rate else "")
 
         yield report
 
 
 class _Pace:
-    """How fast a stage goes since it was first heard of, whatever an earlier process has done of it."""
+    """The rate of a stage since its first report, without what an earlier process has done of it."""
 
     def __init__(self, done: int) -> None:
         self._first = done
@@ -68,7 +71,7 @@ class _Pace:
 
 
 class _Lines:
-    """Progress as lines, for logs: what ends within a moment says nothing."""
+    """Progress as lines, for logs; none for what takes less than ``_LINE_SECONDS``."""
 
     def __init__(self) -> None:
         self._paces: dict[str, _Pace] = {}
@@ -82,13 +85,14 @@ class _Lines:
         self._told = now
         rate = pace.rate(done)
         of_total = f" of {total:,}" if total else ""
-        left = f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 else ""
-        print(f"mars: {stage}: {done:,}{of_total} ({rate:,.1f}/s{left})", file=sys.stderr, flush=True)
+        left = f", {timedelta(seconds=round((total - done) / rate))} left" if total else ""
+        speed = f" ({rate:,.1f}/s{left})" if rate > 0 else ""
+        print(f"mars: {stage}: {done:,}{of_total}{speed}", file=sys.stderr, flush=True)
 
 
 @contextmanager
 def scoring() -> Iterator[list[str]]:
-    """Send what libraries print to standard error, and collect MARS's warnings instead of showing them."""
+    """Send the libraries' output to standard error, and collect MARS's warnings instead of showing them."""
     notices: list[str] = []
     with warnings.catch_warnings(record=True) as caught, redirect_stdout(sys.stderr):
         warnings.simplefilter("always", MarsWarning)
@@ -107,6 +111,6 @@ def print_notices(notices: Iterable[str]) -> None:
 
 
 def print_line(line: str) -> None:
-    """Print to standard output, whatever characters its encoding lacks."""
+    """Print to standard output; characters that its encoding lacks become question marks."""
     encoding = sys.stdout.encoding or "utf-8"
     print(line.encode(encoding, "replace").decode(encoding))

@@ -1,0 +1,55 @@
+"""Ctrl-C while a real process infills: what was computed is in the store, with and without worker processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tiny_models
+
+from mars_score.store.results import ResultStore
+
+ROOT = Path(__file__).parent.parent
+WORDS = tiny_models.TEXT.split()
+
+
+def rows(count):
+    return [
+        {
+            "prediction": "a book",
+            "reference": f"{' '.join(WORDS[row % 200 : row % 200 + 12])} {row}",
+            "context": " ".join(WORDS[row % 150 : row % 150 + 20]),
+        }
+        for row in range(count)
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_an_interrupted_run_has_stored_its_infills(tmp_path, workers):
+    for part in tiny_models.tiny_gpt2(seed=1):
+        part.save_pretrained(tmp_path / "gpt2")
+    tiny_models.tiny_encoder(seed=4).save(str(tmp_path / "encoder"))
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(2000)))
+    store = ResultStore(tmp_path / "store")
+    command = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())", "score"]
+    command += [str(tmp_path / "rows.jsonl"), "--language-model", str(tmp_path / "gpt2")]
+    command += ["--encoder", str(tmp_path / "encoder"), "--store", str(tmp_path / "store"), "--dtype", "float64"]
+    command += ["--chunk-size", "2000", "--batch-size", "4", "--workers", str(workers), "--quiet"]  # one chunk
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while not (before := store.info()["infills"][0]) and process.poll() is None:
+            time.sleep(0.2)
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "mars: error: interrupted\n"  # and with --quiet nothing else
+    kept = store.info()["infills"][0]
+    assert kept >= before > 0
+    assert kept > before or workers == 2  # a worker process is killed; it saves every two seconds
