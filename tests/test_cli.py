@@ -102,7 +102,7 @@ def test_score_in_plain_text(run, write):
     lines = out.splitlines()
     assert lines[0] == "MARS 0.4000   rows 3"
     assert lines[1].startswith("signature mars|version:")
-    assert lines[2] == "notice: blank candidates score 0.0: 1 of 3 rows (2)"
+    assert lines[2] == "notice: blank candidates score 0.0: 1 of 3 rows (line 3)"
     assert lines[3:] == [
         "line  score   candidate",
         "   3  0.0000  ",
