@@ -33,7 +33,7 @@ from mars_score.cli import main
 from mars_score.runs.worker import Worker
 
 log = os.open(os.environ["KILLS_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-work, infill = Worker.work, Augmenter._infill_anew
+work, infill = Worker.work, Augmenter._compute_infills
 current = None
 
 def note(event):
@@ -53,7 +53,7 @@ def logged_infill(self, *arguments):
     note("model")
     return infill(self, *arguments)
 
-Worker.work, Augmenter._infill_anew = logged_work, logged_infill
+Worker.work, Augmenter._compute_infills = logged_work, logged_infill
 if __name__ == "__main__":
     sys.exit(main())
 """

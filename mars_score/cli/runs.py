@@ -127,7 +127,7 @@ def executor(args: argparse.Namespace, a_run: Any) -> Iterator[Any]:
     elif (args.workers or 1) > 1:
         made = ProcessExecutor(a_run.plan, args.workers)
     else:
-        made = SerialExecutor(a_run.plan, a_run.chunk_progress)
+        made = SerialExecutor(a_run.plan, None if args.quiet else a_run.chunk_progress)
     try:
         yield made
     finally:
