@@ -22,8 +22,8 @@ from benchmarks.sequential import SequentialInfiller
 from mars_score import MarsScorer
 from mars_score.infilling import engine
 from mars_score.infilling.engine import CausalInfiller
-from mars_score.infilling.job_state import Row
-from mars_score.infilling.jobs import Done, Infill, Job
+from mars_score.infilling.job_state import JobState
+from mars_score.infilling.jobs import Infill, Job, OnInfilled
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import plain_step, planned_step
 from mars_score.settings import InfillingSettings, PlanningSettings
@@ -82,7 +82,7 @@ def _score(
     infills: Infills = {}
     usual = CausalInfiller.infill
 
-    def recorded(self: CausalInfiller, jobs: list[Job], done: Done) -> list[tuple[Infill, ...]]:
+    def recorded(self: CausalInfiller, jobs: list[Job], done: OnInfilled) -> list[tuple[Infill, ...]]:
         def note(job: Job, of_job: tuple[Infill, ...]) -> None:
             infills[job] = of_job
             done(job, of_job)
@@ -120,15 +120,15 @@ def _gap(job: Job, planner: Any, *outcomes: tuple[Infill, ...]) -> float:
         return recorded
 
     drafts: list[tuple[tuple[int, ...], list[torch.Tensor]]] = []  # of each blank, with the scores of its tokens
-    usual = Row.keep
+    usual = JobState.keep
 
-    def keep(row: Row, block_surprise: Sequence[float]) -> int:
+    def keep(row: JobState, block_surprise: Sequence[float]) -> int:
         drafts.append((tuple(row.draft), scores.copy()))
         scores.clear()
         return usual(row, block_surprise)
 
     recorders = {"planned_step": recording(planned_step), "plain_step": recording(plain_step)}
-    with mock.patch.dict(vars(engine), recorders), mock.patch.object(Row, "keep", keep):
+    with mock.patch.dict(vars(engine), recorders), mock.patch.object(JobState, "keep", keep):
         [infills] = infiller.infill([job])
     for ours, pair, (draft, of_draft) in zip(infills, zip(*outcomes, strict=True), drafts, strict=True):
         if pair[0].tokens != pair[1].tokens:

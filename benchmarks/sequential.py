@@ -17,7 +17,7 @@ from transformers import DynamicCache
 from mars_score.infilling.jobs import Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.tokens import token_kind
-from mars_score.models.torch_modes import evaluating, ordinary_mode
+from mars_score.models.torch_modes import exclusive, ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 States = list[Tensor]  # keys and values of the first layer, of the second, ...
@@ -41,11 +41,12 @@ class SequentialInfiller:
         self.device = model.device
         self.planning = planning
         self.sigma = infilling.sigma
+        self._codec = model.codec
         self._allowed = torch.from_numpy(model.codec.allowed(model.vocabulary)).to(model.device)
 
     def infill(self, jobs: Sequence[Job]) -> list[tuple[Infill, ...]]:
         """The infills of each job's blanks."""
-        with ordinary_mode(), evaluating(self.model):
+        with ordinary_mode(), exclusive(self.model):
             return [tuple(self._infill(job)) for job in jobs]
 
     def _infill(self, job: Job) -> list[Infill]:
@@ -56,7 +57,11 @@ class SequentialInfiller:
         count = len(job.lead)
         infills = []
         for index, blank in enumerate(job.blanks):
-            draft, drafted = self._draft(job, index, pending, past)
+            for whole in (False, True):  # again with tokens of whole characters if no prefix ends with one
+                draft, drafted = self._draft(job, index, pending, past, whole=whole)
+                complete = self._codec.complete(draft)
+                if any(complete):
+                    break
             totals, caches = [], []
             for length in range(1, len(draft) + 1):
                 if not blank.after:  # open-ended: judged on what is written and the prefix
@@ -68,13 +73,15 @@ class SequentialInfiller:
                 caches.append(cache)
             counts = [count + length + len(blank.after) for length in range(1, len(draft) + 1)]
             means = [total / number for total, number in zip(totals, counts, strict=True)]
-            best = means.index(min(means))
+            best = min((at for at, whole in enumerate(complete) if whole), key=means.__getitem__)
             infills.append(Infill(tuple(draft[: best + 1]), tuple(math.exp(mean) for mean in means)))
             if blank.after:
                 past, pending, surprise, count = caches[best], blank.after[-1], totals[best], counts[best]
         return infills
 
-    def _draft(self, job: Job, index: int, pending: int, past: States) -> tuple[list[int], list[float]]:
+    def _draft(
+        self, job: Job, index: int, pending: int, past: States, *, whole: bool
+    ) -> tuple[list[int], list[float]]:
         """The b + sigma greedy tokens for a blank, and their surprisal."""
         blank, future = job.blanks[index], list(job.future(index))
         draft: list[int] = []
@@ -86,7 +93,9 @@ class SequentialInfiller:
             else:
                 plain, past = self._feed((token,), past)
                 scores = plain
-            kind = token_kind(first=not draft, begins_word=blank.begins_word, line_breaks=job.line_breaks)
+            kind = token_kind(
+                first=not draft, begins_word=blank.begins_word, line_breaks=job.line_breaks, whole=whole
+            )
             draft.append(int(scores[0].masked_fill(~self._allowed[kind], -torch.inf).argmax()))
             surprises.append(float(_surprisal(plain, draft[-1:])))
         return draft, surprises

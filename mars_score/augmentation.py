@@ -32,7 +32,7 @@ Filled = tuple[str, bool, bool]  # an augmented reference's text; whether contex
 Progress = Callable[[str, int, int], None]
 
 # Part of the keys of what is kept; to be raised when the same settings come to give other infills.
-_METHOD = 1
+_METHOD = 2
 
 
 @dataclass(frozen=True)

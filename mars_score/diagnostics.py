@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 BLANK = "blank candidates score 0.0"
 CONTEXT_CUT = "the end of the context is beyond the language model's window and was not read"
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
 TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
+UNKNOWN = (
+    f"more than {UNKNOWN_SHARE:.0%} of the tokens of the candidate or a reference are unknown to the sentence "
+    "encoder and match nothing"
+)
 _NAMED = 5  # rows that a sentence names
 
 

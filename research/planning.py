@@ -20,7 +20,7 @@ from benchmarks.page import augmented_page, print_page
 from benchmarks.sampling import bootstrap_interval, first_blanks, sample_rows
 from mars_score.infilling import engine
 from mars_score.infilling.engine import CausalInfiller
-from mars_score.infilling.job_state import Row
+from mars_score.infilling.job_state import JobState
 from mars_score.infilling.jobs import Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import Step, planned_step
@@ -104,13 +104,13 @@ def _drafts(
     """The b + extra tokens written into each job's first blank, before they are judged."""
     infiller = CausalInfiller(model, planning, InfillingSettings(sigma=extra), batch_size)
     drafts: Drafts = {}
-    usual = Row.keep
+    usual = JobState.keep
 
-    def keep(row: Row, block_surprise: Sequence[float]) -> int:
+    def keep(row: JobState, block_surprise: Sequence[float]) -> int:
         drafts.setdefault(row.job, tuple(row.draft))
         return usual(row, block_surprise)
 
-    with mock.patch.object(Row, "keep", keep):
+    with mock.patch.object(JobState, "keep", keep):
         infiller.infill(list(jobs), lambda *_: progress(f"planner {planning.planner}: {len(drafts)} blanks begun"))
     return drafts
 

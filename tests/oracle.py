@@ -124,13 +124,20 @@ def is_allowed(text: str, reference: str, opening: str | None) -> bool:
     return not text[:1].isspace()
 
 
-def bar(scores: torch.Tensor, tokenizer, reference: str, opening: str | None) -> torch.Tensor:
+def is_whole(text: str) -> bool:
+    """Whether a text has no bytes that are a part of a character only."""
+    return "\ufffd" not in text
+
+
+def bar(
+    scores: torch.Tensor, tokenizer, reference: str, opening: str | None, *, whole: bool = False
+) -> torch.Tensor:
     """Scores of the next token, minus infinity where it cannot be part of the reference."""
     special = {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
     special |= set(tokenizer.all_special_ids)
     barred = torch.full_like(scores, -math.inf)
     for token, text in enumerate(token_texts(tokenizer)):  # ids beyond them (a padded vocabulary) stay barred
-        if token not in special and is_allowed(text, reference, opening):
+        if token not in special and is_allowed(text, reference, opening) and (is_whole(text) or not whole):
             barred[token] = scores[token]
     return barred
 
@@ -196,9 +203,10 @@ def perplexity(model, prompt: list[int], written: list[int]) -> float:
     return math.exp(-total / len(written))
 
 
-def judge(perplexities: list[float]) -> int:
-    """The length of the best prefix; the shortest of several."""
-    return perplexities.index(min(perplexities)) + 1
+def judge(perplexities: list[float], complete: list[bool]) -> int:
+    """The length of the best prefix of those that end with a whole character; the shortest of several."""
+    lengths = [i + 1 for i in range(len(perplexities)) if complete[i]]
+    return min(lengths, key=lambda length: perplexities[length - 1])
 
 
 def infill(
@@ -217,15 +225,20 @@ def infill(
         blocks = [later.ids for later in pieces[index + 1 :] if not later.blank]  # a text block follows a blank
         next_block = blocks[0] if blocks else []
         future = sorted({token for ids in blocks for token in ids})
-        blank = Blank()
-        for i in range(len(piece.ids) + infilling.sigma):
-            scores, rewards = next_scores(model, prompt + written + blank.generated, future, planning)
-            scores = bar(scores, tokenizer, template.reference, opening=None if i else piece.text)
-            blank.generated.append(best(scores))
-            blank.rewards.append(rewards)
-        prefixes = [blank.generated[: i + 1] for i in range(len(blank.generated))]
+        for whole in (False, True):  # again with tokens of whole characters if no prefix ends with one
+            blank = Blank()
+            for i in range(len(piece.ids) + infilling.sigma):
+                scores, rewards = next_scores(model, prompt + written + blank.generated, future, planning)
+                opening = None if i else piece.text
+                scores = bar(scores, tokenizer, template.reference, opening, whole=whole)
+                blank.generated.append(best(scores))
+                blank.rewards.append(rewards)
+            prefixes = [blank.generated[: i + 1] for i in range(len(blank.generated))]
+            complete = [is_whole(decode(tokenizer, prefix)) for prefix in prefixes]
+            if any(complete):
+                break
         blank.perplexities = [perplexity(model, prompt, written + prefix + next_block) for prefix in prefixes]
-        blank.length = judge(blank.perplexities)
+        blank.length = judge(blank.perplexities, complete)
         written = written + blank.generated[: blank.length]
         infills.append(decode(tokenizer, blank.generated[: blank.length]))
         blanks.append(blank)
@@ -246,8 +259,15 @@ def infill_masked(context: str, template: Template, model, tokenizer, infilling:
     for piece in pieces:
         if piece.blank:
             openings = [piece.text] + [None] * (len(piece.ids) - 1)
-            scores = [bar(logits[position + i], tokenizer, template.reference, o) for i, o in enumerate(openings)]
-            blanks.append(Blank([best(token_scores) for token_scores in scores], length=len(scores)))
+            for whole in (False, True):
+                scores = [
+                    bar(logits[position + i], tokenizer, template.reference, opening, whole=whole)
+                    for i, opening in enumerate(openings)
+                ]
+                generated = [best(token_scores) for token_scores in scores]
+                if is_whole(decode(tokenizer, generated)):
+                    break
+            blanks.append(Blank(generated, length=len(generated)))
             infills.append(decode(tokenizer, blanks[-1].generated))
         position += len(piece.ids)
     return Infilled(template.fill(infills).strip(), infills, blanks, prompt)

@@ -60,7 +60,9 @@ def test_blanks_are_filled_and_text_is_kept(causal, masked, context, planning):
     pieces = oracle.tokenise(masked, tokenizer, after_context=bool(context))
     for piece, blank, text in zip([p for p in pieces if p.blank], result.blanks, result.infills, strict=True):
         assert len(blank.generated) == len(blank.perplexities) == len(piece.ids) + INFILLING.sigma
-        assert blank.perplexities[blank.length - 1] == min(blank.perplexities)
+        prefixes = [oracle.decode(tokenizer, blank.generated[: i + 1]) for i in range(len(blank.generated))]
+        lengths = [i for i, prefix in enumerate(prefixes) if oracle.is_whole(prefix)]
+        assert blank.perplexities[blank.length - 1] == min(blank.perplexities[i] for i in lengths)
         assert text[0].isspace() == piece.text[0].isspace()
         assert not set(blank.generated) & set(tokenizer.all_special_ids)
         assert max(blank.generated) < len(tokenizer)
@@ -141,7 +143,8 @@ def test_perplexity_agrees_with_the_models_own_loss(causal):
 
 
 def test_judge():
-    assert oracle.judge([3.0, 1.0, 1.0]) == 2
+    assert oracle.judge([3.0, 1.0, 1.0], [True] * 3) == 2
+    assert oracle.judge([3.0, 1.0, 2.0, 2.0], [True, False, True, True]) == 3
 
 
 # --- Self-planning

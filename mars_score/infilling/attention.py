@@ -1,8 +1,8 @@
-"""Attention of tokens that are fed without padding, over a cache that is handed in and never copied.
+"""Attention over unpadded tokens of several rows, with a preallocated cache.
 
-Transformers' own cache appends each new token by copying all cached keys and values, in every layer and
-step, and its batches are padded. Here a model is given the tokens of all rows as one sequence; only the
-attention function, which gets a :class:`Feed`, knows which row each belongs to and where its past is.
+The cache of transformers copies all cached keys and values for each new token, in every layer, and its batches
+are padded. Here the tokens of all rows are fed as one sequence; only the attention function, which gets a
+:class:`Feed`, knows to which row each token belongs and where its past is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "mars"
 
 
 class NewStates(Cache):  # type: ignore[misc]
-    """Collects the keys and values of the tokens being fed, layer by layer."""
+    """Collects the keys and values of the fed tokens, layer by layer."""
 
     def __init__(self) -> None:
         super().__init__(layers=[])
@@ -34,7 +34,7 @@ class NewStates(Cache):  # type: ignore[misc]
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Note the new keys and values of a layer and hand them back."""
+        """Record the new keys and values of a layer and return them unchanged."""
         if layer_idx != len(self.states):
             raise NotImplementedError("layers that share keys and values")
         self.states.append((key_states[0], value_states[0]))
@@ -43,16 +43,16 @@ class NewStates(Cache):  # type: ignore[misc]
 
 @dataclass
 class Feed:
-    """The rows that the tokens of one pass belong to.
+    """How the tokens of one forward pass belong to rows.
 
     Attributes:
-        counts: tokens of each row; the pass's sequence is row after row.
-        mask: added to the attention scores, (rows, 1, longest, slots + longest): over the past's slots, then
-            over the row's tokens of this pass.
-        cache: the past; None: there is none.
-        rows: the cache's rows that are meant, (rows,); None: all, in order.
-        slots: how many slots of the past to look at.
-        perturbations: of the past, per layer; one token a row only.
+        counts: number of tokens of each row; the sequence is row after row.
+        mask: added to the attention scores, (rows, 1, longest, slots + longest): for the slots of the cache, then
+            for the row's tokens of this pass.
+        cache: keys and values of earlier tokens; None: there are none.
+        rows: the rows of the cache, (rows,); None: all, in order.
+        slots: number of slots of the cache to attend to.
+        perturbations: of the cached keys and values, per layer; only with one token per row.
     """
 
     counts: Sequence[int]
@@ -69,7 +69,7 @@ class Feed:
         starts = [0]
         for count in self.counts:
             starts.append(starts[-1] + count)
-        # Padding, which the mask hides, is filled with the row's first token.
+        # Padding is filled with the row's first token; the mask hides it.
         spread = [
             start + (place if place < count else 0)
             for start, count in zip(starts[:-1], self.counts, strict=True)
@@ -105,10 +105,10 @@ def _attention(
     mars_feed: Feed,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of new tokens over the past and themselves.
+    """Attention of new tokens to cached tokens and to each other.
 
-    Takes query, key and value of the new tokens, (1, heads, tokens, head size), fewer heads for key and value
-    where heads share them. Returns (1, tokens, heads, head size).
+    Takes query, key and value of the new tokens, (1, heads, tokens, head size), with fewer heads of key and value
+    for grouped-query attention. Returns (1, tokens, heads, head size).
     """
     feed, layer = mars_feed, module.layer_idx
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
@@ -125,12 +125,12 @@ def _attention(
 def _several_tokens(
     new: tuple[Tensor, Tensor, Tensor], past: tuple[Tensor, Tensor] | None, mask: Tensor, scale: float
 ) -> Tensor:
-    """A copy of the past is small beside the work."""
+    """Copies the cached states, which is cheap compared with the attention itself."""
     query, key, value = new
     if past is not None:
         key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
     shared = query.shape[1] // key.shape[1]
-    if shared > 1 and query.device.type != "cpu":  # kernels that know shared heads take no mask
+    if shared > 1 and query.device.type != "cpu":  # kernels for grouped-query attention take no mask
         key, value = key.repeat_interleave(shared, dim=1), value.repeat_interleave(shared, dim=1)
     return scaled_dot_product_attention(
         query, key, value, mask, scale=scale, enable_gqa=query.shape[1] != key.shape[1]
@@ -144,9 +144,9 @@ def _one_token(
     scale: float,
     perturbation: LayerPerturbation | None,
 ) -> Tensor:
-    """One new token a row: scores with the past and with itself are joined, keys and values are not.
+    """Attention of one new token per row, in the mask's precision.
 
-    In the mask's precision.
+    The scores of cached tokens and of the token itself are concatenated; keys and values are not copied.
     """
     query, key, value, past_key, past_value = (states.to(mask.dtype) for states in (*new, *past))
     rows, heads, _, size = query.shape
@@ -169,7 +169,7 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 @contextmanager
 def mars_attention(config: Any) -> Iterator[None]:
-    """Let the model of ``config`` attend as above, and as before afterwards."""
+    """Within, the model with this ``config`` uses the attention of this module; not safe from other threads."""
     usual = config._attn_implementation
     config._attn_implementation = NAME
     try:

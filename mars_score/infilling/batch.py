@@ -1,13 +1,13 @@
-"""Jobs under way together: their state and their cache."""
+"""Jobs that are infilled together: their states and their cache."""
 
 from __future__ import annotations
 
 from mars_score.infilling.cache import KeyValueCache
-from mars_score.infilling.job_state import Row
+from mars_score.infilling.job_state import JobState
 
 
-class Pool:
-    """Rows abreast; row i has the cache's row i.
+class Batch:
+    """States of jobs; that of job i belongs to row i of the cache.
 
     Args:
         cache: with no rows in use.
@@ -15,22 +15,22 @@ class Pool:
 
     def __init__(self, cache: KeyValueCache) -> None:
         self.cache = cache
-        self.rows: list[Row] = []
+        self.states: list[JobState] = []
 
     @property
     def room(self) -> int:
-        """How many rows can be added."""
-        return self.cache.rows - len(self.rows)
+        """How many jobs can be added."""
+        return self.cache.rows - len(self.states)
 
-    def add(self, row: Row, source: KeyValueCache, index: int) -> None:
-        """Add a row whose written tokens are row ``index`` of another cache."""
+    def add(self, state: JobState, source: KeyValueCache, index: int) -> None:
+        """Add a job whose written tokens are row ``index`` of another cache."""
         self.cache.add(source, index)
-        self.rows.append(row)
+        self.states.append(state)
 
-    def remove(self, index: int) -> Row:
-        """Take a row out; the last one takes its place."""
+    def remove(self, index: int) -> JobState:
+        """Take a job out; the last one takes its place."""
         self.cache.remove(index)
-        row, last = self.rows[index], self.rows.pop()
-        if last is not row:
-            self.rows[index] = last
-        return row
+        state, last = self.states[index], self.states.pop()
+        if last is not state:
+            self.states[index] = last
+        return state

@@ -13,15 +13,15 @@ LayerStates = list[tuple[Tensor, Tensor]]  # per layer: keys and values
 class KeyValueCache:
     """Keys and values per layer, left-aligned: a row's i-th token is in slot i.
 
-    Slots beyond a row's length hold rubbish, which attention masks hide and later tokens overwrite.
+    Slots beyond a row's length are uninitialised: attention masks hide them, and later tokens overwrite them.
 
     Args:
-        like: per layer keys and values, each (heads, tokens, head size); only their shapes and types count.
-        rows: how many there is room for.
-        capacity: slots of each.
+        like: per layer keys and values, each (heads, tokens, head size); only shapes and types are used.
+        rows: largest number of rows.
+        capacity: slots per row.
 
     Attributes:
-        lengths: tokens of each row in use; the first ``len(lengths)`` rows are.
+        lengths: number of tokens of each row in use, which are the first ``len(lengths)`` rows.
     """
 
     def __init__(self, like: LayerStates, rows: int, capacity: int) -> None:
@@ -38,13 +38,13 @@ class KeyValueCache:
 
     @property
     def slots(self) -> int:
-        """Slots up to the longest row's end."""
+        """Number of slots of the longest row."""
         return max(self.lengths, default=0)
 
     def past(self, layer: int, slots: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """A layer's keys and values up to a slot, (rows, heads, slots, head size).
+        """A layer's keys and values in the first ``slots`` slots, (rows, heads, slots, head size).
 
-        Views of all rows in use; copies of chosen ``rows``.
+        Views of all rows in use, or copies of the given ``rows``.
         """
         keys, values = self._storage[layer]
         if rows is None:
@@ -59,24 +59,24 @@ class KeyValueCache:
         slots: Sequence[int],
         tokens: Sequence[int] | None = None,
     ) -> None:
-        """Put new keys and values, (heads, tokens, head size) a layer, into the given rows' slots.
+        """Store new keys and values.
 
         Args:
-            states: of all tokens of a pass.
-            rows: where each token goes.
-            slots: likewise.
-            tokens: which of the pass's tokens are meant; None: all.
+            states: per layer, of all tokens of a forward pass, (heads, tokens, head size).
+            rows: the row of each stored token.
+            slots: the slot of each stored token.
+            tokens: indices of the tokens to store; None: all.
         """
         device = self._storage[0][0].device
         row, slot = torch.tensor([rows, slots], device=device)
         chosen = None if tokens is None else torch.tensor(tokens, device=device)
         for storage, new in zip(self._storage, states, strict=True):
             for target, state in zip(storage, new, strict=True):
-                kept = state if chosen is None else state[:, chosen]
-                target[row, :, slot] = kept.transpose(0, 1).to(target.dtype)
+                stored = state if chosen is None else state[:, chosen]
+                target[row, :, slot] = stored.transpose(0, 1).to(target.dtype)
 
     def add(self, source: KeyValueCache, row: int, length: int | None = None) -> None:
-        """Put a copy of another cache's row (its first ``length`` tokens) behind the last row in use."""
+        """Append a copy of another cache's row, or of its first ``length`` tokens."""
         length = source.lengths[row] if length is None else length
         for target, origin in zip(self._storage, source._storage, strict=True):
             for to, of in zip(target, origin, strict=True):

@@ -1,4 +1,4 @@
-"""A job: one template in token ids, as the language model infills it."""
+"""A job: one template in token ids, which the language model infills."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mars_score.infilling.tokens import TextCodec, has_line_break
 from mars_score.masking.template import Template
 
-RESERVE = 64  # tokens of the window kept free beside twice the reference
+RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Blank:
 
 @dataclass(frozen=True)
 class Job:
-    """All that an infill depends on besides the model and the settings; equal jobs are infilled once.
+    """All that infills depend on besides the model and the settings; equal jobs are infilled once.
 
     Attributes:
         prompt: token ids of the context, or begin-of-text; at least one.
         lead: token ids of the text block before the first blank; may be empty.
-        blanks: the blanks that fit into the window, in order.
+        blanks: those that fit into the window, in order.
         line_breaks: whether infills may hold line breaks (the reference does).
     """
 
@@ -47,7 +47,7 @@ class Job:
         return tuple(sorted({token for blank in self.blanks[index:] for token in blank.after}))
 
     def most_tokens(self, sigma: int) -> int:
-        """The longest that the job can become, in tokens."""
+        """The largest number of tokens that the job can take."""
         blanks = sum(blank.length + sigma + len(blank.after) for blank in self.blanks)
         return len(self.prompt) + len(self.lead) + blanks
 
@@ -58,65 +58,65 @@ class Infill:
 
     Attributes:
         tokens: the chosen token ids, 1 to b + sigma of them.
-        perplexities: of the reference so far + prefix + next text block, for each prefix length from 1;
-            empty from a masked language model, which does not judge.
+        perplexities: of the reference so far + prefix + next text block, for each prefix length from 1; empty
+            from a masked language model, which has no drafts.
     """
 
     tokens: tuple[int, ...]
     perplexities: tuple[float, ...]
 
 
-Done = Callable[[Job, tuple[Infill, ...]], None]  # told of each different job when its blanks are filled
+OnInfilled = Callable[[Job, tuple[Infill, ...]], None]  # called when all blanks of a job are filled
 
 
 @dataclass(frozen=True)
-class Window:
-    """A context cut to what the language model can read beside one reference.
+class FittedContext:
+    """A context, cut so that the language model's window has room for a reference.
 
     Attributes:
-        context: the token ids that are kept, from the beginning.
-        cut: whether tokens were lost.
-        size: positions of the language model.
+        tokens: the first token ids of the context, or all.
+        cut: whether some are left out.
+        window: positions of the language model.
     """
 
-    context: tuple[int, ...]
+    tokens: tuple[int, ...]
     cut: bool
-    size: int
+    window: int
 
 
 def fit_context(
-    codec: TextCodec, context: str, reference: str, size: int, max_context_tokens: int | None = None
-) -> Window:
-    """Cut the context from its end to ``size - (2 x reference tokens + 64)`` tokens.
+    codec: TextCodec, context: str, reference: str, window: int, max_context_tokens: int | None = None
+) -> FittedContext:
+    """Keep the first ``window - (2 x reference tokens + 64)`` tokens of the context.
 
-    The cut depends on the reference but on none of its templates.
+    The result depends on the reference, but on none of its templates.
     """
     ids = codec.encode(context.strip()) if context.strip() else []
     reference_tokens = len(codec.encode(" " + reference if ids else reference))
-    limit = max(0, size - (2 * reference_tokens + RESERVE))
+    limit = max(0, window - (2 * reference_tokens + RESERVE))
     if max_context_tokens is not None:
         limit = min(limit, max_context_tokens)
-    return Window(tuple(ids[:limit]), len(ids) > limit, size)
+    return FittedContext(tuple(ids[:limit]), len(ids) > limit, window)
 
 
-def make_job(codec: TextCodec, template: Template, window: Window, sigma: int, shortest_start: int) -> Job:
-    """Tokenise a template behind its context.
+def make_job(codec: TextCodec, template: Template, context: FittedContext, sigma: int, shortest_start: int) -> Job:
+    """Tokenise a template and put it after its context.
 
     Args:
         codec: the language model's tokenizer.
         template: with at least one blank.
-        window: the context as it was cut for this reference.
-        sigma: tokens that an infill may have beyond those of the masked text.
-        shortest_start: tokens that must stand before the first blank; begin-of-text tokens fill up.
+        context: as cut for the template's reference.
+        sigma: how many tokens more than the masked text an infill may have.
+        shortest_start: least number of tokens before the first blank; begin-of-text tokens are added if needed.
 
-    Each piece is tokenised on its own with the whitespace before it. What lies beyond the window is left
-    out: the last text block is cut, later blanks are dropped and keep the reference's words.
+    Each piece is tokenised on its own with the whitespace before it. What is beyond the window is left out: the
+    last text block is cut, and later blanks keep the reference's words.
     """
     pieces = list(template.pieces)
-    prompt = list(window.context)
+    prompt = list(context.tokens)
     if codec.adds_begin or not prompt:
         prompt.insert(0, codec.begin)
-    joiner = " " if window.context else ""
+    joiner = " " if context.tokens else ""
     texts = [joiner + pieces[0].text, *(piece.text for piece in pieces[1:])]
     tokens = [codec.encode(text) for text in texts]
     while len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < shortest_start:
@@ -126,7 +126,7 @@ def make_job(codec: TextCodec, template: Template, window: Window, sigma: int, s
     blanks: list[Blank] = []
     position = len(prompt)
     for piece, text, ids in zip(pieces, texts, tokens, strict=True):
-        space = window.size - position
+        space = context.window - position
         if piece.blank:
             length = max(1, len(ids))
             if length + sigma > space:

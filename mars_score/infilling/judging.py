@@ -1,8 +1,8 @@
 """Judging how many of the generated tokens to keep (Algorithm 2): all prefix lengths in one forward pass.
 
-The next text block stands n times side by side in one sequence, once behind each prefix of the n generated
-tokens; the attention mask and the position ids make each copy see just its own prefix. The block's last
-token is not fed: nothing is predicted from it yet, and it is fed when the next blank begins.
+One sequence holds n copies of the next text block, one after each prefix of the n generated tokens; the
+attention mask and the position ids let each copy see its own prefix only. The block's last token is not fed:
+nothing is predicted from it yet, and it is fed when the next blank begins.
 """
 
 from __future__ import annotations
@@ -13,91 +13,91 @@ from itertools import pairwise
 import torch
 
 from mars_score.infilling.attention import Feed
-from mars_score.infilling.batch import Pool
-from mars_score.infilling.job_state import Row
+from mars_score.infilling.batch import Batch
+from mars_score.infilling.job_state import JobState
 from mars_score.infilling.language_model import CausalLanguageModel
 
 
-def judge(model: CausalLanguageModel, pool: Pool, indices: Sequence[int]) -> None:
+def judge(model: CausalLanguageModel, batch: Batch, indices: Sequence[int]) -> None:
     """Choose how many tokens of drafts to keep, and cache them with the text block that follows.
 
     Args:
         model: the language model.
-        pool: with a cache of the written tokens and all generated ones but the last; afterwards of all
+        batch: with a cache of the written tokens and all generated ones but the last; afterwards of all
             written tokens but the last, the chosen prefixes and the text blocks being written.
-        indices: rows of the pool with a draft each, and a text block after the blank.
+        indices: jobs of the batch with a finished draft and a text block after the blank.
     """
-    rows = [pool.rows[index] for index in indices]
-    cached = [pool.cache.lengths[index] for index in indices]
-    layouts = [_layout(row) for row in rows]
-    counts = [layout_size(row) for row in rows]
-    feed = _feed(model, pool, indices, counts, layouts)
+    states = [batch.states[index] for index in indices]
+    cached = [batch.cache.lengths[index] for index in indices]
+    layouts = [_layout(state) for state in states]
+    counts = [layout_size(state) for state in states]
+    feed = _feed(model, batch, indices, counts, layouts)
     positions = [
-        length if copy == 0 else length - len(row.draft) + 1 + copy + place
-        for row, length, layout in zip(rows, cached, layouts, strict=True)
+        length if copy == 0 else length - len(state.draft) + 1 + copy + place
+        for state, length, layout in zip(states, cached, layouts, strict=True)
         for copy, place, _, _ in layout
     ]
     tokens = [token for layout in layouts for _, _, token, _ in layout]
     targets = [target for layout in layouts for _, _, _, target in layout]
-    hidden, states = model.forward(model.tensor(tokens), model.tensor(positions), feed)
+    hidden, new = model.forward(model.tensor(tokens), model.tensor(positions), feed)
     surprise = model.surprisal(hidden, model.tensor(targets)).double().cpu()
 
     places: list[tuple[int, int, int]] = []  # row and slot of each token of this pass that is kept
     start = 0
-    of_rows = zip(indices, rows, counts, cached, torch.split(surprise, counts), strict=True)
-    for index, row, count, length, of_row in of_rows:
-        draft, block = len(row.draft), len(row.blank.after) - 1
-        of_copies = of_row[1:].reshape(draft, block).sum(1).tolist()
-        of_starts = [*row.next_surprise, float(of_row[0])]
-        kept = row.keep([a + b for a, b in zip(of_starts, of_copies, strict=True)])
+    of_jobs = zip(indices, states, counts, cached, torch.split(surprise, counts), strict=True)
+    for index, state, count, length, of_job in of_jobs:
+        draft, block = len(state.draft), len(state.blank.after) - 1
+        of_copies = of_job[1:].reshape(draft, block).sum(1).tolist()
+        of_starts = [*state.next_surprise, float(of_job[0])]
+        kept = state.keep([a + b for a, b in zip(of_starts, of_copies, strict=True)])
         copy = range(start + 1 + (kept - 1) * block, start + 1 + kept * block)
         begin = length - draft + 1 + min(kept, draft - 1)
         written = [start, *copy] if kept == draft else [*copy]
         places += [(token, index, begin + offset) for offset, token in enumerate(written)]
-        pool.cache.lengths[index] = begin + len(written)
+        batch.cache.lengths[index] = begin + len(written)
         start += count
     if places:
         kept_tokens, in_rows, in_slots = zip(*places, strict=True)
-        pool.cache.write(states, in_rows, in_slots, kept_tokens)
+        batch.cache.write(new, in_rows, in_slots, kept_tokens)
 
 
-def layout_size(row: Row) -> int:
-    """Tokens that judging a row's draft takes."""
-    return 1 + len(row.draft) * (len(row.blank.after) - 1)
+def layout_size(state: JobState) -> int:
+    """Tokens that judging a job's draft takes."""
+    return 1 + len(state.draft) * (len(state.blank.after) - 1)
 
 
-def _layout(row: Row) -> list[tuple[int, int, int, int]]:
-    """Of each token that is fed: the prefix length that its copy belongs to, place, token, and the next token.
+def _layout(state: JobState) -> list[tuple[int, int, int, int]]:
+    """For each token to feed: the prefix length of its copy, its place in the copy, the token, and the next token.
 
-    First comes the last generated token, as copy 0; then the text block but for its end, once a prefix.
+    The first is the last generated token, as copy 0; then the text block without its last token, once per prefix.
     """
-    block = row.blank.after
+    block = state.blank.after
     inside = [(place, token, following) for place, (token, following) in enumerate(pairwise(block))]
-    copies = range(1, len(row.draft) + 1)
-    return [(0, 0, row.draft[-1], block[0]), *((copy, *one) for copy in copies for one in inside)]
+    copies = range(1, len(state.draft) + 1)
+    return [(0, 0, state.draft[-1], block[0]), *((copy, *one) for copy in copies for one in inside)]
 
 
 def _feed(
     model: CausalLanguageModel,
-    pool: Pool,
+    batch: Batch,
     indices: Sequence[int],
     counts: Sequence[int],
     layouts: Sequence[Sequence[tuple[int, int, int, int]]],
 ) -> Feed:
-    """Copy m sees the written tokens and the first m generated ones, of which the last is in this pass."""
+    """Copy m sees the written tokens and the first m generated ones; the last generated one is in this pass."""
     longest = max(counts)
     padded = [[*layout, *[(0, 0, 0, 0)] * (longest - len(layout))] for layout in layouts]
     copy, place = model.tensor([[one[:2] for one in layout] for layout in padded]).unbind(-1)
     drafted, cached = model.tensor(
-        [[len(pool.rows[index].draft), pool.cache.lengths[index]] for index in indices]
+        [[len(batch.states[index].draft), batch.cache.lengths[index]] for index in indices]
     ).T[:, :, None]
     is_copy = copy > 0
     reach = torch.where(is_copy, cached - drafted + 1 + copy.minimum(drafted - 1), cached)
-    slots = max(pool.cache.lengths[index] for index in indices)
+    slots = max(batch.cache.lengths[index] for index in indices)
     past = torch.arange(slots, device=model.device) < reach[:, :, None]
     within = (copy[:, :, None] == copy[:, None, :]) & (place[:, None, :] <= place[:, :, None])
     within &= is_copy[:, None, :]
     within[:, :, 0] |= copy == drafted
     within |= torch.eye(longest, dtype=torch.bool, device=model.device)
     mask = model.mask(torch.cat([past, within], dim=2))
-    return Feed(counts, mask, pool.cache, model.tensor(indices), slots)
+    return Feed(counts, mask, batch.cache, model.tensor(indices), slots)

@@ -1,9 +1,10 @@
-"""A causal language model as the engine sees it: explicit cache, positions and attention mask."""
+"""A causal language model with an explicit cache, positions and attention mask."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -15,23 +16,26 @@ from mars_score.errors import UnsupportedModelError
 from mars_score.infilling.attention import Feed, NewStates, mars_attention
 from mars_score.infilling.cache import KeyValueCache, LayerStates
 from mars_score.infilling.tokens import TextCodec
-from mars_score.models.torch_modes import evaluating, ordinary_mode
+from mars_score.models.torch_modes import exclusive, ordinary_mode
 
-CHUNK = 512  # tokens of a row fed at once while it is read; bounds the attention mask
-PASS_TOKENS = 4096  # tokens of all rows fed at once; bounds the activations
-VOCABULARY_ROWS = 128  # hidden states turned into logits at once; bounds their memory
+CHUNK = 512  # most tokens of a row per forward pass of read(); bounds the attention mask
+PASS_TOKENS = 4096  # most tokens of all rows per forward pass of read(); bounds the activations
+VOCABULARY_ROWS = 128  # most hidden states turned into logits at once; bounds their memory
 
 
 class CausalLanguageModel:
     """A transformers model with a full-attention cache and explicit position ids.
 
+    It may be used from several threads: each call uses the model exclusively, and restores its attention
+    implementation and the modes of its modules afterwards, also when it fails.
+
     Args:
-        model: any ``...ForCausalLM``; its weights and modes are left as they are.
+        model: any ``...ForCausalLM``; its weights are not modified.
         tokenizer: its tokenizer.
 
     Raises:
         UnsupportedModelError: the model's cache, positions or attention cannot be set (sliding windows,
-            ALiBi, recurrent layers, ...), named in the message.
+            ALiBi, recurrent layers, ...); the message says which.
     """
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
@@ -41,22 +45,26 @@ class CausalLanguageModel:
         self.dtype: torch.dtype = model.dtype
         self.device: torch.device = model.device
         self.vocabulary: int = self.head.weight.shape[0]
-        # The type in which logits are judged and the cache is perturbed.
+        # The number type of logits, perplexities and perturbations.
         self.precise = torch.promote_types(self.dtype, torch.float32)
         self.window = _window(model)
         try:
-            with evaluating(self.model), ordinary_mode():
+            with self.exclusive(), ordinary_mode():
                 self._check()
         except (UnsupportedModelError, torch.OutOfMemoryError):
             raise
-        except Exception as error:  # whatever a model of another build stumbles over
+        except Exception as error:  # models of other architectures fail in many ways
             raise UnsupportedModelError(
-                f"{type(model).__name__} does not run with an explicit cache and attention mask ({error}); "
+                f"{type(model).__name__} does not work with an explicit cache and attention mask ({error}); "
                 "choose a GPT-2 or Llama style language_model"
             ) from error
 
+    def exclusive(self) -> AbstractContextManager[None]:
+        """The model for this thread alone; see :func:`mars_score.models.torch_modes.exclusive`."""
+        return exclusive(self.model)
+
     def _check(self) -> None:
-        """Compare a short text read through the engine's cache and masks with a plain forward pass."""
+        """Compare logits with an explicit cache and masks with those of a plain forward pass."""
         name = type(self.model).__name__
         parameters = inspect.signature(self.model.base_model.forward).parameters
         layers = DynamicCache(config=self.model.config).layers
@@ -64,12 +72,12 @@ class CausalLanguageModel:
         local = "local" in getattr(self.model.config, "attention_layers", ())
         if "position_ids" not in parameters or "past_key_values" not in parameters or not full or local:
             raise UnsupportedModelError(
-                f"{name} has no full-attention cache with explicit positions, which self-planning and judging "
-                "need; choose a GPT-2 or Llama style language_model"
+                f"{name} has no full-attention cache with explicit positions, which infilling needs; choose a "
+                "GPT-2 or Llama style language_model"
             )
         if any(parameter.is_inference() for parameter in self.model.parameters()):
             raise UnsupportedModelError(
-                f"{name} was made inside torch.inference_mode and has no gradients; load it outside"
+                f"{name} was created inside torch.inference_mode and has no gradients; create it outside"
             )
         tokens = [token % self.vocabulary for token in range(6)]
         inputs = torch.tensor([tokens], device=self.device)
@@ -83,7 +91,7 @@ class CausalLanguageModel:
         scale = plain.abs().max().clamp(min=1e-6)
         if not ((ours - plain).abs() / scale < 5 * tolerance).all():
             raise UnsupportedModelError(
-                f"{name} gives other logits behind an explicit cache and attention mask than in a plain forward "
+                f"{name} gives different logits with an explicit cache and attention mask than in a plain forward "
                 "pass; choose a GPT-2 or Llama style language_model"
             )
 
@@ -94,27 +102,27 @@ class CausalLanguageModel:
 
     @property
     def token_bytes(self) -> int:
-        """Memory that a token's cached keys and values take."""
+        """Memory of the cached keys and values of one token, in bytes."""
         return sum(state.shape[0] * state.shape[2] * state.itemsize for layer in self._states for state in layer)
 
     def new_cache(self, rows: int, capacity: int) -> KeyValueCache:
-        """A cache with room for ``rows`` rows, none of them in use."""
+        """A cache for at most ``rows`` rows of ``capacity`` tokens, none of them in use."""
         return KeyValueCache(self._states, rows, capacity)
 
     def forward(self, tokens: Tensor, positions: Tensor, feed: Feed) -> tuple[Tensor, LayerStates]:
         """Feed tokens of one or several rows, row after row.
 
         Args:
-            tokens: (tokens,) ids.
-            positions: (tokens,) position ids.
-            feed: which rows they belong to, their past, and what each token sees of it; at least itself.
+            tokens: token ids, (tokens,).
+            positions: position ids, (tokens,).
+            feed: the rows they belong to, the cache, and what each token attends to, at least itself.
 
         Returns:
-            Hidden states of the last layer, (tokens, hidden size), and the new keys and values, (heads, tokens,
-            head size) a layer.
+            Hidden states of the last layer, (tokens, hidden size), and per layer the new keys and values,
+            (heads, tokens, head size).
         """
         new = NewStates()
-        with mars_attention(self.model.config), evaluating(self.model):
+        with self.exclusive(), mars_attention(self.model.config):
             hidden: Tensor = self.model.base_model(
                 input_ids=tokens[None],
                 position_ids=positions[None],
@@ -146,16 +154,16 @@ class CausalLanguageModel:
         rows: Sequence[int] | None = None,
         capacity: int = 0,
     ) -> tuple[KeyValueCache, list[Tensor]]:
-        """Feed each row's tokens behind a cache's rows and keep them in it.
+        """Feed texts after the cached tokens of their rows, and cache them.
 
         Args:
-            texts: at least one token each.
-            cache: None: a new one with one row a text.
-            rows: the cache's rows that the texts belong to; None: all, in order.
-            capacity: slots of a new cache.
+            texts: token ids, at least one per text.
+            cache: None: a new one with one row per text.
+            rows: the cache's row of each text; None: all rows, in order.
+            capacity: slots per row of a new cache.
 
         Returns:
-            The cache and, per row, the hidden state of each token fed, (tokens, hidden size).
+            The cache and, per text, the hidden states of its tokens, (tokens, hidden size).
         """
         if cache is None:
             cache = self.new_cache(len(texts), capacity)
@@ -170,7 +178,7 @@ class CausalLanguageModel:
         return cache, [torch.cat(parts) for parts in hidden]
 
     def _read(self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int]) -> Sequence[Tensor]:
-        """One pass of :meth:`read`."""
+        """One forward pass of :meth:`read`."""
         counts = [len(text) for text in texts]
         before = [cache.lengths[row] for row in rows]
         slots, longest = max(before), max(counts)
@@ -190,15 +198,15 @@ class CausalLanguageModel:
         return torch.split(hidden, counts)
 
     def tensor(self, values: Any) -> Tensor:
-        """Numbers in (nested) lists of equal lengths as a tensor where the model is."""
+        """Numbers in (nested) lists of equal lengths as a tensor on the model's device."""
         return torch.tensor(values, device=self.device)
 
     def mask(self, visible: Tensor, precision: torch.dtype | None = None) -> Tensor:
-        """What is added to attention scores so that only ``visible`` places count.
+        """The additive attention mask, (rows, 1, tokens, slots + tokens).
 
         Args:
-            visible: bool, (rows, tokens, slots + tokens).
-            precision: of the result, (rows, 1, tokens, slots + tokens); None: the model's.
+            visible: what each token attends to; bool, (rows, tokens, slots + tokens).
+            precision: number type of the mask; None: the model's.
         """
         precision = precision or self.dtype
         mask = torch.zeros(visible.shape, dtype=precision, device=self.device)
@@ -206,7 +214,7 @@ class CausalLanguageModel:
 
 
 def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int]]]:
-    """Which part (text, start, stop) of which texts to feed together."""
+    """The parts of texts (text, start, stop) of each forward pass."""
     for start in range(0, max(map(len, texts)), CHUNK):
         part: list[tuple[int, int, int]] = []
         for index, text in enumerate(texts):
@@ -222,8 +230,8 @@ def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int
 
 
 def _window(model: Any) -> int:
-    """The number of positions a model takes."""
+    """The number of positions of a model."""
     window = getattr(model.config, "max_position_embeddings", None)
     if not isinstance(window, int):
-        raise UnsupportedModelError(f"{type(model).__name__} does not say how many positions it takes")
+        raise UnsupportedModelError(f"the configuration of {type(model).__name__} has no max_position_embeddings")
     return window

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mars_score.infilling.jobs import Done, Infill, Job
+from mars_score.infilling.jobs import Blank, Infill, Job, OnInfilled
 from mars_score.infilling.tokens import TextCodec, token_kind
-from mars_score.models.torch_modes import evaluating, ordinary_mode
+from mars_score.models.memory import BatchSize
+from mars_score.models.torch_modes import exclusive, ordinary_mode
 
 # These count positions from the padding token's id on.
 _OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "data2vec-text")
 
 
 class MaskedInfiller:
-    """Fills all blanks of a job at once, each mask token with its likeliest token.
+    """Fills all blanks of a job at once, each mask token with its most likely token.
+
+    A blank whose tokens are no whole characters together is filled with tokens that are so on their own.
 
     Args:
-        model: any ``...ForMaskedLM``; its weights are left as they are.
+        model: any ``...ForMaskedLM``; its weights are not modified.
         tokenizer: its tokenizer, with a mask token.
-        batch_size: jobs abreast.
+        batch_size: largest number of jobs per forward pass; None: 32. Halved where memory runs out.
     """
 
     sigma = 0  # a blank keeps its number of tokens
@@ -32,7 +36,7 @@ class MaskedInfiller:
         self.model = model
         self.tokenizer = tokenizer
         self.codec = TextCodec(tokenizer)
-        self.batch_size = batch_size or 32
+        self._batch = BatchSize(batch_size or 32)
         allowed = self.codec.allowed(model.get_output_embeddings().weight.shape[0])
         self._allowed = torch.from_numpy(allowed).to(model.device)
 
@@ -43,20 +47,25 @@ class MaskedInfiller:
         offset = config.pad_token_id + 1 if config.model_type in _OFFSET_POSITIONS else 0
         return int(config.max_position_embeddings) - offset - 1
 
-    def infill(self, jobs: Sequence[Job], done: Done | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once, and reported as they are done."""
-        different = sorted(dict.fromkeys(jobs), key=lambda job: -job.most_tokens(0))
+    def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
+        """The infills of each job's blanks; equal jobs are infilled once.
+
+        ``done`` is called with each different job and its infills when they are finished.
+        """
+        waiting = sorted(dict.fromkeys(jobs), key=lambda job: -job.most_tokens(0))
         infills: dict[Job, tuple[Infill, ...]] = {}
-        with evaluating(self.model), ordinary_mode():
-            for start in range(0, len(different), self.batch_size):
-                batch = different[start : start + self.batch_size]
-                for job, of_job in zip(batch, self._infill_batch(batch), strict=True):
+        with exclusive(self.model), ordinary_mode():
+            while waiting:
+                new = self._batch.run(partial(self._infill_first, waiting), len(waiting))
+                batch, waiting = waiting[: len(new)], waiting[len(new) :]
+                for job, of_job in zip(batch, new, strict=True):
                     infills[job] = of_job
                     if done:
                         done(job, of_job)
         return [infills[job] for job in jobs]
 
-    def _infill_batch(self, jobs: Sequence[Job]) -> list[tuple[Infill, ...]]:
+    def _infill_first(self, jobs: Sequence[Job], count: int) -> list[tuple[Infill, ...]]:
+        jobs = jobs[:count]
         texts = [self._with_masks(job) for job in jobs]
         longest = max(map(len, texts))
         padding = self.tokenizer.pad_token_id
@@ -75,13 +84,23 @@ class MaskedInfiller:
         return [*job.prompt, *job.lead, *filled, self.tokenizer.sep_token_id]
 
     def _read_masks(self, job: Job, tokens: Tensor, logits: Tensor) -> tuple[Infill, ...]:
-        kinds = [
-            token_kind(first=place == 0, begins_word=blank.begins_word, line_breaks=job.line_breaks)
-            for blank in job.blanks
-            for place in range(blank.length)
-        ]
-        # The context may hold the mask token's text but never its id, so the masks are all ours.
+        # A context with the mask token's text is encoded without its id, so all masks are those of blanks.
         masked = logits[tokens == self.tokenizer.mask_token_id]
-        allowed = self._allowed[torch.tensor(kinds, dtype=torch.long)]
-        chosen = iter(masked.masked_fill(~allowed, -torch.inf).argmax(-1).tolist())
-        return tuple(Infill(tuple(next(chosen) for _ in range(blank.length)), ()) for blank in job.blanks)
+        of_blanks = torch.split(masked, [blank.length for blank in job.blanks])
+        return tuple(
+            Infill(self._fill(blank, of_blank, line_breaks=job.line_breaks), ())
+            for blank, of_blank in zip(job.blanks, of_blanks, strict=True)
+        )
+
+    def _fill(self, blank: Blank, logits: Tensor, *, line_breaks: bool) -> tuple[int, ...]:
+        """The most likely tokens of a blank, from logits (length, vocabulary)."""
+        for whole in (False, True):
+            kinds = [
+                token_kind(first=place == 0, begins_word=blank.begins_word, line_breaks=line_breaks, whole=whole)
+                for place in range(blank.length)
+            ]
+            allowed = self._allowed[torch.tensor(kinds, dtype=torch.long)]
+            chosen = tuple(logits.masked_fill(~allowed, -torch.inf).argmax(-1).tolist())
+            if self.codec.complete(chosen)[-1]:
+                break
+        return chosen

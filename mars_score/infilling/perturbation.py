@@ -1,14 +1,14 @@
-"""Cached keys and values that are moved up the gradient of a reward, without being written.
+"""Gradient steps on cached keys and values that are kept as low-rank factors; the cache itself is unchanged.
 
-One token that is fed looks at the past's key of slot s, once for each query head h, through the score
-q_h . K_s, and takes w_hs V_s from its value. So the gradients of any reward with respect to the past are
+A fed token attends to the key of slot s, once for each query head h, through the score q_h . K_s, and adds
+w_hs V_s to the output. So the gradients of any reward with respect to the past are
 
     dK_s = sum over h of ds_hs q_h        dV_s = sum over h of w_hs do_h
 
 where ds and do are its gradients with respect to the scores and the attention's output: a matrix of
-(slots x head size) of a rank no larger than the number of query heads that share a key head. Moves are kept
-as these factors. Their effect on scores and output costs next to nothing, and so does their norm, while moved
-caches would have to be written and read for every gradient step.
+(slots x head size) whose rank is at most the number of query heads that share a key head. Steps are kept as
+these factors: their effect on scores and output, and their norm, are cheap to compute, while a changed cache
+would have to be written and read for every gradient step.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from torch import Tensor
 
 
 class LayerPerturbation:
-    """The moves of one layer's cached keys and values, for one new token a row.
+    """The steps of one layer's cached keys and values, for one new token per row.
 
-    Shapes: slots' factors (rows, key heads, rank, slots), directions (rows, key heads, rank, head size).
+    Shapes: factors of the slots (rows, key heads, rank, slots), directions (rows, key heads, rank, head size).
     """
 
     def __init__(self) -> None:
-        self.climbing = True  # record what the next move needs
+        self.climbing = True  # record what the next step needs
         self._keys: list[tuple[Tensor, Tensor]] = []  # factor of each slot, direction
         self._values: list[tuple[Tensor, Tensor]] = []
 
     def add_to_scores(self, scores: Tensor, query: Tensor) -> Tensor:
-        """Scores with the moved keys; (rows, key heads, query heads a key head, slots)."""
+        """Scores with the changed keys, (rows, key heads, query heads per key head, slots)."""
         if self._keys:
             slots, directions = (torch.cat(factors, dim=2) for factors in zip(*self._keys, strict=True))
             scores = scores + query @ directions.transpose(2, 3) @ slots
         if self.climbing:
-            if not scores.requires_grad:  # nothing before has a gradient: the graph begins here
+            if not scores.requires_grad:  # the graph begins at the first scores
                 scores.requires_grad_()
             self._query, self.scores = query.detach(), scores
         return scores
 
     def add_to_output(self, output: Tensor, weights: Tensor) -> Tensor:
-        """Output from the moved values; (rows, key heads, query heads a key head, head size)."""
+        """Output with the changed values, (rows, key heads, query heads per key head, head size)."""
         if self._values:
             slots, directions = (torch.cat(factors, dim=2) for factors in zip(*self._values, strict=True))
             output = output + weights @ slots.transpose(2, 3) @ directions
@@ -49,12 +49,12 @@ class LayerPerturbation:
         return output
 
     def climb(self, scores_gradient: Tensor, output_gradient: Tensor, step: float, exponent: float) -> None:
-        """Move by one gradient step, normalised per row over keys and values together (Eq. 6).
+        """Take one gradient step, normalised per row over keys and values together (Eq. 6).
 
         Args:
             scores_gradient: of the reward with respect to ``scores``.
             output_gradient: of the reward with respect to ``output``.
-            step: its length before it is divided by the gradient's norm.
+            step: the step's length before it is divided by the gradient's norm.
             exponent: power of that norm.
         """
         square = _square(scores_gradient, self._query) + _square(self._weights, output_gradient)
@@ -69,6 +69,6 @@ EPSILON = 1e-15  # added to the gradient's norm, as in PPLM
 
 
 def _square(slots: Tensor, directions: Tensor) -> Tensor:
-    """Per row the squared norm of the matrices that are products of these factors, over all heads."""
+    """Per row the squared norm, over all heads, of the products of these factors."""
     gram = (slots @ slots.transpose(2, 3)) * (directions @ directions.transpose(2, 3))
     return gram.sum(dim=(1, 2, 3))

@@ -1,4 +1,4 @@
-"""From templates to augmented references: tokenise, infill, put the text back together."""
+"""From templates to augmented references: tokenise, infill, join the text."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mars_score.infilling.jobs import Done, Infill, Job, fit_context, make_job
+from mars_score.infilling.jobs import Infill, Job, OnInfilled, fit_context, make_job
 from mars_score.infilling.tokens import TextCodec
 from mars_score.masking.template import Template
 
-Pair = tuple[str, Template]  # a context (blank for none) and a template with at least one blank
+TemplateInContext = tuple[str, Template]  # the context may be blank; the template has at least one blank
 
 
 class Infiller(Protocol):
-    """What the causal and the masked infiller have in common.
+    """A causal or a masked infiller.
 
     Attributes:
         codec: the language model's tokenizer.
         sigma: how many tokens more than the masked text an infill may have.
-        shortest_start: how many tokens it needs before the first blank.
+        shortest_start: least number of tokens before the first blank.
     """
 
     codec: TextCodec
@@ -28,10 +28,13 @@ class Infiller(Protocol):
 
     @property
     def window(self) -> int:
-        """Positions for prompt and reference."""
+        """Number of positions for prompt and reference."""
 
-    def infill(self, jobs: Sequence[Job], done: Done | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once, and reported as they are done."""
+    def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
+        """The infills of each job's blanks; equal jobs are infilled once.
+
+        ``done`` is called with each different job and its infills when they are finished.
+        """
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class AugmentedText:
 
     Attributes:
         text: the augmented reference.
-        context_cut: whether the end of the context was not read.
-        reference_cut: whether blanks beyond the window kept the reference's own words.
+        context_cut: whether the end of the context was left out.
+        reference_cut: whether blanks beyond the window keep the reference's own words.
     """
 
     text: str
@@ -51,36 +54,37 @@ class AugmentedText:
 
 def augment(
     infiller: Infiller,
-    pairs: Sequence[Pair],
+    pairs: Sequence[TemplateInContext],
     max_context_tokens: int | None = None,
-    done: Callable[[Pair, AugmentedText], None] | None = None,
-) -> dict[Pair, AugmentedText]:
-    """Infill templates behind their contexts.
+    done: Callable[[TemplateInContext, AugmentedText], None] | None = None,
+) -> dict[TemplateInContext, AugmentedText]:
+    """Infill templates, given their contexts.
 
     Args:
-        infiller: the engine with its language model.
-        pairs: contexts and templates; what is equal is done once.
+        infiller: with its language model.
+        pairs: contexts and templates; equal ones are infilled once.
         max_context_tokens: see ``InfillingSettings``.
-        done: called with each different pair and its text, in the order in which they are done.
+        done: called with each different pair and its text when it is finished.
     """
     codec = infiller.codec
-    windows = {
+    fitted = {
         key: fit_context(codec, *key, infiller.window, max_context_tokens)
         for key in dict.fromkeys((context, template.reference) for context, template in pairs)
     }
-    pairs_of: dict[Job, list[Pair]] = {}
+    pairs_of: dict[Job, list[TemplateInContext]] = {}
     for context, template in dict.fromkeys(pairs):
-        window = windows[context, template.reference]
-        job = make_job(codec, template, window, infiller.sigma, infiller.shortest_start)
+        job = make_job(
+            codec, template, fitted[context, template.reference], infiller.sigma, infiller.shortest_start
+        )
         pairs_of.setdefault(job, []).append((context, template))
-    augmented: dict[Pair, AugmentedText] = {}
+    augmented: dict[TemplateInContext, AugmentedText] = {}
 
     def join(job: Job, infills: tuple[Infill, ...]) -> None:
         for context, template in pairs_of[job]:
             # The space between context and reference belongs to a leading blank's infill, but not to the text.
             text = template.fill([codec.decode(infill.tokens) for infill in infills]).strip()
             reference_cut = len(infills) < len(template.blanks)
-            one = AugmentedText(text, windows[context, template.reference].cut, reference_cut)
+            one = AugmentedText(text, fitted[context, template.reference].cut, reference_cut)
             augmented[context, template] = one
             if done:
                 done((context, template), one)

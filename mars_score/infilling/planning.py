@@ -1,10 +1,10 @@
-"""Decoding one token, plainly or planned towards the words that follow (Eq. 3-6).
+"""Decoding one token, with plain logits or planned towards the text that follows (Eq. 3-6).
 
 The paper's constants (eta = 0.02, k = 3) are those of plug-and-play language models (PPLM, Dathathri et
-al. 2020), and so is the reading followed here: the cached keys and values are moved k normalised gradient
-steps up the reward of the future text, and the next token is decoded from the moved cache. Read literally,
-Eq. 4 asks for the expected gradient of a reward that does not depend on the action, which is zero; the
-gradient of the reward itself, through the cache, is what the constants belong to.
+al. 2020), and so is the algorithm: the cached keys and values take k normalised gradient steps that increase
+the reward of the future text, and the next token is decoded from the changed cache. Taken literally, Eq. 4 is
+the expected gradient of a reward that does not depend on the action, which is zero; the constants are those of
+the gradient of the reward itself, through the cache.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from mars_score.settings import PlanningSettings
 
 @dataclass(frozen=True)
 class Step:
-    """One decoding step of some rows.
+    """One decoding step of several rows.
 
     Attributes:
         plain: logits from the unperturbed cache, (rows, vocabulary).
-        scores: what the next token is chosen by, (rows, vocabulary).
-        states: keys and values of the fed token, from the unperturbed cache, (heads, rows, head size) a layer.
-        rewards: the reward before and after each gradient step, (plan_iterations + 1, rows); None if plain.
+        scores: by which the next token is chosen, (rows, vocabulary).
+        states: per layer, keys and values of the fed token from the unperturbed cache, (heads, rows, head size).
+        rewards: the reward before and after each gradient step, (plan_iterations + 1, rows); None if not planned.
     """
 
     plain: Tensor
@@ -40,7 +40,7 @@ class Step:
 
 
 def _feed(model: CausalLanguageModel, cache: KeyValueCache, precision: torch.dtype) -> tuple[Tensor, Feed]:
-    """Positions of one token more in each row of the cache, and what its attention sees."""
+    """Positions of the next token of each row of the cache, and the feed for it."""
     lengths = model.tensor(cache.lengths)
     visible = torch.arange(cache.slots + 1, device=model.device) < lengths[:, None]
     visible[:, -1] = True  # the token itself
@@ -48,7 +48,7 @@ def _feed(model: CausalLanguageModel, cache: KeyValueCache, precision: torch.dty
 
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
-    """Feed ``tokens`` (rows,) behind the cache; the next token is chosen by the plain logits."""
+    """Feed ``tokens`` (rows,) after the cached ones; the next token is chosen by the plain logits."""
     positions, feed = _feed(model, cache, model.dtype)
     hidden, states = model.forward(tokens, positions, feed)
     logits = model.logits(hidden)
@@ -62,13 +62,13 @@ def planned_step(
     futures: Sequence[Sequence[int]],
     settings: PlanningSettings,
 ) -> Step:
-    """As :func:`plain_step`, but the next token is decoded from a cache moved towards the future text.
+    """As :func:`plain_step`, but the next token is decoded from a cache that is changed towards the future text.
 
     Args:
         model: the language model.
-        cache: all written tokens but the last; it is left as it is.
+        cache: of all written tokens but the last; it is not modified.
         tokens: (rows,) the last written token of each row.
-        futures: per row the distinct token ids of the text blocks to come, at least one.
+        futures: per row the distinct token ids of the text blocks that follow, at least one.
         settings: step length, number of steps, temperature, norm exponent and fusion.
     """
     future, weights = _future(model, futures)

@@ -1,4 +1,4 @@
-"""Between text and token ids: pieces of a string, and what each token of the vocabulary looks like."""
+"""Encoding and decoding pieces of a text, and which tokens of the vocabulary an infill may hold."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mars_score.errors import UnsupportedModelError
 
 LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _ANCHOR = "\n"
+_REPLACEMENT = "\ufffd"  # what bytes that are no whole character decode to
 
 
 def has_line_break(text: str) -> bool:
@@ -20,7 +21,7 @@ def has_line_break(text: str) -> bool:
     return any(character in LINE_BREAKS for character in text)
 
 
-def token_kind(*, first: bool, begins_word: bool, line_breaks: bool) -> int:
+def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole: bool = False) -> int:
     """Row of :meth:`TextCodec.allowed` for a token of an infill.
 
     Args:
@@ -28,15 +29,16 @@ def token_kind(*, first: bool, begins_word: bool, line_breaks: bool) -> int:
         begins_word: whether the masked text began with whitespace: then the first token begins a word,
             else it does not.
         line_breaks: whether the reference holds a line break.
+        whole: whether the token must be whole characters on its own.
     """
-    return 3 * line_breaks + (0 if not first else 1 if begins_word else 2)
+    return 6 * whole + 3 * line_breaks + (0 if not first else 1 if begins_word else 2)
 
 
 class TextCodec:
-    """Encodes and decodes pieces of a text as they stand in the middle of a string.
+    """Encodes and decodes pieces of a text as they are in the middle of a string.
 
-    Tokenizers that put a space before every text they are given (SentencePiece) see the piece behind an
-    anchor, whose tokens are dropped.
+    For tokenizers that add a space before every text (SentencePiece) a line break is put before the piece, and
+    its tokens are dropped.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -66,7 +68,7 @@ class TextCodec:
 
     @cached_property
     def begin(self) -> int:
-        """The begin-of-text token, or the token that stands for it."""
+        """The begin-of-text token, or the token used instead of it."""
         for name in ("bos_token_id", "cls_token_id", "eos_token_id"):
             token = getattr(self.tokenizer, name, None)
             if token is not None:
@@ -81,6 +83,15 @@ class TextCodec:
         """Whether the tokenizer puts the begin-of-text token before every text."""
         return list(self.tokenizer("a")["input_ids"])[:1] == [self.begin]
 
+    def complete(self, ids: Sequence[int]) -> list[bool]:
+        """Whether the first 1, 2, ... of these tokens decode to whole characters.
+
+        A byte-level token can be a part of a character; what has no character decodes to U+FFFD.
+        """
+        if all(_REPLACEMENT not in self._texts[token] for token in ids):
+            return [True] * len(ids)
+        return [_REPLACEMENT not in self.decode(ids[:count]) for count in range(1, len(ids) + 1)]
+
     @cached_property
     def _texts(self) -> list[str]:
         """Decoded text of each id."""
@@ -90,15 +101,15 @@ class TextCodec:
         return [text[len(self._anchor_text) :] for text in decoded]
 
     def _table(self, values: Sequence[bool] | NDArray[np.bool_], vocabulary: int) -> NDArray[np.bool_]:
-        """A column over the model's vocabulary, which may be larger than the tokenizer's."""
+        """Padded to the model's vocabulary, which may be larger than the tokenizer's."""
         table = np.zeros(vocabulary, dtype=bool)
         table[: len(values)] = values[:vocabulary]
         return table
 
     def allowed(self, vocabulary: int) -> NDArray[np.bool_]:
-        """Tokens that an infill may hold, by :func:`token_kind`; shape (6, vocabulary).
+        """Which tokens an infill may hold, (12, vocabulary); the row is the :func:`token_kind`.
 
-        Barred are special tokens, ids beyond the tokenizer's, and line breaks unless the reference has one.
+        Excluded are special tokens, ids beyond the tokenizer's, and line breaks unless the reference has one.
         """
         added = getattr(self.tokenizer, "added_tokens_decoder", {})
         special = {*self.tokenizer.all_special_ids, *(token for token, entry in added.items() if entry.special)}
@@ -106,10 +117,12 @@ class TextCodec:
         one_line = [not has_line_break(text) for text in self._texts]
         begins_word = [text[:1].isspace() and bool(text.strip()) for text in self._texts]
         continues = [not text[:1].isspace() for text in self._texts]
-        any_place = [True] * len(self._texts)
+        whole = [_REPLACEMENT not in text for text in self._texts]
+        every = [True] * len(self._texts)
         kinds = [
-            np.logical_and.reduce([ordinary, lines, place])
-            for lines in (one_line, any_place)
-            for place in (any_place, begins_word, continues)
+            np.logical_and.reduce([ordinary, characters, lines, place])
+            for characters in (every, whole)
+            for lines in (one_line, every)
+            for place in (every, begins_word, continues)
         ]
         return np.stack([self._table(kind, vocabulary) for kind in kinds])

@@ -1,10 +1,13 @@
-"""Leaving the callers' torch modes: MARS differentiates even when called under no_grad."""
+"""How models are used: outside the caller's torch modes, in evaluation mode, and by one thread at a time."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -25,14 +28,38 @@ def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
         yield
 
 
+@dataclass
+class _Use:
+    """How a model is in use: by the thread that holds the lock, which entered ``depth`` times."""
+
+    lock: Any = field(default_factory=threading.RLock)
+    depth: int = 0
+
+
+_uses: WeakKeyDictionary[Any, _Use] = WeakKeyDictionary()
+_uses_lock = threading.Lock()
+
+
 @contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """No dropout while MARS uses a model, whatever mode its owner left it in."""
-    if not model.training:
-        yield
-        return
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train()
+def exclusive(model: Any) -> Iterator[None]:
+    """The model for this thread alone, without dropout; afterwards each module is in the mode it was in.
+
+    Other threads that ask for the same model object wait. Re-entrant: a nested use costs next to nothing.
+
+    Args:
+        model: a torch module; another object has no modes to restore.
+    """
+    with _uses_lock:
+        use = _uses.setdefault(model, _Use())
+    with use.lock:
+        training = []
+        if not use.depth and isinstance(model, torch.nn.Module):
+            training = [module for module in model.modules() if module.training]
+            model.eval()
+        use.depth += 1
+        try:
+            yield
+        finally:
+            use.depth -= 1
+            for module in training:
+                module.training = True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mars_score.augmentation import Augmented, cuts
-from mars_score.diagnostics import BLANK, CONTEXT_CUT, TEXT_CUT
+from mars_score.diagnostics import BLANK, CONTEXT_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
 from mars_score.result import AugmentedReference, RowScore
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, all_needs, needs
@@ -51,6 +51,7 @@ class Scorable:
     def flags(self, evidence: Evidence) -> dict[str, list[bool]]:
         """What was done to which rows."""
         of_augmenting = cuts(self.augmented)
+        texts = evidence[MATCH if self.settings.matching == "tokens" else EMBED]
         read_in_part = [
             any(evidence[LIKELIHOOD][pair].cut for pair in row.get(LIKELIHOOD, ())) for row in self._needs_of_rows
         ]
@@ -61,5 +62,11 @@ class Scorable:
             TEXT_CUT: [
                 any(evidence[kind][text].shortened for kind in (EMBED, MATCH) for text in row.get(kind, ()))
                 for row in self._needs_of_rows
+            ],
+            UNKNOWN: [
+                any(texts[text].unknown > UNKNOWN_SHARE for text in (candidate, *(one.reference for one in row)))
+                if row
+                else False
+                for candidate, row, _ in self._rows
             ],
         }

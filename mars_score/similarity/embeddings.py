@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,29 +16,31 @@ from mars_score.store.lookup import Storage, get_or_compute, model_key
 from mars_score.store.results import digest
 
 if TYPE_CHECKING:
-    from mars_score.similarity.encoder import SentenceEncoder
+    from mars_score.similarity.encoder import Encoded, SentenceEncoder
 
 # Parts of the keys of what is kept; to be raised when the same encoder comes to give other vectors.
-_METHOD = 1
+_METHOD = 2
 _TOKENS_METHOD = 1
-_BATCHES = 8  # are encoded before their embeddings are saved
+_HEADER = struct.Struct("<c?e")  # number type, shortened, unknown
 _VECTORS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f4"), b"d": np.dtype("<f8")}
 _TOKENS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f2"), b"d": np.dtype("<f8")}
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """A text as the encoder sees it, in the form in which it is kept.
+    """A text as the encoder represents it, in the form in which it is stored.
 
-    That is the number type and ``shortened``, a byte each, and the sentence vector; behind them the token vectors
-    if they were asked for, and in the end the number of tokens in four bytes.
+    That is a header (number type, ``shortened`` and ``unknown``) and the sentence vector; if they were asked for,
+    the token vectors and their number in four bytes follow.
     """
 
     kept: bytes
     with_tokens: bool = False
 
     @classmethod
-    def of(cls, vector: NDArray[Any], tokens: NDArray[Any] | None = None, *, shortened: bool) -> Embedding:
+    def of(
+        cls, vector: NDArray[Any], tokens: NDArray[Any] | None = None, *, shortened: bool, unknown: float = 0.0
+    ) -> Embedding:
         """As the encoder gave it, so that what is kept and what is new are equal to the last digit.
 
         Args:
@@ -45,9 +48,10 @@ class Embedding:
             tokens: of its tokens, (tokens, dimensions). Only their directions are kept, in half precision
                 unless the encoder is in double.
             shortened: whether the encoder read only the text's beginning.
+            unknown: share of tokens that the encoder does not know, in [0, 1].
         """
         kind = b"d" if vector.dtype == np.float64 else b"f"
-        kept = kind + bytes([shortened]) + vector.astype(_VECTORS[kind]).tobytes()
+        kept = _HEADER.pack(kind, shortened, unknown) + vector.astype(_VECTORS[kind]).tobytes()
         if tokens is None:
             return cls(kept)
         directions = _unit(tokens.astype(np.float64)).astype(_TOKENS[kind])
@@ -57,7 +61,7 @@ class Embedding:
     def vector(self) -> NDArray[np.float64]:
         """Of length 1, (dimensions,); a vector of zeros stays zero: its cosines are 0."""
         kind = self.kept[:1]
-        return _unit(np.frombuffer(self.kept, _VECTORS[kind], self._dimensions, 2).astype(np.float64))
+        return _unit(np.frombuffer(self.kept, _VECTORS[kind], self._dimensions, _HEADER.size).astype(np.float64))
 
     @property
     def tokens(self) -> NDArray[np.float64]:
@@ -69,14 +73,19 @@ class Embedding:
         if not self.with_tokens:
             raise ValueError("embedded without token vectors")
         kind, size = self.kept[:1], self._dimensions
-        start = 2 + _VECTORS[kind].itemsize * size
+        start = _HEADER.size + _VECTORS[kind].itemsize * size
         flat = np.frombuffer(self.kept, _TOKENS[kind], self._count * size, start)
         return _unit(flat.reshape(self._count, size).astype(np.float64))
 
     @property
     def shortened(self) -> bool:
         """Whether the encoder read only the text's beginning."""
-        return bool(self.kept[1])
+        return bool(_HEADER.unpack_from(self.kept)[1])
+
+    @property
+    def unknown(self) -> float:
+        """Share of tokens that the encoder does not know, in half precision."""
+        return float(_HEADER.unpack_from(self.kept)[2])
 
     @property
     def _count(self) -> int:
@@ -86,7 +95,7 @@ class Embedding:
     def _dimensions(self) -> int:
         kind = self.kept[:1]
         bytes_each = _VECTORS[kind].itemsize + self._count * _TOKENS[kind].itemsize
-        return (len(self.kept) - 2 - (4 if self.with_tokens else 0)) // bytes_each
+        return (len(self.kept) - _HEADER.size - (4 if self.with_tokens else 0)) // bytes_each
 
 
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,14 +143,10 @@ class Embedder:
         common = model_key(self._models.encoder, self._encoder.get, self._models.dtype, *method)
 
         def compute(missing: list[str], done: Callable[[str, Embedding], None]) -> None:
-            encoder = self._encoder.get()
-            by_length = sorted(missing, key=lambda text: -len(text))  # texts of a batch are about equally long
-            size = _BATCHES * encoder.batch_size
-            for start in range(0, len(by_length), size):
-                part = by_length[start : start + size]
-                encoded = zip(part, encoder.encode(part, tokens=tokens), encoder.shortened(part), strict=True)
-                for text, one, cut in encoded:
-                    done(text, Embedding.of(one.vector, one.tokens, shortened=cut))
+            def encoded(text: str, one: Encoded) -> None:
+                done(text, Embedding.of(one.vector, one.tokens, shortened=one.shortened, unknown=one.unknown))
+
+            self._encoder.get().encode(missing, encoded, tokens=tokens)
 
         return get_or_compute(
             self._kept,

@@ -12,108 +12,154 @@ import torch
 from numpy.typing import NDArray
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.memory import is_out_of_memory
-from mars_score.models.torch_modes import ordinary_mode
+from mars_score.models.memory import BatchSize
+from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.similarity.static_vectors import MeanOfWordVectors
+
+RARE_LETTER = "\U00010380"  # Ugaritic; a tokenizer that knows it writes any text, by bytes
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What the encoder makes of a text, half precision widened.
+    """A text as the encoder represents it; half precision is widened.
 
     Attributes:
-        vector: (dimensions,).
-        tokens: of its tokens without those that the tokenizer adds, (tokens, dimensions), or None.
+        vector: (dimensions,); zeros for a text with unknown tokens only.
+        tokens: vectors of its tokens, (tokens, dimensions), or None. Special tokens and those of the encoder's
+            prompt are left out; those of unknown tokens are zeros.
+        shortened: whether the encoder reads only the beginning of the text.
+        unknown: share of unknown tokens in the part that it reads, in [0, 1].
     """
 
     vector: NDArray[np.floating[Any]]
     tokens: NDArray[np.floating[Any]] | None = None
+    shortened: bool = False
+    unknown: float = 0.0
 
 
 class SentenceEncoder:
     """Vectors of texts.
 
+    All texts that consist of unknown tokens look the same to an encoder, so such tokens, and texts without a known
+    token, get vectors of zeros: their cosine with anything is 0.
+
     Args:
         model: a ``SentenceTransformer``.
-        batch_size: texts a forward pass, at most; halved where memory runs out.
+        batch_size: largest number of texts per forward pass; None: 32. Halved where memory runs out.
     """
 
     def __init__(self, model: Any, batch_size: int | None = None) -> None:
         self.model = model
-        self.batch_size = batch_size or 32
+        self._batch = BatchSize(batch_size or 32)
+
+    @property
+    def batch_size(self) -> int:
+        """Largest number of texts per forward pass."""
+        return self._batch.size
 
     def encode(
         self,
         texts: Sequence[str],
-        progress: Callable[[int, int], None] | None = None,
+        done: Callable[[str, Encoded], None] | None = None,
         *,
         tokens: bool = False,
     ) -> list[Encoded]:
         """Each text's vector and, if asked for, its tokens', from one forward pass.
+
+        ``done`` is called with each text when it is encoded.
 
         Raises:
             ModelUnavailableError: the encoder has no token vectors.
         """
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
         encoded: list[Any] = [None] * len(texts)
-        step = 8 * self.batch_size  # a part, whatever becomes of the batch size
-        with ordinary_mode():
+        step = 8 * self.batch_size
+        with exclusive(self.model), ordinary_mode():
             for start in range(0, len(order), step):
                 part = order[start : start + step]
-                batch = self._encode([texts[index] for index in part], tokens=tokens)
-                for index, one in zip(part, self._with_tokens(batch) if tokens else _plain(batch), strict=True):
+                for index, one in zip(part, self._encode([texts[index] for index in part], tokens), strict=True):
                     encoded[index] = one
-                if progress:
-                    progress(start + len(part), len(order))
+                    if done:
+                        done(texts[index], one)
         return encoded
 
-    def _encode(self, texts: list[str], *, tokens: bool) -> Any:
-        """Vectors of some texts, or all that the model says of each; in smaller batches where memory runs out."""
+    def _encode(self, texts: list[str], tokens: bool) -> Iterator[Encoded]:
         output = {"output_value": None} if tokens else {"convert_to_tensor": True}
-        while True:
-            try:
-                return self.model.encode(texts, batch_size=self.batch_size, show_progress_bar=False, **output)
-            except (RuntimeError, MemoryError) as error:
-                if self.batch_size == 1 or not is_out_of_memory(error):
-                    raise
-                self.batch_size //= 2
+        outputs = self._batch.run(
+            lambda size: self.model.encode(texts, batch_size=size, show_progress_bar=False, **output), len(texts)
+        )
+        vectors = [one["sentence_embedding"] for one in outputs] if tokens else outputs
+        of_tokens = [self._token_vectors(one) for one in outputs] if tokens else [None] * len(texts)
+        read = zip(self._shortened(texts), self._unknown_shares(texts), strict=True)
+        for vector, token_vectors, (shortened, unknown) in zip(vectors, of_tokens, read, strict=True):
+            yield Encoded(_array(vector) * (unknown < 1), token_vectors, shortened, unknown)
 
-    def _with_tokens(self, outputs: Sequence[dict[str, Any]]) -> Iterator[Encoded]:
-        for output in outputs:
-            if not {"token_embeddings", "input_ids", "attention_mask"} <= output.keys():
-                raise ModelUnavailableError(
-                    f"{type(self.model).__name__} has no token vectors (static word vectors?); choose another "
-                    'encoder, or matching="sentences"'
-                )
-            ids = output["input_ids"]
-            own = output["attention_mask"].bool() & ~torch.isin(ids, self._added_tokens.to(ids.device))
-            yield Encoded(_array(output["sentence_embedding"]), _array(output["token_embeddings"][own]))
+    def _token_vectors(self, output: dict[str, Any]) -> NDArray[np.floating[Any]]:
+        """Vectors of a text's own tokens."""
+        if not {"token_embeddings", "input_ids", "attention_mask"} <= output.keys():
+            raise ModelUnavailableError(
+                f"{type(self.model).__name__} has no token vectors (static word vectors?); choose another "
+                'encoder, or matching="sentences"'
+            )
+        before, after = self._special_tokens
+        before = max(before, output.get("prompt_length") or 0)  # which counts the special tokens before it
+        attended = output["attention_mask"].nonzero()[:, 0]
+        own = attended[before : len(attended) - after]
+        vectors = output["token_embeddings"][own]
+        if self._unknown_token is not None:
+            vectors = vectors * (output["input_ids"][own] != self._unknown_token)[:, None]
+        return _array(vectors)
 
     @cached_property
-    def _added_tokens(self) -> torch.Tensor:
-        """Ids of the tokens that the tokenizer puts around a text; "unknown" is none of them."""
-        tokenizer = self.model.tokenizer
-        names = ("cls", "sep", "bos", "eos", "pad")
-        ids = [getattr(tokenizer, f"{name}_token_id", None) for name in names]
-        return torch.tensor([one for one in ids if one is not None], dtype=torch.long)
+    def _tokenizer(self) -> Any:
+        """The encoder's tokenizer; None for static word vectors, which read texts of any length."""
+        tokenizer = getattr(self.model, "tokenizer", None)
+        return tokenizer if hasattr(tokenizer, "num_special_tokens_to_add") else None
 
-    def shortened(self, texts: Sequence[str]) -> list[bool]:
+    @cached_property
+    def _special_tokens(self) -> tuple[int, int]:
+        """How many special tokens the tokenizer puts before a text, and after it."""
+        special = list(self._tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"])
+        return special.index(0), special[::-1].index(0)
+
+    @cached_property
+    def _unknown_token(self) -> int | None:
+        """The id of unknown tokens; None if the tokenizer has none, as byte-level ones."""
+        token = getattr(self._tokenizer, "unk_token_id", None)
+        return token if token is not None and token in self._ids([RARE_LETTER])[0] else None
+
+    @cached_property
+    def _room(self) -> int | None:
+        """How many tokens of a text the encoder reads; None: all."""
+        limit = getattr(self.model, "max_seq_length", None)
+        if not isinstance(limit, int) or self._tokenizer is None:
+            return None
+        prompt = self.model.prompts.get(self.model.default_prompt_name) or ""
+        special: int = self._tokenizer.num_special_tokens_to_add()
+        return limit - special - len(self._ids([prompt])[0])
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of whole texts, without special tokens."""
+        ids = self._tokenizer(list(texts), add_special_tokens=False, verbose=False, truncation=False)["input_ids"]
+        return [list(one) for one in ids]
+
+    def _shortened(self, texts: Sequence[str]) -> list[bool]:
         """For each text whether the encoder reads only its beginning."""
-        limit: Any = getattr(self.model, "max_seq_length", None)
-        tokenizer: Any = getattr(self.model, "tokenizer", None)
-        if not isinstance(limit, int) or not hasattr(tokenizer, "num_special_tokens_to_add"):
-            return [False] * len(texts)  # static word vectors take texts of any length
-        room = limit - tokenizer.num_special_tokens_to_add()
-        # A token is a character or more (byte-level tokenizers: four tokens a character at most).
-        doubtful = [text for text in dict.fromkeys(texts) if 4 * len(text) > room]
-        if not doubtful:
-            return [False] * len(texts)
-        ids = tokenizer(doubtful, add_special_tokens=False, verbose=False, truncation=False)["input_ids"]
-        long = {text for text, tokens in zip(doubtful, ids, strict=True) if len(tokens) > room}
-        return [text in long for text in texts]
+        room = self._room
+        # A token is a character or more (byte-level tokenizers: at most four tokens per character).
+        doubtful = [text for text in texts if room is not None and 4 * len(text) > room]
+        counts = dict(zip(doubtful, map(len, self._ids(doubtful)), strict=True)) if doubtful else {}
+        return [room is not None and counts.get(text, 0) > room for text in texts]
 
-
-def _plain(vectors: torch.Tensor) -> Iterator[Encoded]:
-    return (Encoded(vector) for vector in _array(vectors))
+    def _unknown_shares(self, texts: Sequence[str]) -> list[float]:
+        """For each text the share of unknown tokens in the part that is read; 0 for a text without tokens."""
+        if isinstance(self.model, torch.nn.Sequential) and isinstance(self.model[0], MeanOfWordVectors):
+            return [self.model[0].unknown_share(text) for text in texts]
+        unknown = self._unknown_token
+        if unknown is None:
+            return [0.0] * len(texts)
+        read = (ids[: self._room] for ids in self._ids(texts))
+        return [ids.count(unknown) / len(ids) if ids else 0.0 for ids in read]
 
 
 def _array(values: torch.Tensor) -> NDArray[np.floating[Any]]:

@@ -65,6 +65,11 @@ class MeanOfWordVectors(torch.nn.Module):
         """For the printed form."""
         return self._origin
 
+    def unknown_share(self, text: str) -> float:
+        """The share of a text's words that have no vector, in [0, 1]; 0 for a text without words."""
+        words = [token.orth for token in self._tokenize(text) if not token.is_space]
+        return sum(word not in self._rows for word in words) / len(words) if words else 0.0
+
     def _rows_of(self, text: str) -> list[int]:
         """The rows of the words that have a vector."""
         found = (self._rows.get(token.orth) for token in self._tokenize(text))

@@ -1,4 +1,4 @@
-"""How surprising a language model finds a text behind its context: minus log probability, in nats a token."""
+"""Surprisal of a text given its context: minus the language model's log probability, in nats per token."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import torch
 from mars_score.infilling.cache import KeyValueCache
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.tokens import TextCodec
-from mars_score.models.memory import cache_bytes
+from mars_score.models.memory import BatchSize, cache_bytes
 from mars_score.models.torch_modes import ordinary_mode
 
 T = TypeVar("T")
-_MOST_ROWS = 128
+MOST_TEXTS = 128  # default batch size
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Tokens behind a prompt.
+    """A text after a prompt, in token ids.
 
     Attributes:
-        prompt: the whole of it, or as much as the window takes.
+        prompt: all of it, or as much as fits into the window.
         length: how many of its tokens are read before the text.
-        tokens: the text's.
-        cut: whether the end of the prompt, or of the text, is left out.
+        tokens: those of the text.
+        cut: whether the end of the prompt or of the text is left out.
     """
 
     prompt: tuple[int, ...]
@@ -37,7 +37,7 @@ class Reading:
 
     @classmethod
     def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str) -> Reading:
-        """The text comes first where both do not fit; tokens as in :func:`mars_score.infilling.jobs.make_job`."""
+        """If both do not fit, the prompt is cut first; tokens as in :func:`mars_score.infilling.jobs.make_job`."""
         tokens = codec.encode((" " if context else "") + text.strip())
         prompt = [*([codec.begin] if codec.adds_begin or not context else []), *context]
         cut = len(prompt) + len(tokens) > window
@@ -46,17 +46,17 @@ class Reading:
 
     @property
     def end(self) -> int:
-        """Positions that it takes."""
+        """Number of positions."""
         return self.length + len(self.tokens)
 
 
 @dataclass(frozen=True)
 class Surprisal:
-    """Of a text behind its context.
+    """Surprisal of a text given its context.
 
     Attributes:
-        mean: of its tokens, in nats; infinite if it has none.
-        cut: whether the window leaves out the end of the context, or of the text.
+        mean: over its tokens, in nats; infinite if it has none.
+        cut: whether the window leaves out the end of the context or of the text.
     """
 
     mean: float
@@ -64,23 +64,22 @@ class Surprisal:
 
 
 def mean_surprisals(
-    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], most_rows: int | None = None
+    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
 ) -> list[float]:
     """The means of :func:`surprisals`."""
-    return [one.mean for one in surprisals(model, pairs, most_rows)]
+    return [one.mean for one in surprisals(model, pairs, batch_size)]
 
 
 def surprisals(
-    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], most_rows: int | None = None
+    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
 ) -> list[Surprisal]:
-    """The surprisal of each text behind its context.
+    """The surprisal of each text given its context.
 
     Args:
         model: the language model.
-        pairs: contexts (blank: begin-of-text alone) and texts; each context is read once.
-        most_rows: texts a forward pass, at most; None: 128.
+        pairs: contexts (blank: begin-of-text only) and texts; each context is read once.
+        batch_size: largest number of texts per forward pass; None: 128. Halved where memory runs out.
     """
-    most_rows = most_rows or _MOST_ROWS
     contexts = {
         context: model.codec.encode(context.strip()) if context.strip() else []
         for context in dict.fromkeys(context for context, _ in pairs)
@@ -90,46 +89,62 @@ def surprisals(
         for context, text in dict.fromkeys(pairs)
     }
     readings = [reading for reading in dict.fromkeys(different.values()) if reading.tokens]
-    lengths: dict[tuple[int, ...], int] = {}
-    for reading in readings:
-        lengths[reading.prompt] = max(lengths.get(reading.prompt, 0), reading.length)
     means: dict[Reading, float] = {}
-    with ordinary_mode():
-        for prompts in _fitting(model, list(lengths), lengths.__getitem__, most_rows):
-            cache, hidden = model.read(
-                [prompt[: lengths[prompt]] for prompt in prompts], capacity=lengths[prompts[0]]
-            )
-            rows = {prompt: row for row, prompt in enumerate(prompts)}
-            behind = [reading for reading in readings if reading.prompt in rows]
-            for part in _fitting(model, behind, lambda reading: reading.end, most_rows):
-                before = [hidden[rows[reading.prompt]][reading.length - 1] for reading in part]
-                found = _read(model, part, cache, [rows[reading.prompt] for reading in part], before)
-                means |= dict(zip(part, found, strict=True))
+
+    def read(size: int) -> None:
+        for found in _read(model, [reading for reading in readings if reading not in means], size):
+            means.update(found)
+
+    if readings:
+        with model.exclusive(), ordinary_mode():
+            BatchSize(batch_size or MOST_TEXTS).run(read, len(readings))
     return [Surprisal(means.get(different[pair], math.inf), different[pair].cut) for pair in pairs]
 
 
+def _read(
+    model: CausalLanguageModel, readings: Sequence[Reading], batch_size: int
+) -> Iterator[dict[Reading, float]]:
+    """Mean surprisals, batch by batch."""
+    lengths: dict[tuple[int, ...], int] = {}
+    for reading in readings:
+        lengths[reading.prompt] = max(lengths.get(reading.prompt, 0), reading.length)
+    for prompts in _fitting(model, list(lengths), lengths.__getitem__, batch_size):
+        cache, hidden = model.read([prompt[: lengths[prompt]] for prompt in prompts], capacity=lengths[prompts[0]])
+        rows = {prompt: row for row, prompt in enumerate(prompts)}
+        of_prompts = [reading for reading in readings if reading.prompt in rows]
+        for batch in _fitting(model, of_prompts, lambda reading: reading.end, batch_size):
+            before = [hidden[rows[reading.prompt]][reading.length - 1] for reading in batch]
+            found = _read_batch(model, batch, cache, [rows[reading.prompt] for reading in batch], before)
+            yield dict(zip(batch, found, strict=True))
+
+
 def _fitting(
-    model: CausalLanguageModel, items: Sequence[T], length: Callable[[T], int], most_rows: int
+    model: CausalLanguageModel, items: Sequence[T], length: Callable[[T], int], batch_size: int
 ) -> Iterator[list[T]]:
-    """Items of similar length, the longest first, whose cached tokens fill half of the memory for caches."""
+    """Batches of similar length, the longest first, whose cached tokens take half of the memory for caches."""
     room = cache_bytes(model.device) // 2 // model.token_bytes
     waiting = sorted(items, key=length, reverse=True)
     while waiting:
-        count = max(1, min(most_rows, room // length(waiting[0])))
+        count = max(1, min(batch_size, room // length(waiting[0])))
         yield waiting[:count]
         waiting = waiting[count:]
 
 
-def _read(
+def _read_batch(
     model: CausalLanguageModel,
     readings: Sequence[Reading],
     prompts: KeyValueCache,
     rows: Sequence[int],
     before: Sequence[torch.Tensor],
 ) -> list[float]:
-    """Mean surprisal of each text behind its prompt, which is one of ``rows`` of a cache.
+    """Mean surprisal of each text after its prompt.
 
-    ``before`` are the hidden states of the prompts' last tokens, (hidden size,) each.
+    Args:
+        model: the language model.
+        readings: texts and prompts.
+        prompts: a cache of the prompts.
+        rows: the row of each reading's prompt.
+        before: hidden state of the last token of each reading's prompt, (hidden size,).
     """
     cache = model.new_cache(len(readings), max(reading.end for reading in readings))
     for reading, row in zip(readings, rows, strict=True):

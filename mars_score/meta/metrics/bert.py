@@ -15,7 +15,7 @@ from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Family, Metric
 from mars_score.meta.metrics.extras import need
 from mars_score.meta.metrics.tokens import Transformer, encoder_key, parts, texts_of
-from mars_score.models.torch_modes import evaluating, ordinary_mode
+from mars_score.models.torch_modes import exclusive, ordinary_mode
 
 _METHOD = 1  # to be raised when scores change
 
@@ -55,7 +55,7 @@ class BertScore(Metric):
         """See the base class."""
         utils = need("bert_score.utils")
         scores = [self.minimum] * len(rows)
-        with ordinary_mode(), evaluating(self._transformer.model):
+        with ordinary_mode(), exclusive(self._transformer.model):
             for part in parts(rows):
                 read = self._read(utils, texts_of(rows, part))
                 for index in part:

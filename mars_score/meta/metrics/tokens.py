@@ -15,7 +15,7 @@ from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Models
 from mars_score.models.fingerprints import fingerprint, is_here
-from mars_score.models.torch_modes import evaluating, ordinary_mode
+from mars_score.models.torch_modes import exclusive, ordinary_mode
 
 PART_CHARACTERS = 100_000  # of the texts whose vectors are held at once: about 100 MB with 1024 dimensions
 BATCH_TOKENS = 2**14  # of all texts of a pass, padding included
@@ -131,7 +131,7 @@ class TokenEncoder:
         encoded = self._tokenise(texts, return_offsets_mapping=True)
         order = sorted(range(len(texts)), key=lambda index: -len(encoded["input_ids"][index]))
         found: dict[str, Tokens] = {}
-        with ordinary_mode(), evaluating(self._transformer.model):
+        with ordinary_mode(), exclusive(self._transformer.model):
             while order:
                 fitting = max(1, BATCH_TOKENS // max(1, len(encoded["input_ids"][order[0]])))
                 count = min(self._batch_size, fitting)
