@@ -13,6 +13,7 @@ from mars_score.diagnostics import Notices
 from mars_score.errors import MarsWarning
 from mars_score.fields import is_number
 from mars_score.models.fingerprints import unchanging
+from mars_score.models.loading import check_device
 from mars_score.result import AugmentedReference, MarsResult
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
@@ -56,6 +57,7 @@ class MarsScorer:
             raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
         self.settings: Settings = resolve_settings(preset, **settings)
         self.batch_size = batch_size and int(batch_size)  # an integer of NumPy's is none for JSON
+        check_device(device)
         self.device = device
         self.store = store_folder(store)
         self._kept = ResultStore(self.store)

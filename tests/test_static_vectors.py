@@ -67,6 +67,11 @@ def test_a_text_without_a_known_word_is_zeros(folder, text):
     assert vectors(encoder, [text, "cat", text]).tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 0]]
 
 
+def test_words_without_a_vector_are_unknown(folder):
+    encoded = SentenceEncoder(static_encoder(folder)).encode(["cat dog", "cat xyzzy", "xyzzy"])
+    assert [one.unknown for one in encoded] == [0, 0.5, 1]
+
+
 def test_cosines_are_those_of_spacys_document_vectors(folder):
     nlp = spacy.blank("en")
     nlp.vocab.vectors = Vectors().from_disk(folder / "vocab")
@@ -79,7 +84,7 @@ def test_cosines_are_those_of_spacys_document_vectors(folder):
 def test_a_text_is_read_to_its_end_whatever_its_length(folder):
     encoder = static_encoder(folder)
     long = "cat " * 30_000 + "dog"
-    assert SentenceEncoder(encoder).shortened([long]) == [False]
+    assert not SentenceEncoder(encoder).encode([long])[0].shortened
     assert vectors(encoder, [long])[0][1] > 0
 
 

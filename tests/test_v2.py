@@ -258,12 +258,6 @@ def test_token_vectors_are_the_encoders(encoder):
         assert one.vector == pytest.approx(plain.vector, abs=1e-9)
 
 
-def test_unknown_tokens_count(encoder):
-    tokenizer = encoder.tokenizer
-    assert tokenizer.unk_token_id not in SentenceEncoder(encoder)._added_tokens.tolist()
-    assert {tokenizer.cls_token_id, tokenizer.sep_token_id} <= set(SentenceEncoder(encoder)._added_tokens.tolist())
-
-
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_embeddings_are_kept_as_they_are_used(kind, count):

@@ -7,6 +7,7 @@ infills depend on what is around them.
 from __future__ import annotations
 
 import functools
+import re
 import tempfile
 
 import torch
@@ -148,7 +149,8 @@ def _roberta_config(n_positions: int, **config) -> RobertaConfig:
     size = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": LAYERS}
     ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "type_vocab_size": 1}
     values = {**size, **ids, "num_attention_heads": HEADS, "max_position_embeddings": n_positions + 2}
-    return RobertaConfig(**values, **{"vocab_size": len(roberta_tokenizer()), "initializer_range": 0.3, **config})
+    vocabulary = {"vocab_size": len(roberta_tokenizer()), "initializer_range": 0.3}
+    return RobertaConfig(**{**values, **vocabulary, **config})
 
 
 def tiny_roberta_mlm(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, **config):
@@ -156,11 +158,27 @@ def tiny_roberta_mlm(seed: int = 0, dtype: torch.dtype = torch.float64, n_positi
     return _build(RobertaForMaskedLM, _roberta_config(n_positions, **config), seed, dtype), roberta_tokenizer()
 
 
-def tiny_encoder(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 126) -> SentenceTransformer:
+@functools.cache
+def word_tokenizer() -> PreTrainedTokenizerFast:
+    """As ``roberta_tokenizer``, with the words of TEXT for tokens; all others are ``<unk>``."""
+    special = roberta_tokenizer().special_tokens_map
+    words = ["<s>", "<pad>", "</s>", *special.values(), *re.findall(r"\w+|[^\w\s]", TEXT)]
+    vocabulary = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+
+
+def tiny_encoder(
+    seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 126, tokenizer=None
+) -> SentenceTransformer:
     """A mean-pooling sentence encoder (it passes through a temporary folder, which is gone afterwards)."""
+    tokenizer = tokenizer or roberta_tokenizer()
     with tempfile.TemporaryDirectory() as folder:
-        _build(RobertaModel, _roberta_config(n_positions), seed, dtype).save_pretrained(folder)
-        roberta_tokenizer().save_pretrained(folder)
+        config = _roberta_config(n_positions, vocab_size=len(tokenizer))
+        _build(RobertaModel, config, seed, dtype).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
         transformer = Transformer(folder, max_seq_length=n_positions)
     encoder = SentenceTransformer(modules=[transformer, Pooling(HIDDEN, "mean")], device="cpu")
     return encoder.to(dtype).eval()

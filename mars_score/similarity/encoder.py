@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -102,8 +103,10 @@ class SentenceEncoder:
                 'encoder, or matching="sentences"'
             )
         before, after = self._special_tokens
-        before = max(before, output.get("prompt_length") or 0)  # which counts the special tokens before it
         attended = output["attention_mask"].nonzero()[:, 0]
+        # A prompt's last token may have merged with the text's first: that one counts.
+        pairs = zip(output["input_ids"][attended[before:]].tolist(), self._prompt, strict=False)
+        before += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         own = attended[before : len(attended) - after]
         vectors = output["token_embeddings"][own]
         if self._unknown_token is not None:
@@ -123,6 +126,11 @@ class SentenceEncoder:
         return special.index(0), special[::-1].index(0)
 
     @cached_property
+    def _prompt(self) -> list[int]:
+        """Token ids of the prompt that the encoder puts before every text."""
+        return self._ids([self.model.prompts.get(self.model.default_prompt_name) or ""])[0]
+
+    @cached_property
     def _unknown_token(self) -> int | None:
         """The id of unknown tokens; None if the tokenizer has none, as byte-level ones."""
         token = getattr(self._tokenizer, "unk_token_id", None)
@@ -134,9 +142,8 @@ class SentenceEncoder:
         limit = getattr(self.model, "max_seq_length", None)
         if not isinstance(limit, int) or self._tokenizer is None:
             return None
-        prompt = self.model.prompts.get(self.model.default_prompt_name) or ""
         special: int = self._tokenizer.num_special_tokens_to_add()
-        return limit - special - len(self._ids([prompt])[0])
+        return limit - special - len(self._prompt)
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of whole texts, without special tokens."""

@@ -1,0 +1,78 @@
+"""Which tokens of a text an encoder's vectors are of, and texts that it does not know."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny_models
+
+from mars_score.diagnostics import UNKNOWN
+from mars_score.errors import MarsWarning
+from mars_score.scorer import MarsScorer
+from mars_score.similarity.encoder import SentenceEncoder
+
+EMOJI, THAI = "\U0001f600", "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 \u0e0a\u0e32\u0e27\u0e42\u0e25\u0e01"
+PROMPT = {"query": "Find what answers this: "}
+
+
+@pytest.fixture(scope="module")
+def words():
+    """An encoder that knows the words of ``tiny_models.TEXT`` only."""
+    return tiny_models.tiny_encoder(seed=4, tokenizer=tiny_models.word_tokenizer())
+
+
+def encode(model, *texts, tokens=True):
+    return SentenceEncoder(model).encode(texts, tokens=tokens)
+
+
+def test_tokens_of_prompts_and_special_tokens_are_left_out():
+    """But the name of a special token within a text is a part of that text."""
+    model = tiny_models.tiny_encoder(seed=4)
+    texts = ["She took a train.", "", "a</s>b"]
+    counts = [len(one.tokens) for one in encode(model, *texts)]
+    assert counts == [len(ids) for ids in model.tokenizer(texts, add_special_tokens=False)["input_ids"]]
+    assert counts[1:] == [0, 3]
+    model.prompts, model.default_prompt_name = PROMPT, "query"
+    assert [len(one.tokens) for one in encode(model, *texts)] == counts
+
+
+def test_a_prompt_takes_room():
+    model = tiny_models.tiny_encoder(seed=4, n_positions=20)
+    text = "the " * 8
+    assert not encode(model, text)[0].shortened
+    model.prompts, model.default_prompt_name = PROMPT, "query"
+    assert encode(model, text)[0].shortened
+
+
+def test_unknown_tokens_have_vectors_of_zeros(words):
+    known, mixed, unknown, none = encode(words, "the old town", f"the {EMOJI} town", f"{EMOJI} zzz", "")
+    assert [one.unknown for one in (known, mixed, unknown, none)] == [0, pytest.approx(1 / 3), 1, 0]
+    assert known.tokens.any(1).tolist() == [True] * 3
+    assert mixed.tokens.any(1).tolist() == [True, False, True]
+    assert not unknown.tokens.any()
+    assert not unknown.vector.any()
+    assert mixed.vector.any()
+    plain = encode(words, f"the {EMOJI} town", f"{EMOJI} zzz", tokens=False)
+    assert [one.unknown for one in plain] == [mixed.unknown, 1]
+    np.testing.assert_allclose(plain[0].vector, mixed.vector, atol=1e-12)
+
+
+def test_byte_level_tokenizers_know_every_text(encoder):
+    for one in encode(encoder, THAI, EMOJI):
+        assert one.unknown == 0
+        assert one.tokens.any(1).all()
+
+
+@pytest.mark.parametrize("matching", ["tokens", "sentences"])
+def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, matching):
+    """Such texts score 0, unless a candidate equals its reference; a notice counts the rows."""
+    models = {"encoder": words, "language_model": gpt2, "dtype": "float64"}
+    scorer = MarsScorer("mini", store=False, max_mask_ratio=0, matching=matching, **models)
+    candidates = ["the old town", EMOJI, THAI, EMOJI]
+    references = ["the old town", THAI, "the old town", EMOJI]
+    with pytest.warns(MarsWarning, match="3 of 4 rows"):
+        result = scorer.score(candidates, references, ["", "", "", EMOJI])
+    assert [notice for notice in result.notices if UNKNOWN in notice] == [f"{UNKNOWN}: 3 of 4 rows (1, 2, 3)"]
+    assert result.scores[:3] == [pytest.approx(1), 0, 0]
+    assert result.rows[3].terms[0].value == (1 if matching == "tokens" else 0)
+    assert result.scores[3] < 1

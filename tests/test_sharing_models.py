@@ -1,0 +1,100 @@
+"""A model object that belongs to its user: shared by threads, and afterwards as it was."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import tiny_models
+import torch
+
+from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.models.torch_modes import exclusive
+from mars_score.scorer import MarsScorer
+from mars_score.similarity.encoder import SentenceEncoder
+from mars_score.similarity.surprisal import surprisals
+
+ROWS = (
+    ["She took a train home.", "Nobody came."],
+    ["A truck took her home.", "It was shut."],
+    ["The car broke.", ""],
+)
+
+
+def modes(model):
+    return [module.training for module in model.modules()]
+
+
+def test_threads_share_models(gpt2, encoder):
+    """A scorer for each thread; all find what one finds, and the user's model works as before."""
+    models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
+
+    def score(barrier):
+        scorer = MarsScorer("mini", variant="v2-lm", planner="self", max_mask_ratio=0.4, store=False, **models)
+        barrier.wait()
+        return scorer.score(*ROWS).rows
+
+    expected = score(threading.Barrier(1))
+    ids = torch.tensor([[5, 6, 7]])
+    logits = gpt2[0](ids).logits
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(score, [threading.Barrier(4)] * 4))
+    assert found == [expected] * 4
+    assert gpt2[0].config._attn_implementation == "sdpa"
+    assert torch.equal(gpt2[0](ids).logits, logits)
+
+
+def test_another_thread_waits(gpt2):
+    model = CausalLanguageModel(*gpt2)
+    entered = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        with model.exclusive(), model.exclusive():  # re-entrant
+            reading = pool.submit(lambda: (entered.set(), model.read([[1, 2]], capacity=2)))
+            entered.wait()
+            assert not reading.done()
+        assert reading.result()[1][0].lengths == [2]
+
+
+def test_modes_of_modules_are_restored(encoder):
+    model, tokenizer = tiny_models.tiny_gpt2(seed=6)
+    model.train()
+    model.transformer.h[0].eval()  # frozen by its owner
+    before = modes(model)
+    assert len(set(before)) == 2
+    language_model = CausalLanguageModel(model, tokenizer)
+    assert modes(model) == before
+    surprisals(language_model, [("A car", "broke.")])
+    assert modes(model) == before
+
+    encoder[0].train()
+    try:
+        before = modes(encoder)
+        SentenceEncoder(encoder).encode(["a text"])
+        assert modes(encoder) == before
+    finally:
+        encoder.eval()
+
+
+def test_a_failed_call_restores_the_model(monkeypatch):
+    model, tokenizer = tiny_models.tiny_gpt2(seed=6)
+    language_model = CausalLanguageModel(model, tokenizer)
+    model.train()
+
+    def fail(*_, **__):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(model.transformer.h[1], "forward", fail)
+    with pytest.raises(RuntimeError, match="broken"):
+        surprisals(language_model, [("A car", "broke.")])
+    assert model.config._attn_implementation == "sdpa"
+    assert all(modes(model))
+    with exclusive(model):  # and is free again
+        assert not model.training
+
+
+def test_a_missing_device_is_refused_at_construction():
+    with pytest.raises(ValueError, match="cuda:99"):
+        MarsScorer("mini", device="cuda:99")
+    with pytest.raises(ValueError, match="abacus"):
+        MarsScorer("mini", device="abacus")
