@@ -88,3 +88,22 @@ def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
         else:
             forms.main()
             assert " nan" not in capsys.readouterr().out
+
+
+def test_rates(monkeypatch, capsys, tmp_path, encoder, llama):
+    """A line for each metric and length of context, and contexts that get longer."""
+    monkeypatch.setitem(presets.PRESETS, "mini", {"language_model": llama, "encoder": encoder})
+    monkeypatch.setenv("MARS_STORE", str(tmp_path))
+    rates = importlib.import_module("benchmarks.rates")
+    read = []
+    monkeypatch.setattr(rates, "SENTENCES", (1, 3))
+    monkeypatch.setattr(rates, "_peers", lambda: {"peer": lambda texts: read.append(len(texts))})
+    monkeypatch.setattr("sys.argv", ["rates", "--rows", "2", "--repeats", "1", "--variants", "v2,v1", "--json"])
+    rates.main()
+    peer, *ours = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert read == [2]
+    assert peer["metric"] == "peer"
+    assert [line["metric"] for line in ours] == ["MARS, `v2`", "MARS, `v1`"] * len(rates.SENTENCES)
+    words = [line["context_words"] for line in ours[::2]]
+    assert words == sorted(set(words))
+    assert all(line["cold"] > 0 and line["warm"] > 0 for line in ours)

@@ -139,7 +139,20 @@ def test_make_and_pip_name_what_exists():
             assert option not in ("-r", "-c") or (ROOT / value).is_file()
 
 
-@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]))
+EVERY_PAGE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_commands_and_files_exist(page):
+    """Figures name the command that prints them; the command is there."""
+    text = page.read_text(encoding="utf-8")
+    modules = re.findall(r"python -m ((?:benchmarks|research|docs|examples)\.\w+)", text)
+    paths = re.findall(r"`((?:docs|tests|examples|benchmarks|research|mars_score)/[\w./]+)`", text)
+    for path in [*(module.replace(".", "/") + ".py" for module in modules), *paths]:
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)]*)\)", page.read_text(encoding="utf-8")):
         path, _, heading = target.partition("#")
