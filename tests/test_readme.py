@@ -16,6 +16,7 @@ from docs import settings
 from mars_score import presets, shared
 from mars_score.cli import main
 from mars_score.settings import SETTING_NAMES
+from mars_score.store.location import LIMIT
 from research import typical_values
 
 ROOT = Path(__file__).parent.parent
@@ -178,6 +179,17 @@ def test_settings_are_those_of_the_code():
     page = PAGES["docs/settings.md"]
     assert settings.render(page) == page, "run python -m docs.settings"
     assert re.findall(r"^\| `(\w+)` \|", settings.tables(), flags=re.MULTILINE) == list(SETTING_NAMES)
+
+
+def test_the_tree_of_contributing_names_every_folder():
+    tree = PAGES["CONTRIBUTING.md"].split("## Where things are")[1].split("## ")[0]
+    for folder in (ROOT / "mars_score").iterdir():
+        if folder.is_dir() and folder.name != "__pycache__":
+            assert f"{folder.name}/" in tree, folder.name
+
+
+def test_the_limit_of_the_store_is_that_of_the_code():
+    assert f"at most {LIMIT / 2**30:g} GiB" in PAGES["docs/store.md"]
 
 
 @pytest.mark.slow
