@@ -3,7 +3,7 @@
 Only different jobs (a reference at one mask ratio) count, for both sides. The sequential side is timed on some
 of them, spread evenly over the jobs sorted by length, and its time extrapolated by the number of drafted
 tokens. Also: the share of this machine's arithmetic that goes into the method (see arithmetic.py); and, with
-``--shapes``, milliseconds a reference with models of any size and random weights.
+``--shapes``, milliseconds per reference with models of any size and random weights.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _measure_shapes(args: argparse.Namespace) -> None:
         **medians(seconds),
     }
     milliseconds = 1000 * statistics.median(total) / len(texts)
-    report(args, f"augmentation, {args.shapes} shapes: milliseconds a reference", milliseconds, 20.0, figures)
+    report(args, f"augmentation, {args.shapes} shapes: milliseconds per reference", milliseconds, 20.0, figures)
 
 
 def _spread(jobs: Sequence[Job], count: int) -> list[Job]:

@@ -28,7 +28,7 @@ def parser(description: str | None, *, files: bool = True) -> argparse.ArgumentP
     made = argparse.ArgumentParser(description=description, allow_abbrev=False)
     if files:
         add_files(made, "files")
-    made.add_argument("--json", action="store_true", help="print one JSON object a line")
+    made.add_argument("--json", action="store_true", help="print one JSON object per line")
     return made
 
 
@@ -72,13 +72,13 @@ def language_model() -> tuple[Any, Any]:
 
 
 def make_scorer(batch_size: int, **settings: Any) -> MarsScorer:
-    """A scorer of preset mini that reads and keeps nothing, so that all work is done anew."""
+    """A scorer of preset mini without a store, so that nothing is reused."""
     return MarsScorer("mini", batch_size=batch_size, store=False, language_model=language_model(), **settings)
 
 
 @contextmanager
 def fresh_store() -> Iterator[Path]:
-    """An empty store in a temporary folder, in which only the converted models are at hand."""
+    """An empty store in a temporary folder, with the converted models alone."""
     language_model()
     usual = store_folder(None)
     assert usual is not None
@@ -88,9 +88,9 @@ def fresh_store() -> Iterator[Path]:
 
 
 def in_turns(runs: Mapping[str, Callable[[], float | None]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each run, all of them once and then all again: a machine's changing moods meet them alike.
+    """Seconds of each run, all of them once and then all again: changes of the machine's speed affect all alike.
 
-    A run that takes the time of a part of it returns the seconds.
+    A run that times only a part of itself returns the seconds.
     """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for repeat in range(repeats):

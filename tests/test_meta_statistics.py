@@ -248,7 +248,7 @@ def test_what_cannot_be_meant_is_refused():
         ({"coefficient": "tau"}, "coefficient must be one of"),
         ({"level": "systems"}, "needs systems"),
         ({"level": "within_groups"}, "needs groups"),
-        ({"groups": [1, 2]}, "groups must be one label an item"),
+        ({"groups": [1, 2]}, "groups must be one label per item"),
         ({"groups": [1.0, 2.0, math.nan, 3.0]}, "groups must be all strings or all integers"),
         ({"systems": ["a", None, "b", "c"]}, "systems must be all strings or all integers"),
         ({"systems": ["a", math.nan, "b", "c"]}, "systems must be all strings or all integers"),
