@@ -16,10 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rich import print as rich_print
-from rich.table import Table
-
 from mars_score import MarsScorer
+from mars_score.cli.tables import show_table
+from mars_score.report.contents import Table
 from mars_score.store.location import store_folder
 
 
@@ -133,11 +132,10 @@ def report(
     if args.json:
         print(json.dumps({**entry, "machine": _machine()}, ensure_ascii=False), flush=True)
         return
-    table = Table(title=name, show_header=False)
-    first = [("ratio", ratio), ("target", target)] if target is not None else [("ratio", ratio)]
-    for key, value in (*first, *figures.items(), *_machine().items()):
-        table.add_row(key.replace("_", " "), _readable(value))
-    rich_print(table)
+    first = {"ratio": ratio, **({"target": target} if target is not None else {})}
+    values = {**first, **figures, **_machine()}
+    rows = tuple((key.replace("_", " "), _readable(value)) for key, value in values.items())
+    show_table(Table(name, "", ("figure", "value"), rows))
 
 
 def _readable(value: Any) -> str:
