@@ -1,7 +1,7 @@
-"""MARS as a module of Hugging Face evaluate; the method itself lives in the package mars_score.
+"""MARS as a module of Hugging Face evaluate; the method itself is in the package mars_score.
 
-evaluate reads the import lines of this file by a regular expression: after an import of mars_score stands the
-name under which pip finds it, and nothing else.
+evaluate reads the import lines of this file by a regular expression: an import of mars_score is followed by the
+name under which pip finds the package, and by nothing else.
 """
 
 import contextlib
@@ -38,22 +38,22 @@ _CITATION = """\
 
 _DESCRIPTION = """\
 MARS (Language Model Augmented Relevance Score) scores generated text against human references AND the context
-that it was generated from. A language model rewrites each reference in the light of the context: words that matter
-least are masked, more and more of them, and filled in again so that they fit the words around them. The score of a
-candidate says how much of the reference, or of the closest of these augmented references, it holds, and how close
-it is to the context, so that text that fits the context is not punished for saying it in other words.
+that it was generated from. The references are augmented: their least important words are masked, at several mask
+ratios, and a language model fills the blanks given the context. The score of a candidate combines its similarity
+with the reference, with the closest of the augmented references and with the context, so that text that fits the
+context is not punished for saying it in other words.
 """
 
 _KWARGS_DESCRIPTION = """
 Scores candidates given references and contexts.
 
 Args:
-    predictions (`list` of `str`): candidates, one a row. A blank one scores 0.0.
-    references (`list` of `str` or of `list` of `str`): one or several human references a row; rows may be mixed.
+    predictions (`list` of `str`): candidates, one per row. A blank one scores 0.0.
+    references (`list` of `str` or of `list` of `str`): one or several human references per row; rows may be mixed.
     contexts (`list` of `str` or of `list` of `str`): what the text was generated from (a document, a question, a
-        dialogue), one a row; a list of strings is joined with spaces. May be omitted with `use_context=False`.
+        dialogue), one per row; a list of strings is joined with spaces. May be omitted with `use_context=False`.
     detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
-    **settings: settings and arguments of `mars_score.MarsScorer`, here for one call, or at `evaluate.load` for
+    **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
         all calls: `preset` (`"mini"`, `"base"` or `"paper"`: which models), `variant`, `max_mask_ratio`,
         `planner`, `use_context`, `augmentation_aggregation`, `device`, `batch_size`, `store` and others. Unknown
         ones are refused.
@@ -63,8 +63,8 @@ Returns:
         `variant="v2-lm"` log probabilities are added, and an unlikely text may score lower).
     scores (`list` of `float`): score of each row; with `detailed=True`.
     signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
-    augmented_references (`list` of `list` of `str`): of each row its references and what the language model made
-        of them, without repetitions; none where the candidate is blank; with `detailed=True`.
+    augmented_references (`list` of `list` of `str`): the references of each row and their augmentations, without
+        repetitions; none where the candidate is blank; with `detailed=True`.
 
 Examples:
 
@@ -83,7 +83,7 @@ Examples:
     >>> sorted(results)
     ['augmented_references', 'mars', 'scores', 'signature']
 
-    Example 2: several references a row; settings for one call.
+    Example 2: several references per row; settings for one call.
 
     >>> results = mars.compute(
     ...     predictions=["He is happy."],
@@ -112,8 +112,15 @@ Examples:
     ['mars']
 """
 
-# What evaluate's own constructor takes; it would swallow all else without a word.
+# Arguments of evaluate's own constructor, which silently ignores all others.
 _EVALUATE_ARGUMENTS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
+
+# Names of the columns in other libraries.
+_OTHER_NAMES = {
+    "predictions": ("prediction", "preds", "candidates", "candidate", "hypotheses", "hypothesis"),
+    "references": ("reference", "refs", "targets", "target", "labels"),
+    "contexts": ("context", "sources", "source", "inputs", "documents", "questions"),
+}
 
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
@@ -121,16 +128,16 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
     """MARS as a metric of Hugging Face evaluate.
 
     Args:
-        config_name: the preset, in evaluate's words; the same as ``preset``.
+        config_name: evaluate's name for ``preset``.
         arguments: those of ``evaluate.Metric`` (``cache_dir``, ``experiment_id``, ...), and settings and arguments
-            of ``mars_score.MarsScorer``, which hold for all calls that do not override them.
+            of ``mars_score.MarsScorer``, for all calls that do not override them.
 
     Raises:
         TypeError: an unknown setting.
         ValueError: an unknown preset or variant, or a value out of range.
     """
 
-    # What evaluate.Metric keeps of the rows that wait for compute().
+    # evaluate.Metric's files of the rows that wait for compute().
     filelock: Any
     cache_file_name: Any
     filelocks: Any
@@ -175,18 +182,22 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         if the scoring itself fails, they are dropped.
 
         With ``num_process`` at load, process 0 scores the rows of all processes together, its own first; the
-        others get None and may have no rows. Before any of them adds the next rows, process 0 must be done.
+        others get None and may have no rows. No process may add the next rows before process 0 is done.
         """
+        for name in settings:
+            _refuse_other_names(name)
         options = {**self._options, **settings}
         check_options(options)
         use_context = options.get("use_context", True)
         rows: dict[str, Any] = {}
         if any(column is not None for column in (predictions, references, contexts)):
             rows = _checked(predictions, references, contexts, use_context=use_context)
-        elif self.writer is None and self.num_process > 1:
+        if self.writer is None and not any(rows.values()):
+            if self.num_process == 1:
+                raise ValueError(
+                    "there is nothing to score: pass predictions, references and contexts, or add rows"
+                )
             rows = {name: [] for name in self.features}  # process 0 waits for all shares, also for empty ones
-        elif self.writer is None:
-            raise ValueError("there is nothing to score: pass predictions, references and contexts, or add rows")
         if use_context and self._contexts_omitted:
             raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
         scorer = shared_scorer(**options)
@@ -196,11 +207,11 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
             self._drop_rows()
             raise
         self._contexts_omitted = False
-        self.filelocks = self.file_paths = None  # done with; they would keep the object from being pickled
+        self.filelocks = self.file_paths = None  # no longer needed, and they cannot be pickled
         return result  # type: ignore[no-any-return]
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, contexts: Any = None) -> None:
-        """Add rows, which a later ``compute()`` scores; ``contexts`` by name, beside other metrics too."""
+        """Add rows, which a later ``compute()`` scores."""
         use_context = self._options.get("use_context", True)
         super().add_batch(**_checked(predictions, references, contexts, use_context=use_context))
         self._contexts_omitted |= contexts is None
@@ -208,11 +219,13 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
     def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
         """Add one row, which a later ``compute()`` scores.
 
-        The names of the columns (``predictions``, ``references``, ``contexts``) do as well: evaluate uses both.
+        The names of the columns (``predictions``, ``references``, ``contexts``) are accepted, too: evaluate uses
+        both.
         """
         row = {"predictions": prediction, "references": reference, "contexts": context}
         for name in plural:
             if name not in row:
+                _refuse_other_names(name)
                 raise TypeError(f"unknown input {name!r}; a row has a prediction, a reference and a context")
         row |= plural
         contexts = None if row["contexts"] is None else [row["contexts"]]
@@ -228,7 +241,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
 
     @staticmethod
     def free() -> None:
-        """Let go of the models of all instances in this process; they are loaded again when needed."""
+        """Release the models of all instances in this process; they are loaded again when needed."""
         free_models()
 
     def _compute(
@@ -265,10 +278,17 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
                 lock.release()
 
 
+def _refuse_other_names(name: str) -> None:
+    """Raise TypeError if ``name`` is a column's name in another library."""
+    for column, others in _OTHER_NAMES.items():
+        if name in others:
+            raise TypeError(f"unknown input {name!r}; did you mean {column!r}?")
+
+
 def _checked(
     predictions: Any, references: Any, contexts: Any, *, use_context: bool, first_row: int = 0
 ) -> dict[str, Any]:
-    """The rows in the one form of ``_info``: strings, and lists of strings for the references."""
+    """The rows as ``_info`` declares them: strings, and lists of strings for the references."""
     columns: dict[str, Any] = {
         "predictions": check_candidates(predictions, where=lambda row: f"predictions[{first_row + row}]"),
         "references": [
@@ -279,7 +299,7 @@ def _checked(
     columns["contexts"] = check_contexts(
         contexts,
         len(columns["predictions"]),
-        use_context=use_context or contexts is not None,  # given ones are kept: compute() may want them
+        use_context=use_context or contexts is not None,  # given ones are stored for compute(use_context=True)
         where=lambda row: f"contexts[{first_row + row}]",
     )
     check_lengths(**columns)

@@ -1,13 +1,18 @@
-"""What was done to some rows, counted: one sentence a kind, with the number of rows and the first of them."""
+"""Notices: how many rows were treated in a special way (blank, shortened), and which ones."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mars_score.errors import MarsWarning
+
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 BLANK = "blank candidates score 0.0"
+BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
 CONTEXT_CUT = "the end of the context is beyond the language model's window and was not read"
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
 TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
@@ -16,6 +21,19 @@ UNKNOWN = (
     "encoder and match nothing"
 )
 _NAMED = 5  # rows that a sentence names
+# Packages that may stand between a caller's line and MARS.
+_BETWEEN = {
+    *("mars_score", "mars_metric", "evaluate", "evaluate_modules", "torchmetrics", "torch", "transformers"),
+    *("contextlib", "functools", "threading", "concurrent"),
+}
+
+
+def warn(message: str) -> None:
+    """Issue a MarsWarning that points at the line that called MARS, directly or through another library."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, MarsWarning, stacklevel=level)
 
 
 @dataclass
@@ -23,9 +41,9 @@ class Notices:
     """Counts over the rows of a call or a run.
 
     Attributes:
-        rows: how many there were.
-        counts: how many of them each kind concerns.
-        first: the first of these.
+        rows: number of rows.
+        counts: number of rows by kind of notice.
+        first: the first of these rows, counted from 0.
     """
 
     rows: int = 0
@@ -33,7 +51,7 @@ class Notices:
     first: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, flags: Mapping[str, Sequence[bool]]) -> None:
-        """Count the next rows: of each kind one flag a row."""
+        """Count the next rows; each kind of notice has one flag per row."""
         for what, of_rows in flags.items():
             flagged = [self.rows + index for index, flag in enumerate(of_rows) if flag]
             self.counts[what] = self.counts.get(what, 0) + len(flagged)
@@ -42,7 +60,7 @@ class Notices:
         self.rows += max(map(len, flags.values()), default=0)
 
     def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
-        """One for each kind that concerns a row; rows are counted from 0, or as the lines of a file from 1."""
+        """One sentence per kind that concerns a row; rows are counted from 0, or as the lines of a file from 1."""
         return tuple(
             f"{what}: {count} of {self.rows} rows ({self._named(what, lines)})"
             for what, count in self.counts.items()

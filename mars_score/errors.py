@@ -1,4 +1,4 @@
-"""Exceptions of their own kind; plain bad input raises ValueError or TypeError."""
+"""Exceptions and warnings; bad input raises ValueError or TypeError."""
 
 
 class ModelUnavailableError(OSError):
@@ -6,8 +6,8 @@ class ModelUnavailableError(OSError):
 
 
 class UnsupportedModelError(ValueError):
-    """A model loaded but cannot do what MARS asks of it (see the message)."""
+    """A model was loaded but lacks something that MARS needs (see the message)."""
 
 
 class MarsWarning(UserWarning):
-    """Something was done to some of the inputs (blank candidates, shortened texts); one a kind and call."""
+    """Some rows were treated in a special way (blank, shortened); one warning per kind and call."""

@@ -1,4 +1,4 @@
-"""What a scorer returns: frozen, and everything that prints, plots or writes only reads it."""
+"""Results of a scorer: frozen; whatever prints, plots or writes them only reads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ReferenceScore:
         augmented: the reference with its augmentations.
         similarities: with each of ``augmented.texts``, in [-1, 1]: token recall or, with
             ``matching="sentences"``, the cosine.
-        score: what they come to (section 2.3; ``SimilaritySettings.augmentation_aggregation``).
+        score: their aggregate (section 2.3; setting ``augmentation_aggregation``).
     """
 
     augmented: AugmentedReference
@@ -50,7 +50,7 @@ class ReferenceScore:
 
     @property
     def compared(self) -> tuple[tuple[str, float, str], ...]:
-        """What the candidate was compared with, for people: what it is, similarity, text; the reference first."""
+        """What the candidate was compared with, to show: (kind, similarity, text); the reference first."""
         kinds = ["reference", *(f"masked {one.mask_ratio:.0%}" for one in self.augmented.augmentations)]
         return tuple(zip(kinds, self.similarities, self.augmented.texts, strict=True))
 
@@ -61,8 +61,8 @@ class Term:
 
     Attributes:
         name: ``"references"``, ``"context"`` or ``"likelihood"``.
-        value: similarity with the references or the context, in [-1, 1]; nats a token of the likelihood.
-        weight: what it is multiplied by.
+        value: similarity with the references or the context, in [-1, 1]; of the likelihood nats per token.
+        weight: the factor of the value in the score.
     """
 
     name: str
@@ -72,12 +72,12 @@ class Term:
 
 @dataclass(frozen=True)
 class RowScore:
-    """A candidate's score and how it came about; a blank one scores 0.0 and has neither references nor terms.
+    """A candidate's score and its parts; a blank one scores 0.0 and has neither references nor terms.
 
     Attributes:
         score: the weighted sum of the terms.
         references: the candidate against each reference.
-        terms: the first is what ``references`` come to.
+        terms: the first is the aggregate of ``references``.
     """
 
     score: float
@@ -92,12 +92,15 @@ class MarsResult:
     Attributes:
         rows: one entry per row, in input order.
         signature: all that the scores depend on besides the texts; cite it beside the score.
-        notices: what was done to some inputs (blank, shortened), one sentence each with counts.
+        notices: sentences on rows that were treated in a special way (blank, shortened), with their numbers.
     """
 
     rows: tuple[RowScore, ...]
     signature: Signature
     notices: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"MarsResult(score={self.score:.4f}, rows={len(self.rows)}, signature='{self.signature}')"
 
     @property
     def scores(self) -> list[float]:
@@ -106,7 +109,7 @@ class MarsResult:
 
     @property
     def score(self) -> float:
-        """The mean over rows, rounded once, so that their order does not count; 0.0 for no rows."""
+        """The mean over rows, rounded once, so that it does not depend on their order; 0.0 for no rows."""
         return mean_of(sum(map(Fraction, self.scores), Fraction()), len(self.rows))
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,7 +145,7 @@ def augmented_to_dict(augmented: AugmentedReference) -> dict[str, Any]:
 
 
 def row_to_dict(row: RowScore) -> dict[str, Any]:
-    """The score of a row and how it came about, as plain data."""
+    """The score of a row and its parts, as plain data."""
     return {
         "score": row.score,
         "terms": [asdict(term) for term in row.terms],

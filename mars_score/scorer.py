@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+import os
+import reprlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
 
 from mars_score.augmentation import Augmented, Augmenter, Pair, Progress, cuts, prepare_pairs
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
-from mars_score.diagnostics import Notices
-from mars_score.errors import MarsWarning
+from mars_score.diagnostics import Notices, warn
 from mars_score.fields import is_number
 from mars_score.models.fingerprints import unchanging
 from mars_score.models.loading import check_device
@@ -30,16 +31,16 @@ class MarsScorer:
 
     Args:
         preset: which models: ``"mini"``, ``"base"`` (default) or ``"paper"``; see the README.
-        batch_size: jobs (a reference at one mask ratio) that the language model infills together, at most;
-            None: as many as pay and as memory holds.
-        device: ``"cpu"``, ``"cuda"``, ...; None: CUDA where there is one.
-        store: folder for what is kept between processes; None: the user's cache folder (or ``MARS_STORE``),
-            False: keep nothing.
-        progress: called as ``progress(stage, done, total)``; None: no reports.
+        batch_size: largest number of jobs (a reference at one mask ratio) that the language model infills
+            together; None: chosen from the device and its free memory.
+        device: ``"cpu"``, ``"cuda"``, ...; None: CUDA where available.
+        store: folder of the store; None: ``MARS_STORE``, or else the user's cache folder; False: no store.
+        progress: True: progress bars on standard error; a function: called as ``progress(stage, done, total)``,
+            where a total of 0 is not known.
         settings: any setting of :mod:`mars_score.settings`, by name.
 
     Raises:
-        ValueError: an unknown preset or variant, or a setting out of range.
+        ValueError: an unknown preset or variant, or a value out of range or without effect.
         TypeError: an unknown setting.
     """
 
@@ -50,51 +51,64 @@ class MarsScorer:
         batch_size: int | None = None,
         device: str | None = None,
         store: Store = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         **settings: Any,
     ) -> None:
         if batch_size is not None and not is_number(batch_size, int, 1):
             raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise ValueError(f"progress must be True, False or a function, got {progress!r}")
         self.settings: Settings = resolve_settings(preset, **settings)
-        self.batch_size = batch_size and int(batch_size)  # an integer of NumPy's is none for JSON
         check_device(device)
+        self.batch_size = batch_size and int(batch_size)
         self.device = device
         self.store = store_folder(store)
         self._kept = ResultStore(self.store)
-        self.progress = progress
+        self.progress: Progress | bool | None = progress
+        self._bars: Progress | None = None
+
+    def __repr__(self) -> str:
+        settings, usual = self.settings, dict(resolve_settings("base", self.settings.variant).items())
+        shown = {name: value for name, value in settings.items() if name == "variant" or value != usual[name]}
+        values = {"language_model": settings.models.language_model, "encoder": settings.models.encoder}
+        return f"MarsScorer({', '.join(f'{name}={_shown(value)}' for name, value in {**shown, **values}.items())})"
 
     @unchanging()
     def score(self, predictions: Any, references: Any, contexts: Any = None) -> MarsResult:
         """Score candidates.
 
         Args:
-            predictions: one candidate a row, whose outer whitespace does not count; a blank one scores 0.0.
-            references: a string or a list of strings a row.
-            contexts: a string a row (a list of strings is joined); may be left out with ``use_context=False``.
+            predictions: one candidate per row, stripped of outer whitespace; a blank one scores 0.0.
+            references: a string or a list of strings per row.
+            contexts: a string per row (a list of strings is joined); may be left out with ``use_context=False``.
 
         Returns:
-            Scores in [-1, 1] (in practice mostly in [0, 1]), higher is better, with all their details. With
+            Scores in [-1, 1] (mostly in [0, 1]), higher is better, with all their details. With
             ``likelihood_weight`` above 0 a text that the language model finds unlikely may score lower.
 
         Raises:
-            TypeError, ValueError: bad input, named with its row, before any model is loaded.
+            TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
             ModelUnavailableError: a model cannot be loaded.
         """
         candidates = [candidate.strip() for candidate in check_candidates(predictions)]
         rows, texts = self._check(references, contexts, predictions=candidates)
-        pairs = prepare_pairs(rows, texts, self.settings.masking)
-        augmented = self._augment(pairs, [bool(candidate) for candidate in candidates])
-        contexts = [context.strip() for context in texts]
-        scorable = Scorable(candidates, contexts, augmented, self.settings.similarity)
-        evidence = {
-            kind: self._reader.read(kind, items, partial(self._report, kind))
-            for kind, items in scorable.needs.items()
-        }
+        if not rows:
+            raise ValueError("there is nothing to score: predictions is empty")
+        with self._progress_bars():
+            pairs = prepare_pairs(rows, texts, self.settings.masking)
+            augmented = self._augment(pairs, [bool(candidate) for candidate in candidates])
+            contexts = [context.strip() for context in texts]
+            settings = self.settings.similarity
+            scorable = Scorable(candidates, contexts, augmented, settings, self.settings.use_context)
+            evidence = {
+                kind: self._reader.read(kind, items, partial(self._report, kind))
+                for kind, items in scorable.needs.items()
+            }
         signature = make_signature(self.settings, self._augmenter.analyser.pipeline, map(len, rows))
         return MarsResult(tuple(scorable.scores(evidence)), signature, _warn(scorable.flags(evidence)))
 
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
-        """Per row its references and their augmentations, without repetitions: references for any metric.
+        """The references of each row and their augmentations, without repetitions: references for any metric.
 
         Args and errors as for :meth:`score`.
         """
@@ -105,14 +119,15 @@ class MarsScorer:
 
     @unchanging()
     def augment_references(self, references: Any, contexts: Any = None) -> list[tuple[AugmentedReference, ...]]:
-        """Per row one AugmentedReference per human reference; args and errors as for :meth:`score`."""
+        """One AugmentedReference per human reference of each row; args and errors as for :meth:`score`."""
         rows, texts = self._check(references, contexts)
-        augmented = self._augment(prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows))
+        with self._progress_bars():
+            augmented = self._augment(prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows))
         _warn(cuts(augmented))
         return [tuple(one.reference for one in row) for row in augmented]
 
     def free(self) -> None:
-        """Let go of the models; they are loaded again when needed."""
+        """Release the models; they are loaded again when needed."""
         for name in ("_augmenter", "_reader"):
             self.__dict__.pop(name, None)
 
@@ -141,9 +156,21 @@ class MarsScorer:
     def _reader(self) -> Reader:
         return Reader(self.settings, self.batch_size, self.device, self.store, self._kept)
 
+    @contextmanager
+    def _progress_bars(self) -> Iterator[None]:
+        """Show progress bars meanwhile, if ``progress`` is True."""
+        if self.progress is not True:
+            yield
+            return
+        from mars_score.cli.running import progress_bars
+
+        with progress_bars(quiet=False) as self._bars:
+            yield
+
     def _report(self, stage: str, done: int, total: int) -> None:
-        if self.progress:
-            self.progress(stage, done, total)
+        report = self._bars if self.progress is True else self.progress
+        if report:
+            report(stage, done, total)
 
 
 def _warn(flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
@@ -151,5 +178,13 @@ def _warn(flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
     notices = Notices()
     notices.add(flags)
     for sentence in notices.sentences():
-        warnings.warn(sentence, MarsWarning, stacklevel=3)
+        warn(sentence)
     return notices.sentences()
+
+
+def _shown(value: Any) -> str:
+    """A short form of a setting's value; of a model that is an object its class."""
+    if isinstance(value, (str, os.PathLike)):
+        return repr(os.fspath(value))
+    model = value[0] if isinstance(value, tuple) and len(value) == 2 else value
+    return f"<{type(model).__name__}>" if hasattr(model, "state_dict") else reprlib.repr(value)

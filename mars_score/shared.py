@@ -57,7 +57,7 @@ def shared_scorer(**options: Any) -> MarsScorer:
 
 
 def free_models() -> None:
-    """Let go of all shared scorers and their models; they are made and loaded again when needed."""
+    """Release all shared scorers and their models; they are made and loaded again when needed."""
     with _lock:
         scorers = list(_scorers.values())
         _scorers.clear()

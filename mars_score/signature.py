@@ -20,9 +20,9 @@ class Signature:
     """Names and values in the pipeline's order.
 
     Attributes:
-        entries: everything, defaults included.
-        brief: names of the entries that the text shows: those that the package's version and the variant
-            do not imply.
+        entries: all of them, defaults included.
+        brief: names of the entries that the text shows: those that do not follow from the package's version and
+            the variant.
     """
 
     entries: Mapping[str, Any]
@@ -31,6 +31,9 @@ class Signature:
     def __str__(self) -> str:
         """One line to print beside a score: ``mars|version:0.1.0|variant:v2|references:1|...``."""
         return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
+
+    def __repr__(self) -> str:
+        return f"Signature('{self}')"
 
     def to_dict(self) -> dict[str, Any]:
         """All entries as plain data."""

@@ -53,7 +53,7 @@ class FakeScorer:
         check_lengths(predictions=candidates, references=references, contexts=contexts)
         self._load()
         rows = tuple(self._row(*row) for row in zip(candidates, references, contexts, strict=True))
-        if self.progress is not None:
+        if callable(self.progress):
             self.progress("scoring", len(rows), len(rows))
         blank = sum(not candidate.strip() for candidate in candidates)
         notices = (f"{blank} blank candidates score 0.0",) if blank else ()

@@ -444,7 +444,7 @@ def test_random_rows_have_finite_scores(count, scorer):
 
 @pytest.mark.parametrize("scorer", ["plain"], indirect=True)
 @cases(10, 200)
-def test_a_candidate_equal_to_its_reference_scores_one(count, scorer):
+def test_the_similarity_with_an_equal_reference_is_one(count, scorer):
     def check(text, context):
         if text.strip():
             [row] = result_of(scorer, [(text, text, context)]).rows

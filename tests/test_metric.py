@@ -68,28 +68,20 @@ def test_by_default_one_plain_float(make):
 
 
 def test_detail_on_request(make):
-    result = make().compute(**ROWS, detailed=True)
+    blank = {name: [*column, column[0] if name != "predictions" else " "] for name, column in ROWS.items()}
+    with pytest.warns(UserWarning, match="1 blank candidate"):
+        result = make().compute(**blank, detailed=True)
     assert list(result) == ["mars", "scores", "signature", "augmented_references"]
-    assert result["scores"] == [1.0, 0.5]
-    assert [type(score) for score in result["scores"]] == [float, float]
+    assert result["scores"] == [1.0, 0.5, 0.0]
+    assert {type(score) for score in result["scores"]} == {float}
     assert type(result["signature"]) is str
     assert result["signature"].startswith("mars|")
     assert result["augmented_references"] == [
         ["a b", "a b <first>"],
         ["x y", "x y <second part>", "c z", "c z <second part>"],
+        [],  # its candidate is blank
     ]
     json.dumps(result)
-
-
-def test_a_blank_candidate(make):
-    with pytest.warns(UserWarning, match="1 blank candidate"):
-        result = make().compute(predictions=["a", " "], references=["a", "a"], contexts=["", ""], detailed=True)
-    assert result["scores"] == [1.0, 0.0]
-    assert result["augmented_references"][1] == []
-
-
-def test_no_rows_score_zero(make):
-    assert make().compute(predictions=[], references=[], contexts=[]) == {"mars": 0.0}
 
 
 def test_strange_characters_come_back(make):
@@ -139,52 +131,29 @@ def test_a_metric_can_be_used_again(make, rows_on_disk, arguments):
     assert rows_on_disk() == []
 
 
-def test_columns_of_a_dataset(make):
-    import datasets
-
-    data = datasets.Dataset.from_dict(
-        {"p": ["a b", "c d"], "r": [["a b"], ["x y", "c z"]], "c": ["first", "second part"]}
-    )
-    assert make().compute(predictions=data["p"], references=data["r"], contexts=data["c"]) == {"mars": 0.75}
-
-
 # Bad input: refused before any model loads, and before evaluate takes its lock
 
-BAD = {
-    "lengths": ({**ROWS, "references": ["a"]}, ValueError, "predictions has 2, references has 1, contexts has 2"),
-    "bare prediction": ({**ROWS, "predictions": "a"}, TypeError, "predictions must be a list.*list of one"),
-    "bare reference": ({**ROWS, "references": "a"}, TypeError, "references must be a list.*list of one"),
-    "bare context": ({**ROWS, "contexts": "a"}, TypeError, "contexts must be a list.*list of one"),
-    "None": ({**ROWS, "predictions": ["a", None]}, TypeError, r"predictions\[1\] must be a string, got NoneType"),
-    "number": ({**ROWS, "references": ["a", 3]}, TypeError, r"references\[1\] must be a string, got int \(3\)"),
-    "inner number": (
-        {**ROWS, "references": [["a"], ["b", 3]]},
-        TypeError,
-        r"references\[1\] must be a string, got int",
-    ),
-    "context None": (
-        {**ROWS, "contexts": [None, "a"]},
-        TypeError,
-        r"contexts\[0\] must be a string, got NoneType",
-    ),
-    "blank reference": (
-        {**ROWS, "references": ["a", " "]},
-        ValueError,
-        r"references\[1\] holds a blank reference",
-    ),
-    "no reference": ({**ROWS, "references": [[], "a"]}, ValueError, r"references\[0\] is an empty list"),
-    "no contexts": (without("contexts"), ValueError, "contexts are missing.*use_context=False"),
-    "no references": (without("references"), TypeError, "references are missing"),
-    "no predictions": (without("predictions"), TypeError, "predictions are missing"),
-}
+BAD = [
+    ("references", ["a"], ValueError, "predictions has 2, references has 1, contexts has 2"),
+    *[(name, "a", TypeError, f"{name} must be a list.*list of one") for name in ROWS],
+    ("predictions", ["a", None], TypeError, r"predictions\[1\] must be a string, got NoneType"),
+    ("references", ["a", 3], TypeError, r"references\[1\] must be a string, got int \(3\)"),
+    ("references", [["a"], ["b", 3]], TypeError, r"references\[1\] must be a string, got int"),
+    ("contexts", [None, "a"], TypeError, r"contexts\[0\] must be a string, got NoneType"),
+    ("references", ["a", " "], ValueError, r"references\[1\] holds a blank reference"),
+    ("references", [[], "a"], ValueError, r"references\[0\] is an empty list"),
+    ("contexts", None, ValueError, "contexts are missing.*use_context=False"),
+    ("references", None, TypeError, "references are missing"),
+    ("predictions", None, TypeError, "predictions are missing"),
+]
 
 
 @pytest.mark.parametrize("method", ["compute", "add_batch"])
-@pytest.mark.parametrize(("rows", "kind", "message"), BAD.values(), ids=BAD)
-def test_bad_rows(make, fake, rows_on_disk, method, rows, kind, message):
+@pytest.mark.parametrize(("name", "column", "kind", "message"), BAD)
+def test_bad_rows(make, fake, rows_on_disk, method, name, column, kind, message):
     metric = make()
     with pytest.raises(kind, match=message):
-        getattr(metric, method)(**rows)
+        getattr(metric, method)(**{**ROWS, name: column})
     assert metric.filelock is None
     assert rows_on_disk() == []
     assert (fake.made, fake.loads) == ([], 0)
@@ -202,8 +171,10 @@ def test_bad_row_added(make, rows_on_disk):
         metric.add(**{**good, "reference": ["a", ""]})
     with pytest.raises(ValueError, match=r"contexts are missing.*use_context=False"):
         metric.add(prediction="a", reference="a")
-    with pytest.raises(TypeError, match="unknown input 'sources'"):
+    with pytest.raises(TypeError, match="unknown input 'sources'; did you mean 'contexts'"):
         metric.add(**good, sources="a")
+    with pytest.raises(TypeError, match="unknown input 'id'; a row has a prediction"):
+        metric.add(**good, id=1)
     assert metric.compute(detailed=True)["scores"] == [1.0]
 
 
@@ -219,10 +190,11 @@ def test_bad_rows_leave_the_added_ones(make):
 
 def test_nothing_to_score(make):
     for arguments in ({}, {"keep_in_memory": True}):
-        with pytest.raises(
-            ValueError, match="nothing to score: pass predictions, references and contexts, or add"
-        ):
-            make(**arguments).compute()
+        for rows in ({}, {name: [] for name in ROWS}):
+            with pytest.raises(
+                ValueError, match="nothing to score: pass predictions, references and contexts, or add"
+            ):
+                make(**arguments).compute(**rows)
 
 
 # Contexts
@@ -272,11 +244,7 @@ def test_the_fake_takes_what_the_scorer_takes(fake):
 
 
 BAD_SETTINGS = [
-    (
-        {"max_mask": 0.5},
-        TypeError,
-        "unknown setting 'max_mask'; did you mean 'max_mask_ratio'",
-    ),
+    ({"max_mask": 0.5}, TypeError, "unknown setting 'max_mask'; did you mean 'max_mask_ratio'"),
     ({"preset": "huge"}, ValueError, "unknown preset 'huge'; choose one of mini, base, paper"),
     ({"max_mask_ratio": 1.5}, ValueError, r'max_mask_ratio must be a number in \[0, 1\] or "auto", got 1.5'),
     ({"q": 0}, ValueError, r"q must be a number in \(0, 1\], got 0"),
@@ -293,6 +261,14 @@ def test_bad_settings(make, fake, rows_on_disk, settings, kind, message):
     assert rows_on_disk() == []
     assert fake.made == []
     assert metric.compute(**ROWS) == {"mars": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("prediction", "predictions"), ("hypotheses", "predictions"), ("sources", "contexts")]
+)
+def test_columns_by_the_names_of_other_metrics(make, name, meant):
+    with pytest.raises(TypeError, match=f"unknown input '{name}'; did you mean '{meant}'"):
+        make().compute(**without(meant), **{name: ROWS[meant]})
 
 
 def test_config_name_is_the_preset(make, fake):

@@ -12,10 +12,12 @@ import fakes
 import numpy as np
 import pytest
 import tiny_models
+from datasets import Dataset
 from transformers import EvalPrediction
 
 from mars_metric import Mars
-from mars_score import shared
+from mars_score import presets, shared
+from mars_score.scorer import MarsScorer
 
 RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
 
@@ -52,6 +54,29 @@ def test_combine(tmp_path, monkeypatch, capsys):
     (block,) = blocks("Combine")
     exec(block, {"mars": Mars(preset="mini", cache_dir=str(tmp_path))})
     assert "'mars': " in capsys.readouterr().out
+
+
+def test_datasets_map(monkeypatch, gpt2, encoder, tmp_path):
+    """The scores of batches are those of one call, which they are not without the corpus."""
+    monkeypatch.undo()
+    monkeypatch.setenv("MARS_STORE", str(tmp_path))
+    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, "mini", models)
+    references = [
+        ["A friend sold the car to the town library."],
+        ["The bridge leads the friend to a shop.", "They lost the game in town."],
+        ["The baker met a friend near the bridge."],
+        ["The mayor lost a ticket and the friend."],
+    ]
+    rows = {"predictions": ["They won the game!"] * 4, "references": references, "contexts": ["It was late."] * 4}
+    names = {"dataset": Dataset.from_dict(rows)}
+    (block,) = blocks("datasets.map")
+    exec(block.replace("batch_size=1000", "batch_size=1"), names)
+    scorer = MarsScorer("mini")
+    together = scorer.score(*rows.values()).scores
+    assert names["scored"]["mars"] == pytest.approx(together, abs=1e-9)
+    alone = [scorer.score(*([column[row]] for column in rows.values())).scores[0] for row in range(4)]
+    assert alone != pytest.approx(together, abs=1e-9)
 
 
 def test_torchmetrics(capsys):
@@ -99,4 +124,4 @@ def test_lighteval():
 def test_every_heading_is_tested():
     headings = re.findall(r"^## (.*)$", RECIPES, flags=re.MULTILINE)
     tested = {name.removeprefix("test_") for name in vars(sys.modules[__name__]) if name.startswith("test_")}
-    assert {heading.lower().replace("-", "_") for heading in headings} <= tested
+    assert {re.sub(r"\W", "_", heading.lower()) for heading in headings} <= tested

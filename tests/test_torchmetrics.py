@@ -15,7 +15,7 @@ from processes import in_processes
 
 from mars_score import scorer as scorer_module
 from mars_score import shared
-from mars_score.integrations.packing import empty, pack, unpack
+from mars_score.integrations.packing import empty, from_tensors, to_tensors
 
 torchmetrics = pytest.importorskip("torchmetrics")
 
@@ -228,11 +228,11 @@ def test_half_of_a_character():
 
 def test_packing_is_exact():
     rows = [("", ("a", "\u05e9\U0001f600"), "\x00"), ("b", ("c",), "")]
-    parts = [pack(rows[:1]), empty(), pack([]), pack(rows[1:])]
-    assert unpack(*zip(*parts, strict=True)) == rows
+    parts = [to_tensors(rows[:1]), empty(), to_tensors([]), to_tensors(rows[1:])]
+    assert from_tensors(*zip(*parts, strict=True)) == rows
     whole = [torch.cat(tensors) for tensors in zip(*parts, strict=True)]
     assert [tensor.dtype for tensor in whole] == [torch.uint8, torch.int64]
-    assert unpack(*([tensor] for tensor in whole)) == rows
+    assert from_tensors(*([tensor] for tensor in whole)) == rows
 
 
 # Imports

@@ -1,12 +1,12 @@
-"""Checks of what users pass in: each fault names the input, the row and the remedy.
+"""Checks of input rows: each error names the input, the row and the remedy.
 
-Columns may be lists, tuples, numpy arrays, pandas series, pyarrow arrays or columns of a dataset; what comes
-out is plain lists, tuples and strings.
+A column may be any ordered iterable: a list, a generator, a NumPy array, a pandas series, a pyarrow array, a
+column of a dataset. The functions return plain lists, tuples and strings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 Row = tuple[str, tuple[str, ...], str]  # candidate, references, context
@@ -14,10 +14,10 @@ Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 
 
 def check_candidates(predictions: Any, *, where: Where | None = None) -> list[str]:
-    """The candidates, one string a row.
+    """The candidates, one string per row.
 
     Args:
-        predictions: one string a row; blank ones are allowed.
+        predictions: one string per row; blank ones are allowed.
         where: names a row in an error; by default ``predictions[3]``.
 
     Raises:
@@ -28,10 +28,10 @@ def check_candidates(predictions: Any, *, where: Where | None = None) -> list[st
 
 
 def check_references(references: Any, *, where: Where | None = None) -> list[tuple[str, ...]]:
-    """The references, one or more strings a row.
+    """The references, one or more strings per row.
 
     Args:
-        references: a string or a list of strings a row; rows may be mixed.
+        references: a string or a list of strings per row; rows may be mixed.
         where: names a row in an error; by default ``references[3]``.
 
     Raises:
@@ -41,22 +41,22 @@ def check_references(references: Any, *, where: Where | None = None) -> list[tup
     where = where or "references[{}]".format
     checked = []
     for row, value in enumerate(_column("references", references)):
-        texts = value if _is_list(value) else [value]
-        if len(texts) == 0:
+        texts = _texts(where(row), value)
+        if not texts:
             raise ValueError(f"{where(row)} is an empty list; give at least one reference or leave the row out")
-        checked.append(tuple(_text(where(row), text) for text in _plain(texts)))
+        checked.append(tuple(texts))
         if not all(text.strip() for text in checked[-1]):
             raise ValueError(f"{where(row)} holds a blank reference; fill it or leave it out")
     return checked
 
 
 def check_contexts(contexts: Any, rows: int, *, use_context: bool, where: Where | None = None) -> list[str]:
-    """The contexts, one string a row (a list of strings is joined with spaces).
+    """The contexts, one string per row (a list of strings is joined with spaces).
 
     Args:
-        contexts: a string or a list of strings a row; None only without ``use_context``.
-        rows: how many rows the other inputs have.
-        use_context: False returns empty contexts; what is given is checked all the same.
+        contexts: a string or a list of strings per row; None only without ``use_context``.
+        rows: number of rows of the other inputs.
+        use_context: False returns empty contexts; given ones are checked all the same.
         where: names a row in an error; by default ``contexts[3]``.
 
     Raises:
@@ -68,10 +68,8 @@ def check_contexts(contexts: Any, rows: int, *, use_context: bool, where: Where 
         if use_context:
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
         return [""] * rows
-    checked = []
-    for row, value in enumerate(_column("contexts", contexts)):
-        parts = _plain(value) if _is_list(value) else [value]
-        checked.append(" ".join(_text(where(row), part) for part in parts))
+    column = _column("contexts", contexts)
+    checked = [" ".join(_texts(where(row), value)) for row, value in enumerate(column)]
     return checked if use_context else [""] * len(checked)
 
 
@@ -83,33 +81,49 @@ def check_lengths(**columns: Sequence[Any]) -> None:
         raise ValueError(f"all inputs need one entry for each row, but {found}; add or remove entries")
 
 
-def _is_list(value: Any) -> bool:
-    """Whether ``value`` is an ordered collection of values: a list, an array, a series, a dataset's column."""
-    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping)) or hasattr(value, "columns"):
-        return False  # iterating over a table or a mapping gives the names of its columns
-    if getattr(value, "ndim", 1) == 0:  # a numpy scalar
-        return False
-    return isinstance(value, Sequence) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
-
-
-def _plain(values: Any) -> Iterable[Any]:
-    """The values as Python objects (pyarrow iterates over scalars of its own)."""
-    return values.to_pylist() if hasattr(values, "to_pylist") else values  # type: ignore[no-any-return]
-
-
-def _column(name: str, value: Any) -> Iterable[Any]:
+def _column(name: str, value: Any) -> list[Any]:
+    """The entries of a column."""
     if value is None:
         raise TypeError(f"{name} are missing: pass a list with one entry per row")
-    if not _is_list(value):
-        raise TypeError(
-            f"{name} must be a list with one entry per row, got {type(value).__name__}; "
-            f"for a single row pass a list of one"
-        )
-    return _plain(value)
+    entries = _entries(value)
+    if entries is None:
+        if isinstance(value, str):
+            remedy = "for a single row pass a list of one"
+        elif isinstance(value, Set):
+            remedy = "a set has no order: pass a list in the order of the rows"
+        elif isinstance(value, Mapping) or _is_table(value):
+            remedy = f'pass one of its columns, such as data["{name}"]'
+        else:
+            remedy = "pass a list"
+        raise TypeError(f"{name} must be a list with one entry per row, got {type(value).__name__}; {remedy}")
+    return entries
+
+
+def _texts(where: str, value: Any) -> list[str]:
+    """A row that is a text or a list of texts, as a list."""
+    entries = None if isinstance(value, str) else _entries(value)
+    return [_text(where, text) for text in ([value] if entries is None else entries)]
+
+
+def _entries(value: Any) -> list[Any] | None:
+    """The entries of an ordered iterable as Python objects; None for strings, sets, tables and everything else."""
+    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or _is_table(value):
+        return None
+    if getattr(value, "ndim", 1) == 0:  # a NumPy scalar
+        return None
+    if hasattr(value, "to_pylist"):  # pyarrow iterates over scalars of its own
+        return list(value.to_pylist())
+    is_iterable = isinstance(value, Iterable) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
+    return list(value) if is_iterable else None
+
+
+def _is_table(value: Any) -> bool:
+    """Whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
+    return hasattr(value, "columns") or hasattr(value, "column_names")
 
 
 def _text(where: str, value: Any) -> str:
-    """``value`` as a plain string; halves of characters (lone surrogates) become U+FFFD."""
+    """``value`` as a plain string; unpaired surrogates become U+FFFD."""
     if not isinstance(value, str):
         raise TypeError(
             f"{where} must be a string, got {type(value).__name__} ({_shown(value)}); "
@@ -118,13 +132,13 @@ def _text(where: str, value: Any) -> str:
     text = str(value)
     try:
         text.encode()
-    except UnicodeEncodeError:  # cut emoji in JSON do this; no tokenizer, file or Arrow table takes them
+    except UnicodeEncodeError:  # from cut emoji in JSON; tokenizers, files and Arrow tables refuse them
         return whole(text)
     return text
 
 
 def _shown(value: Any) -> str:
-    """The beginning of what ``value`` looks like."""
+    """The beginning of the representation of ``value``."""
     try:
         return f"{value!r:.60}"
     except RecursionError:
@@ -132,5 +146,5 @@ def _shown(value: Any) -> str:
 
 
 def whole(text: str) -> str:
-    """``text`` with halves of characters (lone surrogates) as U+FFFD."""
+    """``text`` with unpaired surrogates as U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,1 +1,1 @@
-"""MARS within other libraries; each is imported only with the module that is named after it."""
+"""MARS within other libraries; each is imported only by the module of its name."""

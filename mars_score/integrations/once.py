@@ -1,4 +1,4 @@
-"""In distributed runs: one process scores, all have the score."""
+"""Scoring in one process of a distributed run, for all of them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Any
 
 
 def distributed(group: Any = None) -> bool:
-    """Whether there are several processes in a group of ``torch.distributed``; None: the group of all."""
+    """Whether a group of ``torch.distributed`` (None: all processes) has several processes."""
     from torch import distributed as run
 
     return run.is_available() and run.is_initialized() and run.get_world_size(group) > 1
 
 
 def score_once(score: Callable[[], float], group: Any = None) -> float:
-    """What ``score`` returns in the first process of a group; the others wait for it and do not call it.
+    """The result of ``score`` in the first process of a group, broadcast to the others, which do not call it.
 
-    All processes of the group must come here. Without ``torch.distributed`` it is a plain call. The others wait as
-    long as the process group's timeout allows (10 minutes with NCCL): where augmenting takes longer, keep the
-    references' augmentations beforehand (``mars augment``), or give ``init_process_group`` more time.
+    All processes of the group must call this. Without ``torch.distributed`` it is a plain call. The others wait as
+    long as the process group's timeout allows (10 minutes with NCCL): where augmenting takes longer, augment the
+    references beforehand (``mars augment``), or give ``init_process_group`` more time.
 
     Args:
         score: computes the score.
         group: a process group; None: all processes.
 
     Raises:
-        RuntimeError: in the other processes, if scoring fails in the first; there it raises what it raised.
+        RuntimeError: in the other processes, if scoring fails in the first, which raises the original error.
     """
     from torch import distributed as run
 
     if not distributed(group):
         return score()
     source = run.get_global_rank(group, 0) if group is not None else 0
-    shared: list[Any] = [None, None]  # the score, or what went wrong
+    shared: list[Any] = [None, None]  # score, error
     if run.get_rank(group) != 0:
         run.broadcast_object_list(shared, src=source, group=group)
         if shared[1] is not None:
@@ -43,6 +43,6 @@ def score_once(score: Callable[[], float], group: Any = None) -> float:
     except BaseException as error:
         shared[1] = f"{type(error).__name__}: {error}"
         raise
-    finally:  # a failure, too, must not leave the others waiting
+    finally:  # after a failure, too, or the others would wait
         run.broadcast_object_list(shared, src=source, group=group)
     return float(shared[0])

@@ -11,11 +11,11 @@ from torch import Tensor
 from mars_score.data.validation import Row
 
 
-def pack(rows: Iterable[Row], device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
-    """Bytes (uint8) and lengths (int64) of rows; those of several calls can be concatenated.
+def to_tensors(rows: Iterable[Row], device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
+    """Bytes (uint8) and lengths (int64) of rows; the tensors of several calls can be concatenated.
 
-    For each row the bytes are those of candidate, context and references, one after the other, in UTF-8; the
-    lengths are the number of references, and the bytes of each text.
+    The bytes of a row are those of candidate, context and references in UTF-8, one after the other; its lengths
+    are the number of references and the number of bytes of each text.
     """
     data, lengths = bytearray(), []
     for candidate, references, context in rows:
@@ -33,8 +33,8 @@ def empty(device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
     return torch.empty(0, dtype=torch.uint8, device=device), torch.empty(0, dtype=torch.int64, device=device)
 
 
-def unpack(data: Sequence[Tensor], lengths: Sequence[Tensor]) -> list[Row]:
-    """The rows of tensors of :func:`pack`, in order."""
+def from_tensors(data: Sequence[Tensor], lengths: Sequence[Tensor]) -> list[Row]:
+    """The rows of tensors of :func:`to_tensors`, in order."""
     stream = io.BytesIO(b"".join(tensor.cpu().numpy().tobytes() for tensor in data))
     numbers = iter([length for tensor in lengths for length in tensor.tolist()])
     rows: list[Row] = []

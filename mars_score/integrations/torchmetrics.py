@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.integrations.once import score_once
-from mars_score.integrations.packing import empty, pack, unpack
+from mars_score.integrations.packing import empty, from_tensors, to_tensors
 from mars_score.settings import SETTING_NAMES
 from mars_score.shared import check_options, shared_scorer
 
@@ -24,15 +24,15 @@ _OPTIONS = ("preset", "batch_size", "device", "store", "progress", *SETTING_NAME
 class MarsScore(Metric):
     """Mean MARS score of all rows that were added with ``update``, in all processes.
 
-    The rows are kept as bytes and scored at ``compute``, so that IDF is counted over all of them. In distributed
-    runs they are gathered, and the first process scores and shares the score (see
+    The rows are scored at ``compute``, so that IDF is counted over all of them. In distributed runs the first
+    process scores the rows of all processes and broadcasts the score (see
     :func:`mars_score.integrations.once.score_once`). Call ``update``: ``forward`` also scores each batch alone.
 
     Args:
         preset: which models: ``"mini"``, ``"base"`` or ``"paper"``.
         options: arguments and settings of :class:`mars_score.MarsScorer`, and those of ``torchmetrics.Metric``.
-            Without ``device`` the models are where the metric is, unless that is the CPU: then where
-            :class:`mars_score.MarsScorer` puts them.
+            Without ``device`` the models are on the metric's device, unless that is the CPU: then on the default
+            device of :class:`mars_score.MarsScorer`.
 
     Raises:
         TypeError, ValueError: an unknown setting, or one that is out of range.
@@ -58,9 +58,9 @@ class MarsScore(Metric):
         """Add rows.
 
         Args:
-            preds: one candidate a row.
-            target: a reference or a list of references a row.
-            contexts: one a row; may be left out with ``use_context=False``.
+            preds: one candidate per row.
+            target: a reference or a list of references per row.
+            contexts: one per row; may be left out with ``use_context=False``.
 
         Raises:
             TypeError, ValueError: bad input, named with its row; nothing is added.
@@ -70,7 +70,7 @@ class MarsScore(Metric):
         check_lengths(preds=candidates, target=references)
         given = check_contexts(contexts, len(candidates), use_context=self.options.get("use_context", True))
         check_lengths(preds=candidates, contexts=given)
-        texts, lengths = pack(zip(candidates, references, given, strict=True), self.device)
+        texts, lengths = to_tensors(zip(candidates, references, given, strict=True), self.device)
         self.texts.append(texts)
         self.lengths.append(lengths)
 
@@ -82,8 +82,8 @@ class MarsScore(Metric):
     def sync(self, *args: Any, **kwargs: Any) -> None:
         """Gather the rows of all processes.
 
-        A process without rows gives empty tensors of the right type: those that torchmetrics would make are of
-        floats, which cannot be gathered with bytes.
+        A process without rows contributes empty tensors of the right types: torchmetrics would make float tensors,
+        which cannot be gathered with bytes.
         """
         if isinstance(self.lengths, list) and not self.lengths:
             texts, lengths = empty(self.device)
@@ -91,11 +91,11 @@ class MarsScore(Metric):
         super().sync(*args, **kwargs)
 
     def set_dtype(self, dst_type: str | torch.dtype) -> MarsScore:
-        """Change nothing: bytes have no other number type."""
+        """Change nothing: the states are bytes and integers."""
         return self
 
     def _score(self) -> float:
-        rows = unpack(_parts(self.texts), _parts(self.lengths))
+        rows = from_tensors(_parts(self.texts), _parts(self.lengths))
         if not rows:
             return 0.0
         options = dict(self.options)
@@ -106,5 +106,5 @@ class MarsScore(Metric):
 
 
 def _parts(state: Any) -> list[Tensor]:
-    """A state as the list that it was added as: syncing makes it one tensor."""
+    """A state as a list: syncing makes it one tensor."""
     return [state] if isinstance(state, Tensor) else list(state)

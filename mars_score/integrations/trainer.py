@@ -1,4 +1,4 @@
-"""MARS in a ``Trainer`` of transformers: what it hands over are token ids, and MARS needs texts."""
+"""MARS in a ``Trainer`` of transformers, which passes token ids where MARS needs texts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def compute_metrics(
 ) -> Callable[[Any], dict[str, float]]:
     """Make the ``compute_metrics`` of a ``Trainer`` or, with ``predict_with_generate=True``, ``Seq2SeqTrainer``.
 
-    Each process of a distributed run has all rows; the first one scores them and shares the score. There a
-    ``Seq2SeqTrainer`` fills up the last batches with rows of the beginning; with ``contexts``, whose number is
-    known, they are dropped.
+    Each process of a distributed run has all rows; the first one scores them and broadcasts the score. There a
+    ``Seq2SeqTrainer`` pads the last batches with repeated rows; they are dropped if ``contexts`` are given, whose
+    number is known.
 
     Args:
         mars: the metric from ``evaluate.load``, or a :class:`mars_score.MarsScorer`.
         tokenizer: decodes predictions, labels and inputs; special tokens are dropped.
-        contexts: of the evaluation set, in its order. None: what the model read, if the trainer hands it over
-            (``include_for_metrics=["inputs"]``); not for models whose input holds the reference, as in causal
+        contexts: of the evaluation set, in its order. None: the model's inputs, if the trainer passes them
+            (``include_for_metrics=["inputs"]``); not for models whose input contains the reference, as in causal
             language modelling.
 
     Returns:
@@ -39,19 +39,19 @@ def compute_metrics(
             "contexts": given,
         }
         if contexts is not None:
-            _drop_filled_up(rows)
+            _drop_repeated(rows)
         try:
             return {"mars": score_once(lambda: _score(mars, rows))}
         except ValueError as error:
             if given is None:
-                error.add_note('A Trainer hands contexts over with include_for_metrics=["inputs"].')
+                error.add_note('A Trainer passes its inputs on with include_for_metrics=["inputs"].')
             raise
 
     return compute
 
 
-def _drop_filled_up(rows: dict[str, Any]) -> None:
-    """Drop rows beyond the contexts if all of them are repeated; else the scorer is to refuse them."""
+def _drop_repeated(rows: dict[str, Any]) -> None:
+    """Drop rows beyond the contexts if all of them are repeated; the scorer refuses any others."""
     count, references = len(rows["contexts"]), rows["references"]
     if set(references[count:]) <= set(references[:count]) and distributed():
         rows["references"] = references[:count]

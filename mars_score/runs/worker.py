@@ -140,7 +140,8 @@ class Worker:
     def _score(self, chunk: Chunk) -> list[bytes]:
         candidates, contexts, references = zip(*chunk.items, strict=True)
         augmented = [[decode_augmented(one) for one in row] for row in references]
-        rows = Scorable(candidates, contexts, augmented, self.plan.settings.similarity)
+        settings = self.plan.settings
+        rows = Scorable(candidates, contexts, augmented, settings.similarity, settings.use_context)
         evidence = {}
         for kind, items in rows.needs.items():
             found = {item: decode(kind, chunk.known[kind, item]) for item in items if (kind, item) in chunk.known}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mars_score.augmentation import Augmented, cuts
-from mars_score.diagnostics import BLANK, CONTEXT_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
+from mars_score.diagnostics import BLANK, BLANK_CONTEXT, CONTEXT_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
 from mars_score.result import AugmentedReference, RowScore
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, all_needs, needs
@@ -23,12 +23,14 @@ class Scorable:
         contexts: one a row.
         augmented: the references of each row; none of one with a blank candidate.
         settings: how a row is scored.
+        use_context: whether rows are to have a context.
     """
 
     candidates: Sequence[str]
     contexts: Sequence[str]
     augmented: Sequence[Sequence[Augmented]]
     settings: SimilaritySettings
+    use_context: bool = False
 
     @cached_property
     def _rows(self) -> list[tuple[str, list[AugmentedReference], str]]:
@@ -57,6 +59,7 @@ class Scorable:
         ]
         return {
             BLANK: [not candidate for candidate in self.candidates],
+            BLANK_CONTEXT: [self.use_context and not context for context in self.contexts],
             **of_augmenting,
             CONTEXT_CUT: [a or b for a, b in zip(of_augmenting[CONTEXT_CUT], read_in_part, strict=True)],
             TEXT_CUT: [

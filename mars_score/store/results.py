@@ -8,13 +8,12 @@ import math
 import os
 import sqlite3
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mars_score.errors import MarsWarning
+from mars_score.diagnostics import warn
 from mars_score.store.location import make_private, open_to_others, size_limit
 
 KINDS = ("analyses", "infills", "embeddings", "scores")
@@ -154,14 +153,14 @@ class ResultStore:
             cause = f"{self.file} cannot be used: {error}"
             if damaged:
                 cause = f"{self.file} is damaged ({error}); delete it with: mars cache clear --store {folder}"
-            warnings.warn(f"going on without the store, as {cause}", MarsWarning, stacklevel=4)
+            warn(f"going on without the store, as {cause}")
             return None
 
     def _warn_if_open(self, folder: Path) -> None:
         reason = None if self._checked else open_to_others(folder)
         self._checked = True
         if reason:
-            warnings.warn(f"other users can change the results in {folder}: {reason}", MarsWarning, stacklevel=5)
+            warn(f"other users can change the results in {folder}: {reason}")
 
 
 def _check(kind: str) -> None:
