@@ -13,7 +13,7 @@ import fakes
 import pytest
 
 from docs import settings
-from mars_score import presets, shared
+from mars_score import MarsScorer, presets, shared
 from mars_score.cli import main
 from mars_score.settings import SETTING_NAMES
 from mars_score.store.location import LIMIT
@@ -99,7 +99,13 @@ def check_snippets(left):
 
 @pytest.mark.usefixtures("tiny_mini", "folder")
 def test_python():
-    check_snippets(run_snippets())
+    left = run_snippets()
+    check_snippets(left)
+    columns = [list(left["dataset"][name]) for name in ("prediction", "reference", "context")]
+    scorer = MarsScorer("mini")
+    assert list(left["scored"]["score"]) == pytest.approx(scorer.score(*columns).scores, abs=1e-6)
+    batches = [scorer.score(*(column[part] for column in columns)) for part in (slice(2), slice(2, 4))]
+    assert [*batches[0].scores, *batches[1].scores] != pytest.approx(list(left["scored"]["score"]), abs=1e-3)
 
 
 @pytest.mark.slow
@@ -162,6 +168,13 @@ def test_links_lead_somewhere(page):
         if heading:
             headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), flags=re.MULTILINE)
             assert heading in {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}, target
+
+
+def test_variants_are_those_of_the_code():
+    named = [re.findall(r"`([\w-]+)`", row[0])[0] for row in table("docs/settings.md", "Variants")]
+    assert named == list(presets.VARIANTS)
+    (default,) = (row for row in table("docs/settings.md", "Variants") if "(default)" in row[0])
+    assert default[0].startswith(f"`{presets.DEFAULT_VARIANT}`")
 
 
 def test_presets_are_those_of_the_code():
