@@ -9,7 +9,7 @@ Counted are real tokens only: no padding, no finished job that waits for its bat
 - Prompts without logits, each different one once; text before the first blank with logits; in both the last
   written token is left out, since it is fed for the first drafted one.
 - Judging a draft of n tokens with a text block of m: the last drafted token, and m - 1 tokens of the block
-  behind each of n prefixes (the last one's logits are of the next draft).
+  after each of n prefixes (the last one's logits are of the next draft).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def operations(prices: Prices, infills: Mapping[Job, Sequence[Infill]], passes: 
 
 
 def matrix_rate(device: torch.device, repeats: int = 3) -> float:
-    """Operations a second of the fastest of several products of large float32 matrices."""
+    """Operations per second of the fastest of several products of large float32 matrices."""
     best = 0.0
     for size in SIZES:
         one, other = (torch.randn(size, size, device=device) for _ in range(2))

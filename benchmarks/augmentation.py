@@ -2,18 +2,16 @@
 
 Only different jobs (a reference at one mask ratio) count, for both sides. The sequential side is timed on some
 of them, spread evenly over the jobs sorted by length, and its time extrapolated by the number of drafted
-tokens. Also: the share of this machine's arithmetic that goes into the method (see arithmetic.py); and, with
-``--shapes``, milliseconds a reference with models of any size and random weights.
+tokens. Also: the share of this machine's arithmetic that goes into the method (see arithmetic.py).
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Sequence
 
-from benchmarks.arithmetic import Prices, matrix_rate, operations, planned_tokens, synchronise
+from benchmarks.arithmetic import Prices, matrix_rate, operations, planned_tokens
 from benchmarks.common import (
     add_files,
     in_turns,
@@ -27,36 +25,22 @@ from benchmarks.common import (
 )
 from benchmarks.sampling import make_jobs
 from benchmarks.sequential import SequentialInfiller
-from benchmarks.shapes import SHAPES, random_encoder, random_language_model
-from benchmarks.texts import invented, real_pairs
-from mars_score import MarsScorer
+from benchmarks.texts import real_pairs
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.settings import resolve_settings
-from mars_score.similarity.encoder import SentenceEncoder
 
 
 def main() -> None:
     """Run the benchmark."""
     options = speed_parser(__doc__, repeats=1)
     add_files(options, "--files")
-    options.add_argument(
-        "--references", type=int, default=64, help="of examples/ or the files; invented for shapes"
-    )
+    options.add_argument("--references", type=int, default=64, help="of examples/ or the files")
     options.add_argument("--sequential-jobs", type=int, default=6, help="jobs timed on the sequential side")
     options.add_argument("--batch-size", type=int, help="default: as the engine chooses")
     options.add_argument("--planner", choices=("self", "none"), default="self")
-    options.add_argument("--shapes", choices=[*SHAPES], help="sizes of models with random weights")
-    options.add_argument("--dtype", default="float32", help="number type of those models")
     args = parse(options, sequential_jobs=16, repeats=3)
-    if args.shapes:
-        _measure_shapes(args)
-    else:
-        _measure_mini(args)
-
-
-def _measure_mini(args: argparse.Namespace) -> None:
     settings = resolve_settings("mini", "paper", planner=args.planner)
     model = CausalLanguageModel(*language_model())
     pairs = real_pairs(args, args.references)
@@ -115,46 +99,6 @@ def _measure_mini(args: argparse.Namespace) -> None:
         "operations_a_second_in_matrix_products": max(rates),
     }
     report(args, "augmentation: share of the machine's arithmetic (at least)", rate / max(rates), 0.35, figures)
-
-
-def _measure_shapes(args: argparse.Namespace) -> None:
-    texts = invented(args.references, context_sentences=4)
-    words = [f"{text.context} {text.reference}" for text in texts]
-    model, tokenizer = random_language_model(args.shapes, words, args.dtype)
-    encoder = SentenceEncoder(random_encoder(args.shapes, words, args.dtype), args.batch_size)
-    scorer = MarsScorer(
-        "mini",
-        variant="paper",
-        store=False,
-        batch_size=args.batch_size,
-        language_model=(model, tokenizer),
-        max_mask_ratio=0.8,
-        planner=args.planner,
-    )
-    augmented: list[list[str]] = []
-
-    def augment() -> None:
-        augmented[:] = scorer.augment([text.reference for text in texts], [text.context for text in texts])
-        synchronise(model.device)
-
-    def embed() -> None:
-        encoder.encode([text for row in augmented for text in row])
-
-    scorer.augment([texts[0].reference], [texts[0].context])
-    encoder.encode([texts[0].reference])
-    seconds = in_turns({"augment": augment, "embed": embed}, args.repeats)
-    total = [sum(both) for both in zip(*seconds.values(), strict=True)]
-    figures = {
-        "references": len(texts),
-        "reference_words": statistics.mean(len(text.reference.split()) for text in texts),
-        "context_words": statistics.mean(len(text.context.split()) for text in texts),
-        "mask_ratios": 4,
-        "language_model_weights": sum(weight.numel() for weight in model.parameters()),
-        "encoder_weights": sum(weight.numel() for weight in encoder.model.parameters()),
-        **medians(seconds),
-    }
-    milliseconds = 1000 * statistics.median(total) / len(texts)
-    report(args, f"augmentation, {args.shapes} shapes: milliseconds a reference", milliseconds, 20.0, figures)
 
 
 def _spread(jobs: Sequence[Job], count: int) -> list[Job]:

@@ -16,10 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rich import print as rich_print
-from rich.table import Table
-
 from mars_score import MarsScorer
+from mars_score.cli.tables import show_table
+from mars_score.report.contents import Table
 from mars_score.store.location import store_folder
 
 
@@ -28,7 +27,7 @@ def parser(description: str | None, *, files: bool = True) -> argparse.ArgumentP
     made = argparse.ArgumentParser(description=description, allow_abbrev=False)
     if files:
         add_files(made, "files")
-    made.add_argument("--json", action="store_true", help="print one JSON object a line")
+    made.add_argument("--json", action="store_true", help="print one JSON object per line")
     return made
 
 
@@ -72,13 +71,13 @@ def language_model() -> tuple[Any, Any]:
 
 
 def make_scorer(batch_size: int, **settings: Any) -> MarsScorer:
-    """A scorer of preset mini that reads and keeps nothing, so that all work is done anew."""
+    """A scorer of preset mini without a store, so that nothing is reused."""
     return MarsScorer("mini", batch_size=batch_size, store=False, language_model=language_model(), **settings)
 
 
 @contextmanager
 def fresh_store() -> Iterator[Path]:
-    """An empty store in a temporary folder, in which only the converted models are at hand."""
+    """An empty store in a temporary folder, with the converted models alone."""
     language_model()
     usual = store_folder(None)
     assert usual is not None
@@ -88,9 +87,9 @@ def fresh_store() -> Iterator[Path]:
 
 
 def in_turns(runs: Mapping[str, Callable[[], float | None]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each run, all of them once and then all again: a machine's changing moods meet them alike.
+    """Seconds of each run, all of them once and then all again: changes of the machine's speed affect all alike.
 
-    A run that takes the time of a part of it returns the seconds.
+    A run that times only a part of itself returns the seconds.
     """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for repeat in range(repeats):
@@ -133,11 +132,10 @@ def report(
     if args.json:
         print(json.dumps({**entry, "machine": _machine()}, ensure_ascii=False), flush=True)
         return
-    table = Table(title=name, show_header=False)
-    first = [("ratio", ratio), ("target", target)] if target is not None else [("ratio", ratio)]
-    for key, value in (*first, *figures.items(), *_machine().items()):
-        table.add_row(key.replace("_", " "), _readable(value))
-    rich_print(table)
+    first = {"ratio": ratio, **({"target": target} if target is not None else {})}
+    values = {**first, **figures, **_machine()}
+    rows = tuple((key.replace("_", " "), _readable(value)) for key, value in values.items())
+    show_table(Table(name, "", ("figure", "value"), rows))
 
 
 def _readable(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Time a reference and peak memory when there are ten times as many references.
+"""Time per reference and peak memory with ten times as many references.
 
 Each number is measured in a new process that scores invented rows (see texts.py) with short contexts, from an
 empty store. Time leaves the loading of models and a warm-up out; memory is the process's peak.
@@ -30,7 +30,7 @@ def main() -> None:
         "--batch-size", type=int, default=16, help="0: as the engine chooses; else few references fill no batch"
     )
     options.add_argument(
-        "--child", type=int, help="score so many and print the numbers (used by the script itself)"
+        "--child", type=int, help="score this many and print the numbers (used by the script itself)"
     )
     args = parse(options, references=1000, memory_references=2000, batch_size=0, planner="self")
     if args.child:
@@ -45,7 +45,10 @@ def main() -> None:
         measured.setdefault(count, []).append(json.loads(output))
         return measured[count][-1]["seconds"]
 
-    sizes = {"milliseconds a reference": (args.references, 1.1), "peak mebibytes": (args.memory_references, 1.25)}
+    sizes = {
+        "milliseconds per reference": (args.references, 1.1),
+        "peak mebibytes": (args.memory_references, 1.25),
+    }
     counts = sorted({size // part for size, _ in sizes.values() for part in (TIMES, 1)})
     in_turns({f"{count} references": partial(child, count) for count in counts}, args.repeats)
     for name, (size, target) in sizes.items():
@@ -56,14 +59,14 @@ def main() -> None:
 
 
 def _measure(count: int, planner: str, batch_size: int) -> dict[str, float]:
-    """Score so many references in this process."""
+    """Score ``count`` references in this process."""
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant="paper", store=store, planner=planner, batch_size=batch_size or None)
         scorer.score(*_columns(WARM_UP, seed=1))
         seconds = seconds_of(lambda: scorer.score(*_columns(count)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kibibytes on Linux, bytes on macOS
     mebibytes = peak / (2**20 if sys.platform == "darwin" else 2**10)
-    return {"seconds": seconds, "milliseconds a reference": 1000 * seconds / count, "peak mebibytes": mebibytes}
+    return {"seconds": seconds, "milliseconds per reference": 1000 * seconds / count, "peak mebibytes": mebibytes}
 
 
 def _columns(count: int, seed: int = 0) -> list[list[str]]:

@@ -1,6 +1,6 @@
 """What a planned decoding step costs: against a plain one, and against k + 1 forwards and k backwards.
 
-A forward is transformers' own, of one token a row behind a cache, with logits; a backward is that of the
+A forward is transformers' own, of one token per row after a cache, with logits; a backward is that of the
 reward with respect to the cached keys and values, by plain autograd through the same forward.
 """
 
@@ -50,7 +50,7 @@ def main() -> None:
             for forward, backward in zip(seconds["forward"], seconds["backward"], strict=True)
         ]
         figures = {"rows": args.batch_size, "cached_tokens": length, **medians(seconds)}
-        name = f"planned step behind {length} tokens"
+        name = f"planned step after {length} tokens"
         report(args, f"{name} / plain step", median_ratio(seconds["planned"], seconds["plain"]), 8.0, figures)
         ratio = median_ratio(seconds["planned"], parts)
         report(args, f"{name} / ({backwards + 1} forwards + {backwards} backwards)", ratio, 1.2, figures)

@@ -1,4 +1,4 @@
-"""Real rows for a benchmark, their templates, and confidence intervals over them."""
+"""Real rows for a benchmark, and the jobs of their templates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mars_score.data.files import read_rows
 from mars_score.infilling.engine import CausalInfiller
@@ -85,20 +84,3 @@ def make_jobs(
                 job = make_job(model.codec, template, window, sigma, CausalInfiller.shortest_start)
                 jobs[job] = analysis.text
     return jobs
-
-
-def first_blanks(model: CausalLanguageModel, rows: Sequence[Sample], extra: int) -> dict[Job, str]:
-    """A job per different template whose first blank has a text block after it -> its reference."""
-    jobs = make_jobs(model, [(row.context, row.reference) for row in rows], MaskingSettings(), extra)
-    return {job: reference for job, reference in jobs.items() if job.blanks and job.blanks[0].after}
-
-
-def bootstrap_interval(
-    values: NDArray[np.float64], groups: Sequence[str], generator: np.random.Generator, resamples: int = 10_000
-) -> list[float]:
-    """95 % confidence interval of the mean of ``values``, whole groups resampled (percentiles)."""
-    _, index = np.unique(groups, return_inverse=True)
-    sums, counts = np.bincount(index, values), np.bincount(index)
-    drawn = generator.integers(len(counts), size=(resamples, len(counts)))
-    means = sums[drawn].sum(1) / counts[drawn].sum(1)
-    return [float(bound) for bound in np.percentile(means, [2.5, 97.5])]

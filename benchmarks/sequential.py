@@ -1,7 +1,7 @@
-"""Infilling said plainly, for comparison: what one writes first.
+"""Infilling in its plain form, for comparison.
 
 One job at a time, its prompt read once, transformers' own cache, autograd through the perturbed keys and
-values, one token after the other; each prefix of a draft is judged by a forward pass of its own behind the
+values, one token after the other; each prefix of a draft is judged by a forward pass of its own after the
 cache. It chooses the engine's tokens and finds its perplexities.
 """
 
@@ -125,7 +125,7 @@ class SequentialInfiller:
         return plain, scores, plain_cache
 
     def _feed(self, tokens: Sequence[int], past: States, keep: int = 1) -> tuple[Tensor, States]:
-        """Feed tokens behind a cache: the logits of the last ``keep`` of them, and the longer cache."""
+        """Feed tokens after a cache: the logits of the last ``keep`` of them, and the longer cache."""
         cache = DynamicCache(list(zip(past[::2], past[1::2], strict=True)) or None)
         ids = torch.tensor([tokens], device=self.device)
         logits = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=keep).logits[0]

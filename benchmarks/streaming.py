@@ -1,8 +1,8 @@
-"""Peak memory and rows a second of ``mars score`` over very many rows, against few; the store is warm.
+"""Peak memory and rows per second of ``mars score`` over very many rows, against few; the store is warm.
 
-The rows are real ones, or without files invented ones (see texts.py), over and over: what is measured is what a
-row costs besides the models' work. Each number of rows is a new process; rows a second leave its start-up out,
-which is taken from a run over each different row once.
+The rows are real ones, or without files invented ones (see texts.py), repeated: what is measured is the cost of a
+row besides the models' work. Each number of rows is a new process; rows per second leave out its start-up, which
+is measured with each different row once.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def main() -> None:
             for count, of_count in measured.items():
                 file = _file(store, rows, count)
                 of_count.append(_measure(store, file))
-                of_count[-1]["rows a second"] = (count - len(rows)) / (of_count[-1]["seconds"] - min(start_up))
+                of_count[-1]["rows per second"] = (count - len(rows)) / (of_count[-1]["seconds"] - min(start_up))
                 progress(f"{count} rows: {json.dumps(of_count[-1])}")
                 file.unlink()
     figures: dict[str, Any] = {"start_up_seconds": start_up}
     for count, of_count in measured.items():
         figures[f"seconds_at_{count}_rows"] = [one["seconds"] for one in of_count]
-    for name, target in (("peak mebibytes", 1.2), ("rows a second", None)):
+    for name, target in (("peak mebibytes", 1.2), ("rows per second", None)):
         values = {count: [one[name] for one in of_count] for count, of_count in measured.items()}
         title = f"streaming: {name} at {args.rows} rows / at {args.few}"
         of_name = {f"at_{count}_rows": of_count for count, of_count in values.items()}
@@ -81,7 +81,7 @@ def run_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def different_rows(args: argparse.Namespace, count: int) -> list[dict[str, str]]:
-    """So many rows of ``args.files``, else invented ones; no reference twice."""
+    """``count`` rows of ``args.files``, else invented ones; no reference twice."""
     texts = sample_rows(args, count, np.random.default_rng(args.seed)) if args.files else invented(count)
     return [{"prediction": one.candidate, "reference": one.reference, "context": one.context} for one in texts]
 
@@ -96,14 +96,14 @@ def run_store(args: argparse.Namespace) -> Iterator[Path]:
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write rows with their numbers, one JSON object a line."""
+    """Write rows with their numbers, one JSON object per line."""
     with path.open("w", encoding="utf-8") as file:
         for number, row in enumerate(rows):
             file.write(json.dumps({"id": number, **row}, ensure_ascii=False) + "\n")
 
 
 def _file(store: Path, rows: Sequence[dict[str, str]], count: int) -> Path:
-    """So many rows in a file, over and over the same."""
+    """A file of ``count`` rows: ``rows``, repeated."""
     path = store / f"{count}.jsonl"
     write_rows(path, islice(cycle(rows), count))
     return path

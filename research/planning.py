@@ -15,9 +15,8 @@ from unittest import mock
 import numpy as np
 import torch
 
-from benchmarks.common import language_model, parser, progress, report
-from benchmarks.page import augmented_page, print_page
-from benchmarks.sampling import bootstrap_interval, first_blanks, sample_rows
+from benchmarks.common import language_model, make_scorer, parser, progress, report
+from benchmarks.sampling import Sample, make_jobs, sample_rows
 from mars_score.infilling import engine
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.job_state import JobState
@@ -25,7 +24,8 @@ from mars_score.infilling.jobs import Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import Step, planned_step
 from mars_score.models.torch_modes import ordinary_mode
-from mars_score.settings import InfillingSettings, PlanningSettings
+from mars_score.settings import InfillingSettings, MaskingSettings, PlanningSettings
+from mars_score.stats.paired import paired_test
 
 Drafts = dict[Job, tuple[int, ...]]
 STRENGTH = ("plan_step", "plan_iterations", "plan_norm_exponent", "plan_fusion")
@@ -45,7 +45,8 @@ def main() -> None:
     generator = np.random.default_rng(args.seed)
     rows = sample_rows(args, args.references, generator)
     model = CausalLanguageModel(*language_model())
-    jobs = first_blanks(model, rows, args.extra)
+    all_jobs = make_jobs(model, [(row.context, row.reference) for row in rows], MaskingSettings(), args.extra)
+    jobs = {job: reference for job, reference in all_jobs.items() if job.blanks and job.blanks[0].after}
     settings = {name: getattr(args, name) for name in STRENGTH}
     progress(f"{len(rows)} references, {len(jobs)} blanks with a text block after them")
     rewards: list[torch.Tensor] = []  # per written token: before and after each gradient step, (k + 1, rows)
@@ -65,9 +66,9 @@ def main() -> None:
         "references_with_a_pair": len(set(references)),
         "pairs": len(jobs),
         "nats_per_token_planned_minus_plain": float(per_token.mean()),
-        "nats_per_token_interval_95": bootstrap_interval(per_token, references, generator),
+        "nats_per_token_interval_95": _interval(per_token, references),
         "nats_total_planned_minus_plain": float(totals.mean()),
-        "nats_total_interval_95": bootstrap_interval(totals, references, generator),
+        "nats_total_interval_95": _interval(totals, references),
         "nats_total_planned": float(np.mean(planned)),
         "nats_total_plain": float(np.mean(plain)),
         "share_improved": float((totals > 0).mean()),
@@ -80,12 +81,28 @@ def main() -> None:
         "reward_after_steps": float(after.mean()),
         "share_of_tokens_where_reward_rose": float((after > before).double().mean()),
     }
-    page = augmented_page(rows, args.page, args.batch_size)
-    if args.json and page:
-        figures["page"] = page
-    else:
-        print_page(page)
+    _print_page(rows, args.page, args.batch_size)
     report(args, "planning", math.exp(float(per_token.mean())), 1.0, figures)
+
+
+def _interval(values: np.ndarray[Any, Any], groups: Sequence[str]) -> tuple[float, float]:
+    """95 % confidence interval of the mean, from resamples of groups."""
+    found = paired_test(values, np.zeros_like(values), groups=groups).first
+    return found.low, found.high
+
+
+def _print_page(rows: Sequence[Sample], count: int, batch_size: int) -> None:
+    """The first ``count`` rows augmented with either planner; IDF is counted over all ``rows``."""
+    if not count:
+        return
+    chosen, corpus = rows[:count], [row.reference for row in rows]
+    columns = [row.reference for row in chosen], [row.context for row in chosen]
+    scorers = (make_scorer(batch_size, planner=planner, idf_corpus=corpus) for planner in ("self", "none"))
+    planned, plain = ([row[0].augmentations for row in scorer.augment_references(*columns)] for scorer in scorers)
+    for row, *both in zip(chosen, planned, plain, strict=True):
+        print(f"\ncontext:   {row.context}\nreference: {row.reference}")
+        for with_plan, without in zip(*both, strict=True):
+            print(f"  template: {with_plan.template}\n      self: {with_plan.text}\n      none: {without.text}")
 
 
 def _recording(rewards: list[torch.Tensor]) -> Callable[..., Step]:

@@ -51,7 +51,7 @@ def run(capsys):
 
 
 def test_prints_a_table(rated, run):
-    code, out, err = run(rated(), rated("other.jsonl"), "--metrics", "mars,length")
+    code, out, err = run(rated(), rated("other.jsonl"), "--metrics", "mars,length", "--quiet")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "Agreement with people"
@@ -83,11 +83,10 @@ def test_writes_a_report(rated, run, tmp_path):
 
 def test_columns_and_settings_are_options(rated, run, fake):
     path = rated(human=..., stars=4.5, candidate=..., output="text of a system")
-    code, _, err = run(
-        path, "--metrics", "mars", "--rating-column", "stars", "--candidate-column", "output", "--q", ".5"
-    )
+    columns = ("--rating-column", "stars", "--candidate-column", "output")
+    code, _, err = run(path, "--metrics", "mars", *columns, "--sigma", "5", "--quiet")
     assert (code, err) == (0, "")
-    assert {scorer.settings.similarity.q for scorer in fake.made} == {0.5}
+    assert {scorer.settings.infilling.sigma for scorer in fake.made} == {5}
 
 
 @pytest.mark.parametrize(

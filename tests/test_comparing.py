@@ -143,7 +143,7 @@ def test_with_one_there_is_nothing_to_draw_from(groups):
     [
         ({"confidence": 1}, "confidence must lie between 0 and 1, got 1"),
         ({"resamples": 0}, "resamples must be positive, got 0"),
-        ({"groups": ["a"]}, "one label an item, got 1 for 12"),
+        ({"groups": ["a"]}, "one label per item, got 1 for 12"),
     ],
 )
 def test_numbers_out_of_range(options, message):
@@ -219,7 +219,7 @@ def test_plain_data(scorer):
         ({"first": ["a"]}, "first has 1, second has 4, references has 4"),
         ({"second": ["a", 3, "b", "c"]}, r"second\[1\] must be a string, got int"),
         ({"contexts": None}, "contexts are missing"),
-        ({"groups": [1]}, "groups must be one label an item"),
+        ({"groups": [1]}, "groups must be one label per item"),
         ({"tie_margin": -1}, "tie_margin must be a number of at least 0, got -1"),
         ({"tie_margin": math.nan}, "tie_margin must be"),
         ({"resamples": 0}, "resamples must be positive"),

@@ -11,6 +11,7 @@ import torch
 
 from mars_score.infilling import engine, language_model
 from mars_score.infilling.engine import CausalInfiller
+from mars_score.infilling.job_state import JobState
 from mars_score.infilling.jobs import fit_context, make_job
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.masked import MaskedInfiller
@@ -19,10 +20,15 @@ from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.template import Template
 from mars_score.models.memory import is_out_of_memory
 from mars_score.settings import InfillingSettings, PlanningSettings
+from mars_score.similarity.surprisal import surprisals
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
-PLANNED = PlanningSettings(planner="self")
+PLANNED, PLAIN = PlanningSettings(planner="self"), PlanningSettings(planner="none")
+
+
+def make(models, planning=PLAIN, infilling=None, batch_size=None):
+    return CausalInfiller(CausalLanguageModel(*models), planning, infilling or InfillingSettings(), batch_size)
 
 
 def random_templates(texts, seed):
@@ -72,9 +78,9 @@ def assert_same(infills, expected):
 
 CASES = {
     "planned": (PLANNED, InfillingSettings(), 192, True),
-    "plain": (PlanningSettings(planner="none"), InfillingSettings(), 192, True),
+    "plain": (PLAIN, InfillingSettings(), 192, True),
     "no context": (PLANNED, InfillingSettings(), 192, False),
-    "neither": (PlanningSettings(planner="none"), InfillingSettings(), 192, False),
+    "neither": (PLAIN, InfillingSettings(), 192, False),
     "fused": (
         PlanningSettings("self", plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1),
         InfillingSettings(sigma=1),
@@ -103,7 +109,7 @@ def case(request):
 @pytest.mark.parametrize("batch_size", [1, 3, 17])
 def test_engine_equals_oracle(case, batch_size):
     model, tokenizer, planning, infilling, work, expected = case
-    infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), planning, infilling, batch_size)
+    infiller = make((model, tokenizer), planning, infilling, batch_size)
     orders = {1: list(range(len(work))), 3: list(range(len(work)))[::-1], 17: list(range(len(work)))}
     order = orders[batch_size]
     if batch_size == 17:
@@ -115,19 +121,11 @@ def test_engine_equals_oracle(case, batch_size):
     assert [texts[pair].text for pair in work] == [one.text for one in expected]
 
 
-def test_cases_reach_the_window():
+@pytest.mark.parametrize(("n_positions", "cut"), [(96, "context_cut"), (24, "reference_cut")])
+def test_cases_reach_the_window(n_positions, cut):
     """The small windows do cut contexts and references, so that the cases above test it."""
-    model, tokenizer = tiny_models.tiny_gpt2(seed=5, n_positions=96)
-    infiller = CausalInfiller(
-        CausalLanguageModel(model, tokenizer), PlanningSettings(planner="none"), InfillingSettings()
-    )
-    small = augment(infiller, pairs())
-    assert any(text.context_cut for text in small.values())
-    model, tokenizer = tiny_models.tiny_gpt2(seed=5, n_positions=24)
-    infiller = CausalInfiller(
-        CausalLanguageModel(model, tokenizer), PlanningSettings(planner="none"), InfillingSettings()
-    )
-    assert any(text.reference_cut for text in augment(infiller, pairs()).values())
+    texts = augment(make(tiny_models.tiny_gpt2(seed=5, n_positions=n_positions)), pairs())
+    assert any(getattr(text, cut) for text in texts.values())
 
 
 @pytest.mark.parametrize("n_positions", [192, 60])
@@ -147,7 +145,7 @@ def test_masked_infiller_equals_oracle(n_positions, batch_size):
 
 
 def test_equal_jobs_are_infilled_once_and_reported(causal):
-    infiller = CausalInfiller(CausalLanguageModel(*causal), PlanningSettings(planner="none"), InfillingSettings())
+    infiller = make(causal)
     jobs = jobs_of(infiller, pairs()[:2])
     done = []
     infills = infiller.infill([*jobs, *jobs], lambda *one: done.append(one))
@@ -159,8 +157,7 @@ def test_equal_jobs_are_infilled_once_and_reported(causal):
 @pytest.mark.parametrize("batch_size", [1, 2, 5, 64])
 def test_prompts_are_read_once(causal, monkeypatch, batch_size):
     """Though the jobs of a prompt are not let in together."""
-    settings = (PlanningSettings(planner="none"), InfillingSettings())
-    infiller = CausalInfiller(CausalLanguageModel(*causal), *settings, batch_size)
+    infiller = make(causal, batch_size=batch_size)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
     read = []
     usual = infiller.model.read
@@ -178,9 +175,7 @@ def test_prompts_are_read_once(causal, monkeypatch, batch_size):
 
 def test_no_more_rows_than_memory_holds(causal, monkeypatch):
     """Long jobs a few abreast, short ones in greater number; a finished job makes room for the next."""
-    infiller = CausalInfiller(
-        CausalLanguageModel(*causal), PlanningSettings(planner="none"), InfillingSettings(), 8
-    )
+    infiller = make(causal, batch_size=8)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
     expected = infiller.infill(jobs)
     longest = max(job.most_tokens(3) for job in jobs)
@@ -201,7 +196,7 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
 def test_running_out_of_memory_halves_the_batch(causal, monkeypatch, error):
-    infiller = CausalInfiller(CausalLanguageModel(*causal), PLANNED, InfillingSettings(), 8)
+    infiller = make(causal, PLANNED, batch_size=8)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
     expected = infiller.infill(jobs)
     usual = engine.planned_step
@@ -218,15 +213,57 @@ def test_running_out_of_memory_halves_the_batch(causal, monkeypatch, error):
     assert len(done) == len(jobs)
 
 
-def test_memory_for_a_single_job_is_needed(causal, monkeypatch):
-    def step(*args):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+def fail_above(monkeypatch, owner, name, most, size):
+    """A method that runs out of memory if ``size`` of its arguments is above ``most``; the sizes it was given."""
+    usual, sizes = getattr(owner, name), []
 
-    infiller = CausalInfiller(CausalLanguageModel(*causal), PLANNED, InfillingSettings(), 8)
-    monkeypatch.setattr(engine, "planned_step", step)
+    def limited(*args, **options):
+        sizes.append(size(*args, **options))
+        if sizes[-1] > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return usual(*args, **options)
+
+    monkeypatch.setattr(owner, name, limited)
+    return sizes
+
+
+def test_running_out_of_memory_halves_the_masked_infillers_batch(roberta_mlm, monkeypatch):
+    model, tokenizer = roberta_mlm
+    work = pairs()
+    expected = augment(MaskedInfiller(model, tokenizer, 8), work)
+    sizes = fail_above(monkeypatch, model, "forward", 3, lambda input_ids, **_: len(input_ids))
+    assert augment(MaskedInfiller(model, tokenizer, 8), work) == expected
+    assert sizes[:3] == [8, 4, 2]
+    assert set(sizes[3:]) <= {1, 2}  # and stays so
+
+
+def test_running_out_of_memory_halves_the_batch_of_surprisals(causal, monkeypatch):
+    model = CausalLanguageModel(*causal)
+    texts = [("", text) for text in ("The car broke.", "A truck", "took her", "home again and again.")]
+    expected = surprisals(model, texts)
+    sizes = fail_above(monkeypatch, model, "read", 1, lambda texts, *_, **__: len(texts))
+    assert [one.mean for one in surprisals(model, texts)] == pytest.approx([one.mean for one in expected])
+    assert 2 in sizes
+    monkeypatch.undo()
+    fail_above(monkeypatch, model, "read", 0, lambda texts, *_, **__: len(texts))
     with pytest.raises(torch.OutOfMemoryError):
+        surprisals(model, texts)
+
+
+@pytest.mark.parametrize(
+    ("error", "batch_size"), [(torch.OutOfMemoryError("CUDA out of memory"), 1), (RuntimeError("shapes"), 8)]
+)
+def test_other_errors_are_raised(causal, monkeypatch, error, batch_size):
+    """A single job that does not fit into memory, and what has nothing to do with memory."""
+
+    def step(*args):
+        raise error
+
+    infiller = make(causal, PLANNED, batch_size=8)
+    monkeypatch.setattr(engine, "planned_step", step)
+    with pytest.raises(type(error), match=str(error)):
         infiller.infill(jobs_of(infiller, pairs()))
-    assert infiller.batch_size == 1
+    assert infiller.batch_size == batch_size
 
 
 def test_what_running_out_of_memory_looks_like():
@@ -236,41 +273,51 @@ def test_what_running_out_of_memory_looks_like():
     assert not is_out_of_memory(RuntimeError("shapes do not match"))
 
 
-def test_other_errors_are_not_swallowed(causal, monkeypatch):
-    def step(*args):
-        raise RuntimeError("shapes do not match")
-
-    infiller = CausalInfiller(CausalLanguageModel(*causal), PLANNED, InfillingSettings(), 8)
-    monkeypatch.setattr(engine, "planned_step", step)
-    with pytest.raises(RuntimeError, match="shapes"):
-        infiller.infill(jobs_of(infiller, pairs()))
-
-
 def tokens_of(infills):
     return [[infill.tokens for infill in of_job] for of_job in infills]
 
 
 def test_infills_hold_no_barred_tokens(causal):
     """No special tokens anywhere, line breaks only where the reference has one, word starts as masked."""
-    model, tokenizer = causal
-    infiller = CausalInfiller(
-        CausalLanguageModel(model, tokenizer), PlanningSettings(planner="none"), InfillingSettings()
-    )
+    infiller = make(causal)
     jobs = jobs_of(infiller, pairs())
     for job, infills in zip(jobs, infiller.infill(jobs), strict=True):
         for blank, infill in zip(job.blanks, infills, strict=True):
             text = infiller.codec.decode(infill.tokens)
-            assert not set(infill.tokens) & set(tokenizer.all_special_ids)
+            assert not set(infill.tokens) & set(causal[1].all_special_ids)
             assert job.line_breaks or "\n" not in text
             assert text[:1].isspace() == blank.begins_word
             assert 1 <= len(infill.tokens) <= blank.length + 3
 
 
+@pytest.mark.parametrize("sigma", [0, 3])
+def test_infills_end_with_whole_characters(causal, monkeypatch, sigma):
+    """Also where no prefix of a draft does: it is drafted again."""
+    again = []
+    usual = JobState.start_draft
+
+    def start_draft(state, *, whole=False):
+        again.append(whole)
+        usual(state, whole=whole)
+
+    monkeypatch.setattr(JobState, "start_draft", start_draft)
+    infiller = make(causal, infilling=InfillingSettings(sigma=sigma))
+    texts = augment(infiller, pairs())
+    assert not any("\ufffd" in one.text for one in texts.values())
+    assert any(again) or sigma
+
+
+def test_complete_prefixes(causal):
+    codec = CausalLanguageModel(*causal).codec
+    ids = codec.encode("a\U0001f600b")  # an emoji is four tokens, one per byte
+    assert codec.complete(ids) == [True, False, False, False, True, True]
+    assert codec.complete(ids[2:]) == [False] * 4
+    assert codec.complete([]) == []
+
+
 def test_long_text_blocks_are_read_in_chunks(causal, monkeypatch):
     """Reading in chunks and judging in parts changes nothing."""
-
-    settings = (PlanningSettings(planner="none"), InfillingSettings())
-    infiller = CausalInfiller(CausalLanguageModel(*causal), *settings)
+    infiller = make(causal)
     work = pairs()
     whole = infiller.infill(jobs_of(infiller, work))
     monkeypatch.setattr(language_model, "CHUNK", 4)
@@ -297,7 +344,7 @@ def test_the_model_is_left_as_it_was(causal):
     model.train()
     model.requires_grad_(True)
     try:
-        infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PLANNED, InfillingSettings())
+        infiller = make((model, tokenizer), PLANNED)
         infiller.infill(jobs_of(infiller, pairs()[:2]))
         assert model.training
         assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())

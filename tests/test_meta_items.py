@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mars_score.meta.items import Columns, read_rated_set, read_rated_sets
+from mars_score.meta.items import RatedColumns, read_rated_set, read_rated_sets
 
 
 def row(number=0, **changes):
@@ -44,7 +44,7 @@ def test_reads_items_in_the_order_of_the_file(write):
 
 def test_columns_may_have_other_names(write):
     path = write([{"output": "a", "target": "b", "source": "c", "score": 3, "doc": 7, "by": "x"}])
-    data = read_rated_set(path, Columns("output", "target", "source", "score", "doc", "by", "none"))
+    data = read_rated_set(path, RatedColumns("output", "target", "source", "score", "doc", "by", "none"))
     (item,) = data.items
     assert (item.row, item.rating, item.group, item.system, item.id) == (("a", ("b",), "c"), 3.0, "7", "x", "1")
 

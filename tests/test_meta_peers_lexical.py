@@ -42,7 +42,7 @@ ODD += ["e\u0301", "\u200b", "a" * 5000]
 
 def models(**overrides):
     settings = resolve_settings("mini", **overrides)
-    return Models(settings=settings, batch_size=None, device=None, store=None, kept=ResultStore(None))
+    return Models(settings=settings, batch_size=None, device=None, store=None, results=ResultStore(None))
 
 
 def score(metric, *rows):

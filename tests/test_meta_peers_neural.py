@@ -41,7 +41,7 @@ ROWS = [
 
 def models(**objects) -> Models:
     settings = resolve_settings("mini", **objects)
-    return Models(settings=settings, batch_size=None, device=None, store=None, kept=ResultStore(None))
+    return Models(settings=settings, batch_size=None, device=None, store=None, results=ResultStore(None))
 
 
 def metric_with(cls, provider):

@@ -8,6 +8,8 @@ import io
 import re
 import subprocess
 import sys
+import tomllib
+from fnmatch import fnmatch
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -155,6 +157,15 @@ def test_policy_admits_the_pages_script_and_no_other():
     policy = next(one["content"] for tag, one in Page(text).tags if one.get("http-equiv"))
     assert policy.startswith("default-src 'none';")
     assert f"script-src 'sha256-{digest}';" in policy
+
+
+def test_template_style_and_script_are_installed():
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["mars_score"]
+    beside = [path for path in (root / "mars_score" / "report").iterdir() if path.suffix not in (".py", "")]
+    assert {path.suffix for path in beside} == {".j2", ".css", ".js"}
+    assert all(any(fnmatch(f"report/{path.name}", pattern) for pattern in patterns) for path in beside)
 
 
 def test_page_shows_hostile_texts_as_they_are():

@@ -16,7 +16,7 @@ def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Compare the candidates of two systems for the same references and contexts."
     parser = commands.add_parser("compare", help=text, description=text)
-    parser.add_argument("first", metavar="A.jsonl", help="rows of the first system, one JSON object a line")
+    parser.add_argument("first", metavar="A.jsonl", help="rows of the first system, one JSON object per line")
     parser.add_argument("second", metavar="B.jsonl", help="the same rows with the candidates of the second system")
     add_column_options(parser, ("prediction", "reference", "context"))
     parser.add_argument(

@@ -12,7 +12,7 @@ from typing import Any
 from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.running import print_line, progress_bars, scoring
 from mars_score.data.files import whole_file, write_row
-from mars_score.meta.items import Columns, read_rated_sets
+from mars_score.meta.items import RatedColumns, read_rated_sets
 from mars_score.meta.metrics import METRICS, parse_names
 
 
@@ -22,10 +22,12 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "meta",
         help=text,
-        description=f"{text} A run that was stopped goes on where it was, as long as it has the same store.",
+        description=f"{text} A run that was stopped continues where it was if it has the same store.",
     )
-    parser.add_argument("files", metavar="FILE.jsonl", nargs="+", help="one rated candidate a line, a JSON object")
-    for column in dataclasses.fields(Columns):
+    parser.add_argument(
+        "files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, a JSON object"
+    )
+    for column in dataclasses.fields(RatedColumns):
         help_text = f"column of the {column.name} (default: {column.default})"
         names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
         parser.add_argument(*names, metavar="NAME", default=column.default, help=help_text)
@@ -37,7 +39,7 @@ def add_parser(commands: Any) -> None:
         help=f"among {', '.join(METRICS)}; and any mars[setting=value,...] (default: all)",
     )
     parser.add_argument(
-        "--groups", type=int, metavar="N", help="a sample: at most N groups a file, chosen by their hash"
+        "--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash"
     )
     parser.add_argument(
         "--within-groups",
@@ -52,7 +54,7 @@ def add_parser(commands: Any) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="also sweep settings that need the language model again, on N groups a file (default: 0, no sweep)",
+        help="also sweep settings that need the language model again, on N groups per file (default: 0, no sweep)",
     )
     parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests")
@@ -72,7 +74,9 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
-    columns = Columns(**{one.name: getattr(args, f"{one.name}_column") for one in dataclasses.fields(Columns)})
+    columns = RatedColumns(
+        **{one.name: getattr(args, f"{one.name}_column") for one in dataclasses.fields(RatedColumns)}
+    )
     sets = read_rated_sets(args.files, columns, args.groups)
     from mars_score.meta.attacks import ATTACKS
     from mars_score.meta.evaluation import meta_evaluate

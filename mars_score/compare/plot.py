@@ -22,7 +22,7 @@ _METADATA: dict[str, dict[str, str | None]] = {"svg": {"Date": None}, "png": {"S
 
 
 def check_plot(path: str | os.PathLike[str]) -> None:
-    """Raise early what :func:`write_plot` would raise after the work.
+    """Check, before any scoring, that :func:`write_plot` can write.
 
     Raises:
         ValueError: neither an SVG nor a PNG file.
@@ -45,7 +45,7 @@ def write_plot(comparison: SystemComparison, path: str | os.PathLike[str]) -> No
     kind = _format(path)
     buffer = io.BytesIO()
     with chart_settings(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing")  # of SVG the reader's fonts count
+        warnings.filterwarnings("ignore", r"Glyph .* missing")  # an SVG is shown with the reader's fonts
         figure = comparison_figure(comparison)
         figure.savefig(buffer, format=kind, dpi=150, metadata=_METADATA[kind])
     Path(path).write_bytes(buffer.getvalue())
@@ -87,7 +87,7 @@ def _draw_scores(axes: Axes, comparison: SystemComparison) -> None:
 
 
 def _draw_rows(axes: Axes, comparison: SystemComparison) -> None:
-    """As one area for each sign: a bar a row would swell the file."""
+    """As one area for each sign: a bar per row would make the file large."""
     values = np.sort([row.difference for row in comparison.rows])[::-1]
     edges = np.arange(len(values) + 1)
     heights = np.append(values, values[-1])

@@ -16,7 +16,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class SystemScore:
-    """A system's name and its scores, one a row."""
+    """A system's name and its scores, one per row."""
 
     name: str
     scores: tuple[float, ...]
@@ -60,9 +60,9 @@ class SystemComparison:
         rows: in input order.
         test: intervals and p-values.
         confidence: coverage of the intervals.
-        resamples: how many they rest on.
+        resamples: number of resamples.
         tie_margin: scores that differ by no more are a tie.
-        signature: all that the scores depend on besides the texts; cite it beside them.
+        signature: all that the scores depend on besides the texts; report it beside them.
         notices: what was done to some inputs (blank, shortened), one sentence each with counts.
     """
 
@@ -98,12 +98,12 @@ class SystemComparison:
         return wins, len(self.rows) - wins - losses, losses
 
     def most_different(self, count: int) -> list[RowPair]:
-        """So many rows, the largest difference first; none without any difference."""
+        """The ``count`` rows that differ most, the largest difference first; rows of equal scores are left out."""
         differing = [row for row in self.rows if abs(row.difference) > _SAME]
         return sorted(differing, key=lambda row: -abs(row.difference))[:count]
 
     def to_dict(self, rows: int = 3) -> dict[str, Any]:
-        """Plain data, ready for JSON (undefined numbers are None); with the texts of so many rows."""
+        """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
         intervals = (self.test.first, self.test.second)
         return {
             "systems": [

@@ -35,12 +35,12 @@ def compare_systems(
 
     Args:
         scorer: holds models and settings.
-        first: candidates of the first system, one a row.
+        first: candidates of the first system, one per row.
         second: candidates of the second system for the same rows.
         references: as for :meth:`MarsScorer.score`.
         contexts: as for :meth:`MarsScorer.score`.
         names: of the systems.
-        groups: a label a row, strings or integers: rows of one (a document, a dialogue) are drawn together.
+        groups: one label per row, strings or integers; rows of a group (a document) are drawn together.
         tie_margin: scores of a row that differ by no more are a tie.
         confidence: as for :func:`mars_score.stats.paired.paired_test`.
         resamples: likewise.

@@ -59,7 +59,7 @@ class MetaEvaluation:
     seed: int
 
     def available(self) -> list[tuple[str, str]]:
-        """Names and titles of the metrics that gave scores on some set."""
+        """Names and titles of the metrics with scores on some set."""
         return [
             (name, self.titles[name])
             for name in next(iter(self.sets.values())).agreements
@@ -95,7 +95,7 @@ def meta_evaluate(
     progress: Progress | None = None,
     **settings: Any,
 ) -> MetaEvaluation:
-    """Measure how well metrics agree with people. With a store a run that was stopped goes on where it was.
+    """Measure how well metrics agree with people. With a store a run that was stopped continues where it was.
 
     Args:
         sets: rated candidates; see :func:`mars_score.meta.items.read_rated_sets`.
@@ -104,7 +104,7 @@ def meta_evaluate(
         preset: which models; see :class:`mars_score.MarsScorer`.
         within_groups: names of sets whose ratings compare within a group only.
         attacks: names of :data:`ATTACKS`.
-        sweep_groups: run a sweep over settings that need the language model, on so many groups a set; 0: none.
+        sweep_groups: run a sweep over settings that need the language model, on this many groups per set; 0: none.
         resamples: of intervals and tests.
         seed: of attacks, intervals and tests.
         batch_size: see :class:`mars_score.MarsScorer`.

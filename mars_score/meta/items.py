@@ -17,7 +17,7 @@ from mars_score.data.validation import Row, check_candidates, check_contexts, ch
 
 
 @dataclass(frozen=True)
-class Columns:
+class RatedColumns:
     """The names of a file's columns."""
 
     candidate: str = "candidate"
@@ -57,7 +57,7 @@ class RatedSet:
         items: those with a rating.
         corpus: the different references of the whole file, over which document frequencies are counted, so that
             a sample's scores are those of the whole.
-        notices: what was left out or could not be had, one sentence each.
+        notices: what was left out or is missing, one sentence each.
     """
 
     name: str
@@ -72,27 +72,27 @@ class RatedSet:
 
     @cached_property
     def ratings(self) -> list[float]:
-        """One an item."""
+        """One per item."""
         return [item.rating for item in self.items]
 
     @cached_property
     def groups(self) -> list[str]:
-        """One an item."""
+        """One per item."""
         return [item.group for item in self.items]
 
     @cached_property
     def systems(self) -> list[str]:
-        """One an item."""
+        """One per item."""
         return [item.system for item in self.items]
 
     def sample(self, groups: int) -> RatedSet:
-        """At most so many groups, chosen by the hash of their name: the same ones in every run and version."""
+        """At most ``groups`` groups, chosen by the hash of their name: the same in every run and version."""
         chosen = set(sorted(set(self.groups), key=_hash)[:groups])
         return replace(self, items=tuple(item for item in self.items if item.group in chosen))
 
 
-def read_rated_set(path: str | os.PathLike[str], columns: Columns | None = None) -> RatedSet:
-    """Read a file with one rated candidate a line, a JSON object; the set is named after the file.
+def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = None) -> RatedSet:
+    """Read a file with one rated candidate per line, a JSON object; the set is named after the file.
 
     Items without a rating (null, NaN) are left out and counted. Without a column of groups, items with the same
     context and references are a group; without one of systems, all are of one system.
@@ -101,7 +101,7 @@ def read_rated_set(path: str | os.PathLike[str], columns: Columns | None = None)
         OSError: the file cannot be read.
         ValueError, TypeError: a fault of the file, named with its line and column.
     """
-    columns = columns or Columns()
+    columns = columns or RatedColumns()
     file = read_rows(path)
     rows = _texts(file, columns)
     ratings = [
@@ -137,7 +137,7 @@ def read_rated_set(path: str | os.PathLike[str], columns: Columns | None = None)
 
 
 def read_rated_sets(
-    paths: Sequence[str | os.PathLike[str]], columns: Columns | None = None, groups: int | None = None
+    paths: Sequence[str | os.PathLike[str]], columns: RatedColumns | None = None, groups: int | None = None
 ) -> list[RatedSet]:
     """Read several files; of each at most ``groups`` groups.
 
@@ -161,7 +161,7 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
             raise ValueError(f"unknown {kind} {name!r}; choose among: {', '.join(known)}")
 
 
-def _texts(file: RowFile, columns: Columns) -> list[Row]:
+def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
     def column(name: str) -> list[Any]:
         return file.column(name, remedy="add it or name another one")
 
@@ -174,7 +174,7 @@ def _texts(file: RowFile, columns: Columns) -> list[Row]:
     return list(zip(stripped, references, contexts, strict=True))
 
 
-def _ratings(file: RowFile, columns: Columns) -> list[Any]:
+def _ratings(file: RowFile, columns: RatedColumns) -> list[Any]:
     if not any(columns.rating in row for row in file.rows):
         file.column(columns.rating, remedy="add the ratings or name their column")
     return [row.get(columns.rating) for row in file.rows]

@@ -1,10 +1,11 @@
-"""Every metric over a rated set and over its attacks: kept as they are done, so that a run can be resumed."""
+"""Every metric over a rated set and over its attacks; scores are stored, so that a run can be resumed."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,11 @@ from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Family, Metric, Models, OwnMetric, Scoring
 from mars_score.meta.metrics.mars import Mars
 from mars_score.result import RowScore
+from mars_score.store.lookup import get_or_compute
 from mars_score.store.results import digest
 
-_AT_ONCE = 256  # rows that are scored before they are kept
+_AT_ONCE = 256  # rows that are scored before they are stored
+_SCORE = struct.Struct("<d")
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class MetricScores:
         note: see :class:`Metric`.
         scores: (items,); NaN where the metric gave none.
         attacked: by attack, (attacked rows,).
-        details: of MARS's variants, one an item: references, augmentations and similarities; else empty.
+        details: of MARS's variants, one per item: references, augmentations and similarities; else empty.
         signature: of MARS's variants.
         failure: why there are no scores (all are NaN); None otherwise.
     """
@@ -67,8 +70,8 @@ def score_set(
 ) -> ScoredSet:
     """Score the candidates of a set and their attacks with every metric.
 
-    A metric that cannot be had (a package, data or a model is missing) or that fails has NaN scores and the
-    reason; the others go on.
+    A metric that is not available (a package, data or a model is missing) or that fails has NaN scores and the
+    reason; the others are scored all the same.
 
     Args:
         data: the set.
@@ -101,31 +104,35 @@ def make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, 
 
 
 def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-    """One score a row, kept or new; blank candidates get the metric's minimum.
+    """One score per row, stored or computed; blank candidates get the metric's minimum.
 
     Raises:
         ModelUnavailableError, ImportError: a model, data or a package is missing.
         ValueError: the metric gave another number of scores than there are rows.
     """
-    kept, report = metric.models.kept, metric.models.progress
     common = digest(*metric.key(), list(corpus) if metric.uses_corpus else None).hex()
-    keys = {row: digest(common, *row) for row in dict.fromkeys(rows) if row[0].strip()}
-    found = _unpacked(kept.get("scores", list(keys.values())), keys)
-    missing = [row for row in keys if row not in found]
-    for start in range(0, len(missing), _AT_ONCE):
-        part = missing[start : start + _AT_ONCE]
-        scores = metric.score(part, corpus)
-        if len(scores) != len(part):
-            raise ValueError(f"{metric.title} gave {len(scores)} scores for {len(part)} rows")
-        found |= zip(part, scores, strict=True)
-        kept.put("scores", {keys[row]: struct.pack("<d", score) for row, score in zip(part, scores, strict=True)})
-        if report:
-            report(metric.title, start + len(part), len(missing))
+    report = metric.models.progress
+
+    def compute(missing: list[Row], done: Callable[[Row, float], None]) -> None:
+        for start in range(0, len(missing), _AT_ONCE):
+            part = missing[start : start + _AT_ONCE]
+            scores = metric.score(part, corpus)
+            if len(scores) != len(part):
+                raise ValueError(f"{metric.title} gave {len(scores)} scores for {len(part)} rows")
+            for row, score in zip(part, scores, strict=True):
+                done(row, score)
+
+    found = get_or_compute(
+        metric.models.results,
+        "scores",
+        [row for row in rows if row[0].strip()],
+        lambda row: digest(common, *row),
+        compute,
+        _SCORE.pack,
+        lambda value: float(_SCORE.unpack(value)[0]),
+        partial(report, metric.title) if report else None,
+    )
     return [found.get(row, metric.minimum) for row in rows]
-
-
-def _unpacked(kept: Mapping[bytes, bytes], keys: Mapping[Row, bytes]) -> dict[Row, float]:
-    return {row: struct.unpack("<d", kept[key])[0] for row, key in keys.items() if key in kept}
 
 
 def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked], rows: Sequence[Row]) -> MetricScores:

@@ -3,7 +3,7 @@
 An item is one rated text; a group holds the items that share a source (one context, the texts of all systems),
 which are not independent of each other; a system wrote some of the items. Coefficients are Pearson's r,
 Spearman's rho and Kendall's tau-b. What is undefined is NaN with a reason, never an exception. Items without a
-rating are for the caller to leave out and to count: a rating that is missing (NaN) makes a result undefined.
+rating are to be left out by the caller: a missing rating (NaN) makes a result undefined.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def correlation(
 def correlation_per_system(
     scores: Values, ratings: Values, systems: Labels, *, coefficient: Coefficient = "pearson"
 ) -> dict[str | int, Estimate]:
-    """The correlation over the items of each system, one figure a system (the paper's Table 3).
+    """The correlation over the items of each system, one per system (the paper's Table 3).
 
     Args:
         scores: (items,).

@@ -66,7 +66,7 @@ def within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
 
 
 def _within_groups(items: Rated) -> Statistic:
-    """The pooled coefficient: three sums a group, which a resample adds up."""
+    """The pooled coefficient: three sums per group, which a resample adds up."""
     x, y = (within(values, items.groups, items.coefficient) for values in (items.scores, items.ratings))
     if items.coefficient == "kendall":
         sums = np.array([_pair_sums(x[members], y[members]) for members in _members(items.groups)])

@@ -39,12 +39,12 @@ class Rated:
         groups: Labels | None,
         systems: Labels | None,
     ) -> Rated:
-        """Checked: one score, rating and label an item. Absent labels: each item a group, one system."""
+        """Checked: one score, rating and label per item. Without labels each item is a group, of one system."""
         check_known("level", level, ("items", "within_groups", "systems"))
         check_known("coefficient", coefficient, ("pearson", "spearman", "kendall"))
         score, rating = (np.asarray(values, dtype=np.float64) for values in (scores, ratings))
         if score.ndim != 1 or score.shape != rating.shape:
-            raise ValueError(f"one score and one rating an item, got shapes {score.shape} and {rating.shape}")
+            raise ValueError(f"one score and one rating per item, got shapes {score.shape} and {rating.shape}")
         count = len(score)
         if (level == "within_groups" and groups is None) or (level == "systems" and systems is None):
             raise ValueError(f'level "{level}" needs {"systems" if level == "systems" else "groups"}')
@@ -69,7 +69,7 @@ class Rated:
 
 
 def check_known(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Raises ValueError unless the value is one of those allowed."""
+    """Raise ValueError unless the value is allowed."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
@@ -81,7 +81,7 @@ def codes_of(name: str, labels: Labels, count: int) -> tuple[list[str | int], Co
     """
     listed = list(labels)
     if len(listed) != count:
-        raise ValueError(f"{name} must be one label an item, got {len(listed)} for {count} items")
+        raise ValueError(f"{name} must be one label per item, got {len(listed)} for {count} items")
     # Checked one by one: numpy would make a missing label (None, NaN) among strings the label "nan".
     if not any(all(isinstance(label, kind) for label in listed) for kind in (str, int | np.integer)):
         raise ValueError(f"{name} must be all strings or all integers")

@@ -1,6 +1,6 @@
 """Coefficients over items, each of which counts as often as its group was drawn.
 
-A resample is a vector of how often each group was drawn; a coefficient is computed for many of them at once.
+A resample is a vector of how often each group was drawn; coefficients are computed for many resamples at once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
-# How often each group was drawn, (resamples, groups), to one value a resample, NaN where it is undefined.
+# How often each group was drawn, (resamples, groups), to one value per resample, NaN where it is undefined.
 Statistic = Callable[[Floats], Floats]
 
 # Values that differ by less than this, relative to the largest, are equal but for rounding.
 ROUNDING = 1e-12
-# Numbers held at once per array.
+# Numbers per array, at most: resamples are computed in chunks.
 AT_ONCE = 1_000_000
 
 
@@ -88,7 +88,7 @@ def pearson(x: Floats, y: Floats, groups: Codes) -> Statistic:
 
 
 def spearman(x: Floats, y: Floats, groups: Codes) -> Statistic:
-    """Spearman's rho over all items: ranks anew in every resample."""
+    """Spearman's rho over all items, ranked again in every resample."""
     x_ties, y_ties = _Ties(x), _Ties(y)
 
     def statistic(counts: Floats) -> Floats:

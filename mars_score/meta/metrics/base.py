@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from mars_score.data.validation import Row
+from mars_score.meta.metrics.extras import need
 from mars_score.models.loading import load_encoder, load_language_model
 from mars_score.settings import Settings
 from mars_score.similarity.embeddings import Embedder
+from mars_score.store.lookup import model_key
 from mars_score.store.results import ResultStore
 
 Family = Literal["mars", "reference", "context", "likelihood", "trivial"]
@@ -24,10 +27,10 @@ class Models:
 
     Attributes:
         settings: name the models and their number type.
-        batch_size: texts or jobs a forward pass; None: each user's own choice.
+        batch_size: texts or jobs per forward pass; None: chosen by each metric.
         device: where they run; None: CUDA where there is one.
         store: folder for converted models, or None.
-        kept: the store of results.
+        results: the store of results.
         arguments: what ``settings`` were made from: preset, variant and single settings by name.
         progress: called as ``progress(stage, done, total)``; None: no reports.
     """
@@ -36,14 +39,14 @@ class Models:
     batch_size: int | None
     device: str | None
     store: Path | None
-    kept: ResultStore
+    results: ResultStore
     arguments: Mapping[str, Any] = field(default_factory=dict)
     progress: Callable[[str, int, int], None] | None = None
 
     @cached_property
     def embedder(self) -> Embedder:
         """Sentence vectors, kept or new."""
-        return Embedder(self.settings.models, self.batch_size, self.device, self.kept)
+        return Embedder(self.settings.models, self.batch_size, self.device, self.results)
 
     def encoder(self) -> Any:
         """The sentence encoder, a ``SentenceTransformer``.
@@ -85,6 +88,9 @@ class Metric(ABC):
         note: what a reader of a table must know, such as how the context is cut; may be empty.
         minimum: the score of a blank candidate, which ``score`` never sees: the metric's lowest value.
         uses_corpus: whether a score depends on ``corpus``.
+        method: a number to raise when the same texts, models and packages come to give other scores.
+        packages: that it computes with: module and name of the distribution of each.
+        model: that it computes with: the name of an attribute of the settings' models, or None.
     """
 
     title: str
@@ -92,18 +98,26 @@ class Metric(ABC):
     note: str = ""
     minimum: float = 0.0
     uses_corpus: bool = False
+    method: ClassVar[int] = 1
+    packages: ClassVar[tuple[tuple[str, str], ...]] = ()
+    model: ClassVar[Literal["encoder", "language_model"] | None] = None
 
     def __init__(self, models: Models) -> None:
         self.models = models
 
-    @abstractmethod
     def key(self) -> Sequence[Any]:
-        """What scores depend on besides the texts, for :func:`mars_score.store.results.digest`: version of the
-        library, fingerprints of models, settings, and a number to be raised when the method changes.
+        """What scores depend on besides the texts, for :func:`mars_score.store.results.digest`.
 
         Raises:
             ModelUnavailableError, ImportError: a model, data or a package is missing; says how to get it.
         """
+        for module, _ in self.packages:
+            need(module)
+        key: list[Any] = [self.title, self.method, *(version(distribution) for _, distribution in self.packages)]
+        if self.model:
+            models = self.models.settings.models
+            key.append(model_key(getattr(models, self.model), getattr(self.models, self.model), models.dtype))
+        return key
 
     @abstractmethod
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
@@ -135,7 +149,7 @@ class OwnMetric(Metric):
     def __init__(self, models: Models, scoring: Scoring) -> None:
         if not callable(getattr(scoring, "score", None)):
             raise TypeError(f"a metric is a name or an object with a score method, got {scoring!r:.60}")
-        super().__init__(models if hasattr(scoring, "key") else replace(models, kept=ResultStore(None)))
+        super().__init__(models if hasattr(scoring, "key") else replace(models, results=ResultStore(None)))
         self._scoring = scoring
         self.title = getattr(scoring, "title", type(scoring).__name__)
         self.family = getattr(scoring, "family", "reference")

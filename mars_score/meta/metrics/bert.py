@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -14,10 +13,8 @@ from torch import Tensor
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Family, Metric
 from mars_score.meta.metrics.extras import need
-from mars_score.meta.metrics.tokens import Transformer, encoder_key, parts, texts_of
+from mars_score.meta.metrics.tokens import Transformer, parts, texts_of
 from mars_score.models.torch_modes import exclusive, ordinary_mode
-
-_METHOD = 1  # to be raised when scores change
 
 
 class BertScore(Metric):
@@ -34,11 +31,8 @@ class BertScore(Metric):
         "for models of its own list only); texts cut at the encoder's positions; best over the references"
     )
     minimum = 0.0  # what the package gives an empty candidate
-
-    def key(self) -> Sequence[Any]:
-        """See the base class."""
-        need("bert_score")
-        return [self.title, version("bert-score"), *encoder_key(self.models), _METHOD]
+    packages = (("bert_score", "bert-score"),)
+    model = "encoder"
 
     @cached_property
     def _transformer(self) -> Transformer:

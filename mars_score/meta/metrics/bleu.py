@@ -10,8 +10,6 @@ from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
 from mars_score.meta.metrics.extras import need
 
-_METHOD = 1  # to be raised when the same sacreBLEU comes to give other scores
-
 
 def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> float:
     """Sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018) with its settings for sentences.
@@ -48,14 +46,10 @@ class Sacrebleu(Metric):
         """
 
     def key(self) -> Sequence[Any]:
-        """Title, method and sacreBLEU's signature, which holds its version.
-
-        Raises:
-            ImportError: sacreBLEU is not installed.
-        """
+        """With sacreBLEU's signature, which holds its version."""
         made = self.make()
         made.num_refs = -1  # sacreBLEU's mark for a number that varies; without one it refuses to sign
-        return [self.title, _METHOD, str(made.get_signature())]
+        return [*super().key(), str(made.get_signature())]
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """In [0, 1] up to rounding.

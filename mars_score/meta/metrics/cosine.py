@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from importlib.metadata import version
-from typing import Any
 
 import numpy as np
 
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
 from mars_score.meta.sentences import sentences
-from mars_score.models.fingerprints import fingerprint, is_here
-
-_METHOD = 1  # to be raised when the same vectors come to give other scores
 
 
 class _ContextCosine(Metric):
@@ -24,17 +19,7 @@ class _ContextCosine(Metric):
     """
 
     family = "context"
-
-    def key(self) -> Sequence[Any]:
-        """Title, method, encoder and number type.
-
-        Raises:
-            ModelUnavailableError: the encoder cannot be loaded.
-        """
-        models = self.models.settings.models
-        if not is_here(models.encoder):  # its revision is known once it has been fetched
-            self.models.encoder()
-        return [self.title, _METHOD, fingerprint(models.encoder), models.dtype]
+    model = "encoder"
 
     @abstractmethod
     def parts(self, context: str) -> Sequence[str]:
@@ -77,11 +62,8 @@ class ContextSentencesCosine(_ContextCosine):
     """Cosine with the mean of the vectors of the context's sentences, each of which counts alike."""
 
     title = "cosine with context (sentences)"
+    packages = (("spacy", "spacy"),)  # decides on the sentences
     note = "the whole context is read: the cosine is with the mean of its sentences' unit vectors"
-
-    def key(self) -> Sequence[Any]:
-        """As for the other, and spaCy's version, which decides on the sentences."""
-        return [*super().key(), version("spacy")]
 
     def parts(self, context: str) -> Sequence[str]:
         """The context's sentences."""

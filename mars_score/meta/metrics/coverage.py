@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
-
-_METHOD = 1
 
 
 class Coverage(Metric):
@@ -26,10 +23,6 @@ class Coverage(Metric):
     title = "fragment coverage"
     family = "trivial"
     note = "share of the candidate's words that the context has (extractive fragment coverage); 0 without context"
-
-    def key(self) -> Sequence[Any]:
-        """Title and method."""
-        return [self.title, _METHOD]
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """In [0, 1]."""

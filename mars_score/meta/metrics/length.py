@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
-
-_METHOD = 1
 
 
 class Length(Metric):
@@ -16,10 +13,6 @@ class Length(Metric):
 
     title = "length"
     family = "trivial"
-
-    def key(self) -> Sequence[Any]:
-        """Title and method."""
-        return [self.title, _METHOD]
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """1 and more."""

@@ -5,37 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mars_score.data.validation import Row
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.meta.metrics.base import Family, Metric
-from mars_score.models.fingerprints import fingerprint, is_here
 from mars_score.similarity.surprisal import mean_surprisals
-
-_METHOD = 1  # to be raised when scores change
 
 
 class Perplexity(Metric):
-    """Minus the perplexity of a candidate's tokens behind begin-of-text: -exp(mean surprisal).
+    """Minus the perplexity of a candidate's tokens after begin-of-text: -exp(mean surprisal).
 
     It is at least minus the size of the vocabulary, the perplexity of a uniform guess.
     """
 
     title = "-perplexity"
     family: Family = "likelihood"
+    model = "language_model"
     note = (
-        "under the preset's language model behind begin-of-text alone, without the context; at least minus the "
+        "under the preset's language model after begin-of-text alone, without the context; at least minus the "
         "size of the vocabulary"
     )
     with_context: ClassVar[bool] = False
-
-    def key(self) -> Sequence[Any]:
-        """See the base class."""
-        models = self.models.settings.models
-        if not is_here(models.language_model):  # its revision is known once it has been fetched
-            self.models.language_model()
-        return [self.title, fingerprint(models.language_model), models.dtype, _METHOD]
 
     @cached_property
     def _model(self) -> CausalLanguageModel:
@@ -55,11 +46,11 @@ class Perplexity(Metric):
 
 
 class ContextPerplexity(Perplexity):
-    """As :class:`Perplexity`, behind the context and a space; the context is cut from its end."""
+    """As :class:`Perplexity`, given the context and a space; the context is cut from its end."""
 
     title = "-perplexity given context"
     note = (
-        "under the preset's language model behind the context and a space; the context is cut from its end to "
+        "under the preset's language model given the context and a space; the context is cut from its end to "
         "what the window leaves; at least minus the size of the vocabulary"
     )
     with_context: ClassVar[bool] = True

@@ -49,10 +49,6 @@ class Mars(Metric):
         self._arguments = {**models.arguments, **_parse(changes)}
         self._scorer(())
 
-    def key(self) -> Sequence[Any]:
-        """Not used: infills and embeddings are kept, not scores."""
-        raise NotImplementedError
-
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See :class:`Metric`."""
         return self.result(rows, corpus).scores

@@ -15,7 +15,6 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Metric
 from mars_score.meta.metrics.extras import need
 
-_METHOD = 1  # to be raised when the same nltk and WordNet come to give other scores
 _SYSTEM_FOLDER = Path("/usr/share/wordnet")  # of the package wordnet-base of Debian and Ubuntu
 _READ_FILES = [f"{kind}.{pos}" for kind in ("index", "data") for pos in ("adj", "adv", "noun", "verb")]
 _READ_FILES += [f"{pos}.exc" for pos in ("adj", "adv", "noun", "verb")]
@@ -31,6 +30,7 @@ class Meteor(Metric):
 
     title = "METEOR"
     family = "reference"
+    packages = (("nltk", "nltk"),)
     note = "nltk's, which looks up stems in WordNet"
 
     @cached_property
@@ -38,13 +38,13 @@ class Meteor(Metric):
         return _load_wordnet()
 
     def key(self) -> Sequence[Any]:
-        """Title, method, nltk's version, WordNet's version and a hash of its files (there are patched ones).
+        """With WordNet's version and a hash of its files (there are patched ones).
 
         Raises:
             ImportError: nltk is not installed.
             ModelUnavailableError: WordNet is not there.
         """
-        return [self.title, _METHOD, need("nltk").__version__, self._wordnet.get_version(), _hash(self._wordnet)]
+        return [*super().key(), self._wordnet.get_version(), _hash(self._wordnet)]
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """In [0, 1); m words in the reference's order score 1 - 0.5 / m**3.

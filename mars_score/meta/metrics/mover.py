@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,8 @@ from numpy.typing import NDArray
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Family, Metric
 from mars_score.meta.metrics.extras import need
-from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, encoder_key, parts, texts_of
+from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, parts, texts_of
 
-_METHOD = 1  # to be raised when scores change
 _STEPS = 10_000_000  # of the solver, at most; some texts of 500 tokens take more than its own limit
 _SAME = 1e-12  # squared distances below this share of the squared lengths are rounding errors of float32
 
@@ -75,11 +73,8 @@ class MoverScore(Metric):
     )
     minimum = -1.0
     uses_corpus = True
-
-    def key(self) -> Sequence[Any]:
-        """See the base class."""
-        need("ot")
-        return [self.title, version("POT"), *encoder_key(self.models), _METHOD]
+    packages = (("ot", "POT"),)
+    model = "encoder"
 
     @cached_property
     def tokens(self) -> TokenEncoder:

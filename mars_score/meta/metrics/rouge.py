@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
-from typing import Any
 
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
 from mars_score.meta.metrics.extras import need
-
-_METHOD = 1  # to be raised when the same rouge-score comes to give other scores
 
 
 def rouge_l(candidate: str, references: Sequence[str]) -> float:
@@ -33,16 +29,11 @@ class RougeL(Metric):
 
     title = "ROUGE-L"
     family = "reference"
+    packages = (
+        ("rouge_score.rouge_scorer", "rouge-score"),
+        ("nltk", "nltk"),
+    )
     note = "reads the letters a-z and digits only"
-
-    def key(self) -> Sequence[Any]:
-        """Title, method and versions of rouge-score and of nltk.
-
-        Raises:
-            ImportError: rouge-score is not installed.
-        """
-        need("rouge_score.rouge_scorer")
-        return [self.title, _METHOD, version("rouge-score"), version("nltk")]
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """In [0, 1].

@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.metadata import version
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Family, Metric
-from mars_score.meta.metrics.extras import need
 from mars_score.meta.metrics.mover import Bag, movers_distance
-from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, encoder_key, parts, texts_of
+from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, parts, texts_of
 from mars_score.meta.sentences import sentences
-
-_METHOD = 1  # to be raised when scores change
 
 
 class SentenceMover(Metric):
@@ -36,11 +31,11 @@ class SentenceMover(Metric):
         "spaCy's English stop words (the original: NLTK's); best over the references"
     )
     minimum = 0.0
-
-    def key(self) -> Sequence[Any]:
-        """See the base class."""
-        need("ot")
-        return [self.title, version("POT"), version("spacy"), *encoder_key(self.models), _METHOD]
+    packages = (
+        ("ot", "POT"),
+        ("spacy", "spacy"),
+    )
+    model = "encoder"
 
     @cached_property
     def tokens(self) -> TokenEncoder:

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics.base import Models
-from mars_score.models.fingerprints import fingerprint, is_here
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 
-PART_CHARACTERS = 100_000  # of the texts whose vectors are held at once: about 100 MB with 1024 dimensions
+PART_CHARACTERS = 100_000  # of texts whose vectors are in memory together: about 100 MB with 1024 dimensions
 BATCH_TOKENS = 2**14  # of all texts of a pass, padding included
 
 
@@ -60,19 +58,8 @@ def _positions(encoder: Any, model: Any) -> int:
     if not isinstance(positions, int) or positions < 1:  # relative positions
         return int(getattr(encoder, "max_seq_length", None) or 512)
     table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)  # RoBERTa and its kin count from behind it
+    padding = getattr(table, "padding_idx", None)  # RoBERTa's positions begin after it
     return positions - (0 if padding is None else padding + 1)
-
-
-def encoder_key(models: Models) -> list[str]:
-    """What vectors depend on: the encoder and its number type; for :meth:`Metric.key`.
-
-    Raises:
-        ModelUnavailableError: the encoder cannot be loaded.
-    """
-    if not is_here(models.settings.models.encoder):  # its revision is known once it has been fetched
-        models.encoder()
-    return [fingerprint(models.settings.models.encoder), models.settings.models.dtype]
 
 
 @dataclass(frozen=True)
@@ -97,7 +84,7 @@ class TokenEncoder:
 
     Args:
         encoder: a ``SentenceTransformer``.
-        batch_size: texts a forward pass, at most; None: 32.
+        batch_size: texts per forward pass, at most; None: 32.
 
     Raises:
         ModelUnavailableError: the encoder has no transformer, or its tokenizer does not say where tokens are.
@@ -174,7 +161,7 @@ def _tokens(text: str, encoded: Any, index: int, states: NDArray[np.floating[Any
 
 
 def parts(rows: Sequence[Row]) -> Iterator[list[int]]:
-    """Indices of rows, as many at a time as the vectors of their texts may fill memory.
+    """Indices of rows, in parts of at most ``PART_CHARACTERS`` of text.
 
     Rows with the same references stay together where they fit, so that references are read once.
     """
