@@ -13,7 +13,7 @@ import fakes
 import pytest
 
 from docs import settings
-from mars_score import MarsScorer, presets, shared
+from mars_score import presets, shared
 from mars_score.cli import main
 from mars_score.settings import SETTING_NAMES
 from mars_score.store.location import LIMIT
@@ -99,13 +99,7 @@ def check_snippets(left):
 
 @pytest.mark.usefixtures("tiny_mini", "folder")
 def test_python():
-    left = run_snippets()
-    check_snippets(left)
-    columns = [list(left["dataset"][name]) for name in ("prediction", "reference", "context")]
-    scorer = MarsScorer("mini")
-    assert list(left["scored"]["score"]) == pytest.approx(scorer.score(*columns).scores, abs=1e-6)
-    batches = [scorer.score(*(column[part] for column in columns)) for part in (slice(2), slice(2, 4))]
-    assert [*batches[0].scores, *batches[1].scores] != pytest.approx(list(left["scored"]["score"]), abs=1e-3)
+    check_snippets(run_snippets())
 
 
 @pytest.mark.slow
