@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.diagnostics import CONTEXT_CUT, REFERENCE_CUT
@@ -18,8 +17,9 @@ from mars_score.masking.template import Template
 from mars_score.masking.templates import make_templates
 from mars_score.models.fingerprints import Current
 from mars_score.result import Augmentation, AugmentedReference
+from mars_score.runtime import Runtime
 from mars_score.settings import MaskingSettings, Settings
-from mars_score.store.lookup import Storage, get_or_compute, model_key
+from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import digest
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ Pair = tuple[str, str]  # context and prepared reference: what augmented referen
 Templates = list[tuple[float, Template]]  # with their mask ratios
 Blanked = tuple[str, Template]  # a context and a template with at least one blank
 Filled = tuple[str, bool, bool]  # an augmented reference's text; whether context and reference were cut
-Progress = Callable[[str, int, int], None]
 
 # Part of the keys of what is kept; to be raised when the same settings come to give other infills.
 _METHOD = 2
@@ -82,29 +81,13 @@ class Augmenter:
 
     Args:
         settings: of all stages.
-        batch_size: jobs that the language model infills together.
-        device: where it runs.
-        store: folder for converted models, or None.
-        kept: the store of results.
-        report: called as ``report(stage, done, total)``.
+        runtime: see :class:`mars_score.runtime.Runtime`.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        batch_size: int | None,
-        device: str | None,
-        store: Path | None,
-        kept: Storage,
-        report: Progress,
-    ) -> None:
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self.settings = settings
-        self.batch_size = batch_size
-        self.device = device
-        self.store = store
-        self.report = report
-        self.kept = kept
-        self.analyser = WordAnalyser(kept)
+        self.runtime = runtime
+        self.analyser = WordAnalyser(runtime.store)
 
     def augment(
         self, pairs: Sequence[Pair], others: Sequence[str] = (), idf: Idf | None = None
@@ -126,7 +109,7 @@ class Augmenter:
         masking = self.settings.masking
         if masking.max_mask_ratio == 0:
             return {pair: [] for pair in pairs}
-        self.report("analyse", 0, len(pairs))
+        self.runtime.report("analyse", 0, len(pairs))
         references = list(dict.fromkeys([*(reference for _, reference in pairs), *others]))
         analyses = dict(zip(references, self.analyser.analyse(references), strict=True))
         if idf is None:
@@ -137,7 +120,7 @@ class Augmenter:
             (context, reference): make_templates(analyses[reference], words[context], idf, masking)
             for context, reference in pairs
         }
-        self.report("analyse", len(pairs), len(pairs))
+        self.runtime.report("analyse", len(pairs), len(pairs))
         return templates
 
     @cached_property
@@ -156,14 +139,14 @@ class Augmenter:
             return {}
         common = self._infill_key()
         return get_or_compute(
-            self.kept,
+            self.runtime.store,
             "infills",
             blanked,
             lambda one: digest(common, one[0], one[1].reference, one[1].blanks),
             self._compute_infills,
             lambda filled: json.dumps(filled).encode(),
             lambda value: tuple(json.loads(value)),
-            partial(self.report, "infill"),
+            partial(self.runtime.report, "infill"),
         )
 
     def _infill_key(self) -> str:
@@ -200,17 +183,19 @@ class Augmenter:
         from mars_score.infilling.masked import MaskedInfiller
         from mars_score.models.loading import load_language_model
 
-        settings, models = self.settings, self.settings.models
+        settings, models, runtime = self.settings, self.settings.models, self.runtime
         if settings.infilling.infiller == "masked":
             if self._model is None:
                 raise ModelUnavailableError(
                     'infiller="masked" has no model in this preset: no masked language model is known to come in '
                     "a wheel. Name one with masked_language_model=... or use another preset"
                 )
-            loaded = load_language_model(self._model, "masked", models.dtype, self.device, self.store)
-            return MaskedInfiller(*loaded, self.batch_size)
-        loaded = load_language_model(self._model, "causal", models.dtype, self.device, self.store)
-        return CausalInfiller(CausalLanguageModel(*loaded), settings.planning, settings.infilling, self.batch_size)
+            loaded = load_language_model(self._model, "masked", models.dtype, runtime.device, runtime.store.folder)
+            return MaskedInfiller(*loaded, runtime.batch_size)
+        loaded = load_language_model(self._model, "causal", models.dtype, runtime.device, runtime.store.folder)
+        return CausalInfiller(
+            CausalLanguageModel(*loaded), settings.planning, settings.infilling, runtime.batch_size
+        )
 
 
 def _join(pair: Pair, templates: Templates, filled: dict[tuple[str, Template], Filled]) -> Augmented:

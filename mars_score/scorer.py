@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
 
-from mars_score.augmentation import Augmented, Augmenter, Pair, Progress, cuts, prepare_pairs
+from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.diagnostics import Notices, warn
-from mars_score.fields import is_number
 from mars_score.models.fingerprints import unchanging
 from mars_score.models.loading import check_device
 from mars_score.result import AugmentedReference, MarsResult
+from mars_score.runtime import Progress, Runtime
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
@@ -31,10 +31,12 @@ class MarsScorer:
 
     Args:
         preset: which models: ``"mini"``, ``"base"`` (default) or ``"paper"``; see the README.
-        batch_size: largest number of jobs (a reference at one mask ratio) that the language model infills
-            together; None: chosen from the device and its free memory.
-        device: ``"cpu"``, ``"cuda"``, ...; None: CUDA where available.
-        store: folder of the store; None: ``MARS_STORE``, or else the user's cache folder; False: no store.
+        batch_size: jobs (a reference at one mask ratio) that the language model infills together, at most;
+            None: chosen from device and free memory.
+        encoder_batch_size: texts per forward pass of the sentence encoder, at most; None: 32.
+        device: ``"cpu"``, ``"cuda"``, ...; None: CUDA if there is one, else the CPU.
+        store: folder for results and converted models; None: the user's cache folder (or ``MARS_STORE``), False:
+            save nothing.
         progress: True: progress bars on standard error; a function: called as ``progress(stage, done, total)``,
             where a total of 0 is not known.
         settings: any setting of :mod:`mars_score.settings`, by name.
@@ -49,21 +51,18 @@ class MarsScorer:
         preset: str | None = None,
         *,
         batch_size: int | None = None,
+        encoder_batch_size: int | None = None,
         device: str | None = None,
         store: Store = None,
         progress: Progress | bool | None = None,
         **settings: Any,
     ) -> None:
-        if batch_size is not None and not is_number(batch_size, int, 1):
-            raise ValueError(f"batch_size must be an integer of at least 1, got {batch_size!r}")
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise ValueError(f"progress must be True, False or a function, got {progress!r}")
         self.settings: Settings = resolve_settings(preset, **settings)
         check_device(device)
-        self.batch_size = batch_size and int(batch_size)
-        self.device = device
-        self.store = store_folder(store)
-        self._kept = ResultStore(self.store)
+        results = ResultStore(store_folder(store))
+        self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._report)
         self.progress: Progress | bool | None = progress
         self._bars: Progress | None = None
 
@@ -150,11 +149,11 @@ class MarsScorer:
 
     @cached_property
     def _augmenter(self) -> Augmenter:
-        return Augmenter(self.settings, self.batch_size, self.device, self.store, self._kept, self._report)
+        return Augmenter(self.settings, self.runtime)
 
     @cached_property
     def _reader(self) -> Reader:
-        return Reader(self.settings, self.batch_size, self.device, self.store, self._kept)
+        return Reader(self.settings, self.runtime)
 
     @contextmanager
     def _progress_bars(self) -> Iterator[None]:

@@ -23,7 +23,6 @@ from mars_score.result import AugmentedReference
 from mars_score.similarity.chunks import copied_share, windows
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Reader
 from mars_score.similarity.score import token_recall
-from mars_score.store.results import ResultStore
 
 AT_ONCE = 64  # rows whose token vectors are in memory
 
@@ -48,7 +47,7 @@ def main() -> None:
 def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One line for every item, and one for every attack on it."""
     scorer = MarsScorer(args.preset, store=args.store, idf_corpus=data.corpus)
-    reader = Reader(scorer.settings, None, None, scorer.store, ResultStore(scorer.store))
+    reader = Reader(scorer.settings, scorer.runtime)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)
         references, contexts = [row[1] for row in data.rows], [row[2] for row in data.rows]

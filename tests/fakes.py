@@ -15,6 +15,7 @@ from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
 from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore, Term
 from mars_score.runs.worker import Worker
+from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 from mars_score.signature import Signature
 from mars_score.similarity.embeddings import Embedding
@@ -31,10 +32,19 @@ class FakeScorer:
     chatter = None  # printed while loading, as libraries do
 
     def __init__(
-        self, preset=None, *, batch_size=None, device=None, store=None, progress=None, **settings
+        self,
+        preset=None,
+        *,
+        batch_size=None,
+        device=None,
+        store=None,
+        progress=None,
+        encoder_batch_size=None,
+        **settings,
     ) -> None:
         self.settings = resolve_settings(preset, **settings)
         self.batch_size, self.device, self.store, self.progress = batch_size, device, store, progress
+        self.runtime = Runtime(batch_size, encoder_batch_size, device)
         self.loaded = False
         FakeScorer.made.append(self)
 

@@ -221,6 +221,7 @@ def test_options_become_arguments(run, write, fake, tmp_path):
     options = {
         "preset": ("mini", "mini"),
         "batch_size": ("7", 7),
+        "encoder_batch_size": ("9", 9),
         "device": ("cpu", "cpu"),
         "store": (str(tmp_path / "store"), str(tmp_path / "store")),
     }
@@ -259,7 +260,8 @@ def test_options_become_arguments(run, write, fake, tmp_path):
     flags = ["--no-strip-urls-hashtags", "--use-context"]
     assert run("score", write(), *argv, *flags)[0] == 0
     plan = fake.made[0].plan
-    assert (plan.batch_size, plan.device, plan.store) == (7, "cpu", tmp_path / "store")
+    assert (plan.batch_size, plan.encoder_batch_size, plan.device) == (7, 9, "cpu")
+    assert plan.store == tmp_path / "store"
     expected = {name: value for name, (_, value) in settings.items()}
     expected |= {"strip_urls_hashtags": False, "use_context": True}
     assert dict(plan.settings.items()) == expected
@@ -271,7 +273,7 @@ def test_every_setting_is_an_option():
     parser = argparse.ArgumentParser()
     add_scorer_options(parser)
     assert {action.dest for action in parser._actions} == {
-        *("help", "preset", "batch_size", "device", "store", "quiet"),
+        *("help", "preset", "batch_size", "encoder_batch_size", "device", "store", "quiet"),
         *SETTING_NAMES,
     }
     for action in parser._actions:

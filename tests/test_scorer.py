@@ -487,11 +487,12 @@ def test_progress_bars(make, capsys, monkeypatch):
         make(progress="bars")
 
 
+@pytest.mark.parametrize("name", ["batch_size", "encoder_batch_size"])
 @pytest.mark.parametrize("batch_size", [0, -1, 1.5, True, "8"])
-def test_bad_batch_size(batch_size):
-    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
-        MarsScorer("mini", batch_size=batch_size)
-    assert type(MarsScorer("mini", batch_size=np.int64(8)).batch_size) is int
+def test_bad_batch_size(name, batch_size):
+    with pytest.raises(ValueError, match=f"^{name} must be an integer of at least 1"):
+        MarsScorer("mini", **{name: batch_size})
+    assert type(MarsScorer("mini", batch_size=np.int64(8)).runtime.batch_size) is int
 
 
 # Results

@@ -15,7 +15,7 @@ from mars_score.fields import Setting, settings_of
 from mars_score.presets import DEFAULT_PRESET, PRESETS
 from mars_score.settings import SETTING_NAMES, Settings
 
-_SCORER_OPTIONS = ("preset", "batch_size", "device", "store")
+_SCORER_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "store")
 
 
 def add_input_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
@@ -45,6 +45,7 @@ def add_scorer_options(parser: argparse.ArgumentParser) -> None:
     presets = f"which models: {', '.join(PRESETS)} (default: MARS_PRESET, else {DEFAULT_PRESET})"
     add("--preset", metavar="NAME", help=presets)
     add("--batch-size", type=int, metavar="N", help="infills generated together (default: as memory allows)")
+    add("--encoder-batch-size", type=int, metavar="N", help="texts embedded together (default: 32)")
     add("--device", metavar="NAME", help="cpu, cuda, ... (default: cuda where available)")
     add(
         "--store", metavar="FOLDER", help="folder of the store (default: MARS_STORE, else the user's cache folder)"

@@ -75,7 +75,16 @@ def make_spec(args: argparse.Namespace) -> Any:
         threads = 1  # the machines are not known; Ray divides their cores among the workers
     elif threads is None and workers > 1:
         threads = max(1, usual_threads() // workers)
-    plan = Plan(scorer.settings, Idf(0, {}), scorer.batch_size, scorer.device, scorer.store, threads)
+    runtime = scorer.runtime
+    plan = Plan(
+        scorer.settings,
+        Idf(0, {}),
+        runtime.batch_size,
+        runtime.device,
+        runtime.store.folder,
+        threads,
+        runtime.encoder_batch_size,
+    )
     return RunSpec(Input(args.file, columns(args), scorer.settings.masking), plan, args.chunk_size)
 
 

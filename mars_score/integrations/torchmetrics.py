@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     raise ImportError("torchmetrics is not installed; run: pip install 'mars-score[torchmetrics]'") from error
 
-_OPTIONS = ("preset", "batch_size", "device", "store", "progress", *SETTING_NAMES)
+_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress", *SETTING_NAMES)
 
 
 class MarsScore(Metric):

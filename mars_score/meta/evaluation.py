@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.augmentation import Progress
 from mars_score.meta.agreement import Agreement, MainLevel, agreements
 from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.items import RatedSet, check_names
@@ -15,6 +14,7 @@ from mars_score.meta.metrics.base import Metric, Models, Scoring
 from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
 from mars_score.meta.sweeps import VARIANTS
 from mars_score.models.fingerprints import unchanging
+from mars_score.runtime import Progress
 from mars_score.settings import resolve_settings
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mars_score.augmentation import Augmented, Progress
+from mars_score.augmentation import Augmented
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.result import RowScore
 from mars_score.runs.chunks import augment_chunks, augmented_of, feature_chunks, score_chunks
@@ -17,6 +17,7 @@ from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.survey import Survey, item_key, survey
 from mars_score.runs.worker import AUGMENT, FEATURES, SCORE, Chunk, Executor, Plan, usual_threads
+from mars_score.runtime import Progress
 from mars_score.signature import Signature, make_signature
 from mars_score.store.results import ResultStore
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.augmentation import Progress, corpus_idf
+from mars_score.augmentation import corpus_idf
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.idf import Idf
 from mars_score.runs.input import Input
 from mars_score.runs.records import Distinct
+from mars_score.runtime import Progress
 from mars_score.store.results import digest
 
 PART = 512  # rows that are read together

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from mars_score.augmentation import Augmenter, Progress
+from mars_score.augmentation import Augmenter
 from mars_score.masking.idf import Idf
 from mars_score.runs.encoding import decode_augmented, encode_augmented, encode_scores
+from mars_score.runtime import Progress, Runtime
 from mars_score.settings import Settings
 from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Reader, decode
@@ -57,7 +58,7 @@ class Plan:
     Attributes:
         settings: of all stages; models by name or folder.
         idf: counted over the whole input.
-        batch_size, device: see ``MarsScorer``.
+        batch_size, device, encoder_batch_size: see ``MarsScorer``.
         store: folder of the store of results and converted models, or None.
         threads: of torch; None: torch's default.
     """
@@ -68,6 +69,7 @@ class Plan:
     device: str | None = None
     store: Path | None = None
     threads: int | None = None
+    encoder_batch_size: int | None = None
 
 
 def usual_threads() -> int:
@@ -102,11 +104,12 @@ class Worker:
     def __init__(self, plan: Plan, report: Progress | None = None) -> None:
         self.plan = plan
         self._report = report
-        self._store = ResultStore(plan.store)
+        store = ResultStore(plan.store)
+        self._runtime = Runtime(plan.batch_size, plan.encoder_batch_size, plan.device, store, self._note)
         # Vectors depend on their batch in the last digits: the store gets those of a whole chunk, or none, so that
         # a chunk that was interrupted is computed from what it was computed from before. Infills are texts: they
         # are stored as they are made, so that an interruption loses no more than seconds.
-        self._staged = StagedStore(self._store)
+        self._staged = StagedStore(store)
 
     def work(self, chunk: Chunk) -> list[bytes]:
         """The results of a chunk; see the stages."""
@@ -151,13 +154,11 @@ class Worker:
 
     @cached_property
     def _augmenter(self) -> Augmenter:
-        plan = self.plan
-        return Augmenter(plan.settings, plan.batch_size, plan.device, plan.store, self._store, self._note)
+        return Augmenter(self.plan.settings, self._runtime)
 
     @cached_property
     def _reader(self) -> Reader:
-        plan = self.plan
-        return Reader(plan.settings, plan.batch_size, plan.device, plan.store, self._staged)
+        return Reader(self.plan.settings, replace(self._runtime, store=self._staged))
 
     def _note(self, stage: str, done: int, total: int) -> None:
         if self._report:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.models.fingerprints import Current
+from mars_score.runtime import Runtime
 from mars_score.settings import ModelSettings
-from mars_score.store.lookup import Storage, get_or_compute, model_key
+from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import digest
 
 if TYPE_CHECKING:
@@ -110,13 +111,11 @@ class Embedder:
 
     Args:
         models: names the encoder and its number type.
-        batch_size: texts a forward pass; None: 32.
-        device: where it runs.
-        kept: the store of results.
+        runtime: see :class:`mars_score.runtime.Runtime`.
     """
 
-    def __init__(self, models: ModelSettings, batch_size: int | None, device: str | None, kept: Storage) -> None:
-        self._models, self._batch_size, self._device, self._kept = models, batch_size, device, kept
+    def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
+        self._models, self._runtime = models, runtime
         self._encoder = Current(models.encoder, self._make_encoder)
 
     def _make_encoder(self) -> SentenceEncoder:
@@ -124,7 +123,8 @@ class Embedder:
         from mars_score.similarity.encoder import SentenceEncoder
 
         return SentenceEncoder(
-            load_encoder(self._models.encoder, self._models.dtype, self._device), self._batch_size
+            load_encoder(self._models.encoder, self._models.dtype, self._runtime.device),
+            self._runtime.encoder_batch_size,
         )
 
     def embed(
@@ -149,7 +149,7 @@ class Embedder:
             self._encoder.get().encode(missing, encoded, tokens=tokens)
 
         return get_or_compute(
-            self._kept,
+            self._runtime.store,
             "embeddings",
             texts,
             lambda text: digest(common, text),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from mars_score.result import AugmentedReference
+from mars_score.runtime import Runtime
 from mars_score.settings import Settings, SimilaritySettings
 from mars_score.similarity.chunks import windows
 from mars_score.similarity.embeddings import Embedder, Embedding
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
-from mars_score.store.lookup import Storage
 
 EMBED = "embed"  # items: texts -> Embedding
 MATCH = "match"  # items: texts -> Embedding with token vectors
@@ -67,26 +66,19 @@ class Reader:
 
     Args:
         settings: name the models.
-        batch_size: texts a forward pass; None: each model's own choice.
-        device: where the models run.
-        store: folder for converted models, or None.
-        kept: the store of results.
+        runtime: see :class:`mars_score.runtime.Runtime`.
     """
 
-    def __init__(
-        self, settings: Settings, batch_size: int | None, device: str | None, store: Path | None, kept: Storage
-    ) -> None:
-        self._settings, self._batch_size, self._device = settings, batch_size, device
-        self._store, self._kept = store, kept
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
+        self._settings, self._runtime = settings, runtime
 
     @cached_property
     def _embedder(self) -> Embedder:
-        return Embedder(self._settings.models, self._batch_size, self._device, self._kept)
+        return Embedder(self._settings.models, self._runtime)
 
     @cached_property
     def _likelihoods(self) -> LikelihoodReader:
-        models = self._settings.models
-        return LikelihoodReader(models, self._batch_size, self._device, self._store, self._kept)
+        return LikelihoodReader(self._settings.models, self._runtime)
 
     def read(
         self, kind: str, items: Sequence[Any], progress: Callable[[int, int], None] | None = None

@@ -6,12 +6,12 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mars_score.models.fingerprints import Current
+from mars_score.runtime import Runtime
 from mars_score.settings import ModelSettings
-from mars_score.store.lookup import Storage, get_or_compute, model_key
+from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import digest
 
 if TYPE_CHECKING:
@@ -58,22 +58,11 @@ class LikelihoodReader:
 
     Args:
         models: names it and its number type.
-        batch_size: texts a forward pass; None: as many as memory holds, up to 128.
-        device: where it runs.
-        store: folder for converted models, or None.
-        kept: the store of results.
+        runtime: see :class:`mars_score.runtime.Runtime`.
     """
 
-    def __init__(
-        self,
-        models: ModelSettings,
-        batch_size: int | None,
-        device: str | None,
-        store: Path | None,
-        kept: Storage,
-    ) -> None:
-        self._models, self._batch_size, self._device = models, batch_size, device
-        self._store, self._kept = store, kept
+    def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
+        self._models, self._runtime = models, runtime
         self._model = Current(models.language_model, self._make_model)
 
     def _make_model(self) -> CausalLanguageModel:
@@ -81,7 +70,9 @@ class LikelihoodReader:
         from mars_score.models.loading import load_language_model
 
         models = self._models
-        loaded = load_language_model(models.language_model, "causal", models.dtype, self._device, self._store)
+        loaded = load_language_model(
+            models.language_model, "causal", models.dtype, self._runtime.device, self._runtime.store.folder
+        )
         return CausalLanguageModel(*loaded)
 
     def read(
@@ -105,7 +96,7 @@ class LikelihoodReader:
                     done(pair, one)
 
         return get_or_compute(
-            self._kept,
+            self._runtime.store,
             "scores",
             pairs,
             lambda pair: digest(common, *pair),
@@ -121,7 +112,7 @@ class LikelihoodReader:
         model = self._model.get()
         most = math.log(model.vocabulary)
         both = [*pairs, *(("", candidate) for _, candidate in pairs)]
-        found = surprisals(model, both, self._batch_size)
+        found = surprisals(model, both, self._runtime.batch_size)
         return [
             Likelihood(-min(given.mean, most), -min(alone.mean, most), given.cut)
             for given, alone in zip(found[: len(pairs)], found[len(pairs) :], strict=True)

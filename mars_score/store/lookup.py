@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from mars_score.models.fingerprints import fingerprint, is_here
@@ -16,7 +17,13 @@ Value = TypeVar("Value")
 
 
 class Storage(Protocol):
-    """Where results are looked up and saved, such as :class:`mars_score.store.results.ResultStore`."""
+    """Where results are looked up and saved, such as :class:`mars_score.store.results.ResultStore`.
+
+    Attributes:
+        folder: the store's folder, which also holds converted models; None: nothing is saved.
+    """
+
+    folder: Path | None
 
     def get(self, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The stored values of those ``keys`` that have one."""

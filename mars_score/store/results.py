@@ -73,6 +73,7 @@ class ResultStore:
             limit: bytes of the file; beyond them the least recently used results are evicted, cheap ones first.
                 None: :func:`size_limit`.
         """
+        self.folder = folder
         self.file = None if folder is None else folder / FILE
         self.limit = size_limit() if limit is None else limit
         self._readable = self._writable = True
@@ -140,10 +141,11 @@ class ResultStore:
         try:
             if write:
                 make_private(folder)
+            self._warn_if_open(folder)
+            if write:
                 os.close(os.open(self.file, os.O_RDONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
             elif not self.file.exists():
                 return None
-            self._warn_if_open(folder)
             with _opened(self.file) as db:
                 return work(db)
         except (sqlite3.Error, OSError) as error:

@@ -15,6 +15,7 @@ class StagedStore:
 
     def __init__(self, store: ResultStore) -> None:
         self._store = store
+        self.folder = store.folder
         self._staged: dict[str, dict[bytes, bytes]] = {}
 
     def get(self, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.extras import need
 from mars_score.models.loading import load_encoder, load_language_model
+from mars_score.runtime import Runtime
 from mars_score.settings import Settings
 from mars_score.similarity.embeddings import Embedder
 from mars_score.store.lookup import model_key
@@ -46,7 +47,8 @@ class Models:
     @cached_property
     def embedder(self) -> Embedder:
         """Sentence vectors, kept or new."""
-        return Embedder(self.settings.models, self.batch_size, self.device, self.results)
+        runtime = Runtime(encoder_batch_size=self.batch_size, device=self.device, store=self.results)
+        return Embedder(self.settings.models, runtime)
 
     def encoder(self) -> Any:
         """The sentence encoder, a ``SentenceTransformer``.
