@@ -14,7 +14,7 @@ from mars_score.data.validation import check_candidates, check_contexts, check_l
 from mars_score.diagnostics import Notices, warn
 from mars_score.models.fingerprints import unchanging
 from mars_score.models.loading import check_device
-from mars_score.result import AugmentedReference, MarsResult
+from mars_score.result import AugmentedReference, MarsResult, RowScore
 from mars_score.runtime import Progress, Runtime
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
@@ -22,6 +22,8 @@ from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Reader
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
+
+_CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
 
 
 class MarsScorer:
@@ -99,12 +101,9 @@ class MarsScorer:
             contexts = [context.strip() for context in texts]
             settings = self.settings.similarity
             scorable = Scorable(candidates, contexts, augmented, settings, self.settings.use_context)
-            evidence = {
-                kind: self._reader.read(kind, items, partial(self._report, kind))
-                for kind, items in scorable.needs.items()
-            }
+            scores, flags = self._score(scorable)
         signature = make_signature(self.settings, self._augmenter.analyser.pipeline, map(len, rows))
-        return MarsResult(tuple(scorable.scores(evidence)), signature, _warn(scorable.flags(evidence)))
+        return MarsResult(tuple(scores), signature, _warn(flags))
 
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """The references of each row and their augmentations, without repetitions: references for any metric.
@@ -146,6 +145,29 @@ class MarsScorer:
         others = [reference for row in pairs for _, reference in row]
         augmented = self._augmenter.augment([pair for row in needed for pair in row], others)
         return [[augmented[pair] for pair in row] for row in needed]
+
+    def _score(self, scorable: Scorable) -> tuple[list[RowScore], dict[str, list[bool]]]:
+        """Scores and flags of rows, chunk by chunk: evidence that no later chunk needs is released."""
+        chunks = list(scorable.chunks(_CHUNK_ROWS))
+        last_use = {
+            (kind, item): number
+            for number, chunk in enumerate(chunks)
+            for kind, items in chunk.needs.items()
+            for item in items
+        }
+        evidence: dict[str, dict[Any, Any]] = {}
+        scores: list[RowScore] = []
+        flags: dict[str, list[bool]] = {}
+        for number, chunk in enumerate(chunks):
+            for kind, items in chunk.needs.items():
+                before = evidence.get(kind, {})
+                evidence[kind] = {item: one for item, one in before.items() if last_use[kind, item] >= number}
+                missing = [item for item in items if item not in before]
+                evidence[kind] |= self._reader.read(kind, missing, partial(self._report, kind))
+            scores += chunk.scores(evidence)
+            for kind, of_rows in chunk.flags(evidence).items():
+                flags.setdefault(kind, []).extend(of_rows)
+        return scores, flags
 
     @cached_property
     def _augmenter(self) -> Augmenter:

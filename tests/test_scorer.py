@@ -19,6 +19,7 @@ from transformers import EvalPrediction
 
 import mars_metric
 import mars_score
+from mars_score import scorer as scorer_module
 from mars_score import shared
 from mars_score.diagnostics import BLANK_CONTEXT
 from mars_score.errors import MarsWarning, ModelUnavailableError
@@ -29,6 +30,8 @@ from mars_score.models.fingerprints import fingerprint
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTINGS, resolve_settings
 from mars_score.signature import make_signature
+from mars_score.similarity.batch import Scorable
+from mars_score.similarity.features import Reader
 
 # (candidate, references, context)
 ROWS = [
@@ -474,6 +477,34 @@ def test_progress(make, variant, read):
         of_stage = [(done, total) for name, done, total in reports if name == stage]
         assert of_stage == sorted(of_stage)
         assert of_stage[-1][0] == of_stage[-1][1] > 0
+
+
+def test_rows_are_scored_in_chunks(make, monkeypatch):
+    """Each item is read once, and held no longer than a later chunk needs it."""
+    rows = [*ROWS, *ROWS[::-1], ("Nobody came.", *ROWS[0][1:])]
+    expected = make().score(*columns(rows))
+    read, held = [], []
+    usual_read, usual_scores = Reader.read, Scorable.scores
+
+    def reading(self, kind, items, *others):
+        read.extend((kind, item) for item in items)
+        return usual_read(self, kind, items, *others)
+
+    def scoring(self, evidence):
+        held.append({(kind, item) for kind, of_kind in evidence.items() for item in of_kind})
+        return usual_scores(self, evidence)
+
+    monkeypatch.setattr(scorer_module, "_CHUNK_ROWS", 2)
+    monkeypatch.setattr(Reader, "read", reading)
+    monkeypatch.setattr(Scorable, "scores", scoring)
+    result = make().score(*columns(rows))
+    assert result.scores == pytest.approx(expected.scores, abs=1e-12)
+    assert result.notices == expected.notices
+    assert len(held) == math.ceil(len(rows) / 2)
+    assert len(read) == len(set(read))
+    assert set().union(*held) == set(read)
+    assert not held[0] <= held[-1]  # some were released
+    assert held[0] & held[-1]  # and some were needed again
 
 
 def test_progress_bars(make, capsys, monkeypatch):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 from mars_score.augmentation import Augmented, cuts
 from mars_score.diagnostics import BLANK, BLANK_CONTEXT, CONTEXT_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
@@ -31,6 +32,13 @@ class Scorable:
     augmented: Sequence[Sequence[Augmented]]
     settings: SimilaritySettings
     use_context: bool = False
+
+    def chunks(self, size: int) -> Iterator[Scorable]:
+        """Its rows in order, at most ``size`` at a time."""
+        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        of_rows: dict[str, Any] = {name: one for name, one in columns.items() if isinstance(one, Sequence)}
+        for start in range(0, len(self.candidates), size):
+            yield replace(self, **{name: one[start : start + size] for name, one in of_rows.items()})
 
     @cached_property
     def _rows(self) -> list[tuple[str, list[AugmentedReference], str]]:
