@@ -34,7 +34,7 @@ def test_recombining_equals_scoring_anew(tiny, how):
         max_mask_ratio=how.max_mask_ratio,
         mask_ratio_step=how.mask_ratio_step,
         augmentation_aggregation=how.augmentation_aggregation,
-        q=how.q,
+        **({"q": how.q} if how.augmentation_aggregation == "weighted" else {}),
         reference_aggregation=how.reference_aggregation,
     ).score(*TEXTS)
     assert list(recombined(details, how)) == pytest.approx(anew.scores, abs=1e-12)
