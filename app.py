@@ -29,12 +29,12 @@ except ModuleNotFoundError as error:
 
 
 def main() -> None:
-    """Start the server; models and examples are prepared in the background."""
+    """Start the server, then prepare models and examples in the background."""
     warnings.simplefilter("ignore", MarsWarning)  # visitors see them on the page
     engine = Engine()
     examples = read_examples(Path(__file__).parent / "examples")
-    engine.warm_up([example.question for example in examples])
-    build(Handlers(engine), examples).launch(
+    page = build(Handlers(engine), examples)
+    page.launch(
         theme=theme(),
         css_paths=CSS,
         footer_links=["api"],
@@ -44,7 +44,11 @@ def main() -> None:
         mcp_server=False,
         max_file_size=limits.BATCH_BYTES,
         app_kwargs={"middleware": [Middleware(limits.BodyLimit)]},
+        prevent_thread_lock=True,
     )
+    # Only now: gradio gives up if its server does not answer within seconds, and loading models can delay that.
+    engine.warm_up([example.question for example in examples])
+    page.block_thread()
 
 
 if __name__ == "__main__":

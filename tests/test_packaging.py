@@ -3,10 +3,8 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -14,6 +12,8 @@ import pytest
 import tiny_models
 import torch
 import yaml
+
+from docs.pictures import make
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -108,7 +108,7 @@ def test_the_wheel_works_in_another_environment(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_space_answers_with_nothing_but_its_requirements(tmp_path):
+def test_the_space_answers_with_nothing_but_its_requirements(tmp_path, monkeypatch):
     """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones."""
     from gradio_client import Client
 
@@ -126,26 +126,11 @@ def test_the_space_answers_with_nothing_but_its_requirements(tmp_path):
         else:
             for one in tiny_models.tiny_gpt2(dtype=torch.float32):
                 one.save_pretrained(cached / "snapshots" / ("1" * 40))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment |= {"HF_HUB_CACHE": str(tmp_path / "hub"), "GRADIO_SERVER_PORT": str(port)}
-    log = tmp_path / "log.txt"
-    with log.open("wb") as out:
-        app = subprocess.Popen(
-            [python, str(ROOT / "app.py")], cwd=tmp_path, env=environment, stdout=out, stderr=out
-        )
-    try:
-        end = time.monotonic() + 300
-        while b"Running on" not in log.read_bytes():
-            assert app.poll() is None, log.read_text()
-            assert time.monotonic() < end, log.read_text()
-            time.sleep(0.2)
+    environment |= {"HF_HUB_CACHE": str(tmp_path / "hub")}
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with (tmp_path / "log.txt").open("wb") as log, make.running_app(log, python, **environment) as (address, _):
         texts = "It was late.", ["He walked home."], ["He went home.", "He walked home."]
-        answer = Client(f"http://127.0.0.1:{port}", verbose=False).predict(*texts, api_name="/score")
+        answer = Client(address, verbose=False).predict(*texts, api_name="/score")
         assert answer["ranking"][0]["candidate"] == "He walked home."
         assert answer["references"][0]["augmentations"]
         assert "gpt2" in answer["signature"]
-    finally:
-        app.terminate()
-        app.wait(20)

@@ -14,10 +14,13 @@ from types import SimpleNamespace
 
 import gradio as gr
 import pytest
+import tiny_models
+import torch
 
 from mars_score import presets
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.masking.template import Template
+from mars_score.presets import DEFAULT_VARIANT
 from mars_score.result import Term
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
@@ -356,6 +359,16 @@ def test_examples_are_as_their_lines_say():
     assert read_examples(ROOT / "missing") == []
 
 
+def test_the_picture_is_of_this_page(handlers):
+    """Its signature, examples and labels are today's; the browser tests compare all of its text."""
+    picture = json.loads((ROOT / "docs" / "pictures" / "space-desktop.json").read_text(encoding="utf-8"))
+    assert any(f"|variant:{DEFAULT_VARIANT}|" in line for line in picture)
+    examples = read_examples(ROOT / "examples")
+    texts = [examples[0].lesson, examples[0].question.context, *(one.title for one in examples)]
+    page = next(one for one in build(handlers, examples).fns.values() if one.fn == handlers.page)
+    assert {*texts, *(one.label for one in page.inputs[:3])} <= set(picture)
+
+
 # What the buttons and the API do
 
 
@@ -430,6 +443,25 @@ def test_requests_from_several_threads(engine):
     with ThreadPoolExecutor(8) as pool:
         results = pool.map(lambda one: Engine().ask(one, Choices()), questions)
         assert [result.scores for result in results] == [pytest.approx(scores) for scores in expected]
+
+
+@pytest.mark.slow
+def test_first_requests_from_several_threads_of_a_new_process(tmp_path):
+    """While transformers is being imported in one thread, its lazy imports fail in another."""
+    for one in tiny_models.tiny_gpt2(dtype=torch.float32):
+        one.save_pretrained(tmp_path / "model")
+    tiny_models.tiny_encoder(dtype=torch.float32).save(str(tmp_path / "encoder"))
+    code = f"""
+from concurrent.futures import ThreadPoolExecutor
+from mars_score import MarsScorer
+def score(number):
+    scorer = MarsScorer("mini", language_model={str(tmp_path / "model")!r}, encoder={str(tmp_path / "encoder")!r})
+    return scorer.score([f"A cat {{number}}."], [f"A dog sat {{number}}."], ["It rained."]).score
+with ThreadPoolExecutor(4) as pool:
+    assert len(list(pool.map(score, range(4)))) == 4
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_warm_up_and_arrival(engine, handlers):

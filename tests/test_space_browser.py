@@ -1,13 +1,8 @@
 """The real Space with preset "mini": in headless Chromium, through gradio_client, and under load."""
 
-import contextlib
 import csv
 import json
-import os
-import shutil
-import socket
-import subprocess
-import sys
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,14 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from docs.pictures import make
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
-CHROMIUM = shutil.which("chromium")
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-]
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=2</script> ${window.hurt=3} {{constructor}}'
 QUESTION = {
     "context": "The museum closes at six.",
@@ -33,72 +25,35 @@ QUESTION = {
 
 @pytest.fixture(scope="module")
 def space(tmp_path_factory):
-    """Address and process of the app, ready, with a store of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """Address, process and log of the app, ready, with a store of its own."""
     folder = tmp_path_factory.mktemp("space")
-    environment = {**os.environ, "MARS_PRESET": "mini", "MARS_STORE": str(folder / "store")}
-    environment |= {"GRADIO_SERVER_PORT": str(port), "GRADIO_TEMP_DIR": str(folder / "uploads")}
     log = folder / "log.txt"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, str(ROOT / "app.py")], cwd=folder, env=environment, stdout=out, stderr=out
-        )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        wait_for(lambda: b"Running on" in log.read_bytes() or process.poll() is not None, 120)
-        assert process.poll() is None, log.read_text()
+    environment = {"MARS_PRESET": "mini", "MARS_STORE": str(folder / "store")}
+    environment["GRADIO_TEMP_DIR"] = str(folder / "uploads")
+    with log.open("wb") as out, make.running_app(out, **environment) as (address, process):
         client(address).predict(**QUESTION, api_name="/score")  # the model is converted before the first answer
         yield address, process, log
-    finally:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(20)
-        process.kill()
 
 
 @pytest.fixture(scope="module")
 def browser():
-    if CHROMIUM is None:
+    if make.CHROMIUM is None:
         pytest.skip("needs Debian's chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with make.running_chromium() as chromium:
         yield chromium
-        chromium.close()
 
 
 @pytest.fixture
 def page(space, browser):
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-    yield visit(context, space[0])
-    context.close()
-
-
-def visit(context, address):
-    """A page that has finished loading; its requests to other machines are kept in ``page.foreign``."""
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    page.foreign = []
-    page.on(
-        "request", lambda request: page.foreign.append(request.url) if not local(request.url, address) else None
+    foreign = []
+    context.on(
+        "request", lambda one: None if one.url.startswith((space[0], "data:", "blob:")) else foreign.append(one)
     )
-    page.goto(address)
-    page.wait_for_selector("li.mars-card")
-    return page
-
-
-def local(url, address):
-    return url.startswith((address, "data:", "blob:"))
-
-
-def wait_for(condition, seconds):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.1)
+    page = make.visit(context, space[0])
+    yield page
+    context.close()
+    assert [one.url for one in foreign] == []
 
 
 def client(address):
@@ -145,7 +100,15 @@ def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
     print(f"\nan example is answered in {time.monotonic() - started:.2f} s")
     assert page.locator(".mars-matrix tbody").count() == 2
     assert "football" in page.inner_text("#mars-lesson")
-    assert page.foreign == []
+
+
+def test_the_picture_shows_this_page(page):
+    recorded = json.loads((ROOT / "docs" / "pictures" / "space-desktop.json").read_text(encoding="utf-8"))
+    shown = make.visible_text(page)
+    number = r"-?\d+\.\d+"
+    assert [re.sub(number, "#", line) for line in shown] == [re.sub(number, "#", line) for line in recorded]
+    values = [[float(one) for line in lines for one in re.findall(number, line)] for lines in (shown, recorded)]
+    assert values[0] == pytest.approx(values[1], abs=0.02)
 
 
 def test_typed_texts_are_ranked(page):
@@ -233,7 +196,7 @@ def test_empty_huge_and_hostile_input(page):
 
 def test_two_visitors_at_once(space, browser):
     contexts = [browser.new_context() for _ in range(2)]
-    pages = [visit(context, space[0]) for context in contexts]
+    pages = [make.visit(context, space[0]) for context in contexts]
     for number, page in enumerate(pages):
         page.evaluate("document.querySelector('.mars-headline').setAttribute('data-old', '1')")
         fill(page, "It rained.", f"Visitor {number} took an umbrella.", f"Number {number} took one.\nA cat.")
@@ -248,7 +211,7 @@ def test_two_visitors_at_once(space, browser):
 
 def test_it_fits_a_phone(space, browser):
     context = browser.new_context(viewport={"width": 390, "height": 844})
-    page = visit(context, space[0])
+    page = make.visit(context, space[0])
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     context.close()
 

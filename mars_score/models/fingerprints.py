@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +18,8 @@ T = TypeVar("T")
 
 _UNKNOWN = "not-loaded"  # revision of a Hub model that was not downloaded yet
 _known: ContextVar[dict[Any, str] | None] = ContextVar("known", default=None)
+# One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
+loading_lock = threading.RLock()
 _folders: dict[Any, str] = {}  # hashes of folders by their files' paths, sizes and times
 
 
@@ -74,10 +77,11 @@ class Current(Generic[T]):
 
     def get(self) -> T:
         """The object made from the current model."""
-        if self._made is None or self._made[0] != fingerprint(self._spec):
-            made = self._make()
-            self._made = fingerprint(self._spec), made  # a revision may be known only now
-        return self._made[1]
+        with loading_lock:
+            if self._made is None or self._made[0] != fingerprint(self._spec):
+                made = self._make()
+                self._made = fingerprint(self._spec), made  # a revision may be known only now
+            return self._made[1]
 
 
 def _is_name(spec: Any) -> bool:

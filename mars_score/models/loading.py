@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.fingerprints import Current, hub_copy, pinned
+from mars_score.models.fingerprints import Current, hub_copy, loading_lock, pinned
 from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
@@ -162,10 +162,14 @@ def load_language_model(
 
 
 def _once(key: tuple[str, ...], spec: Any, load: Callable[[], Any]) -> Any:
-    """A loaded model; it is loaded again if the files behind its name have changed."""
-    current = _loaded.get(key) or Current(spec, load)
-    model = current.get()
-    _loaded[key] = current
+    """A loaded model; it is loaded again if the files behind its name have changed.
+
+    Threads that ask at the same time wait for one load.
+    """
+    with loading_lock:
+        current = _loaded.get(key) or Current(spec, load)
+        model = current.get()
+        _loaded[key] = current
     return model
 
 

@@ -1,11 +1,10 @@
-"""The scorer behind the Space: the models are loaded once, and requests are computed one after another."""
+"""The scorer behind the Space: requests share the loaded models."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mars_score.result import MarsResult
@@ -20,12 +19,12 @@ _CHUNK = 8  # references of a batch that are augmented before others get a turn
 class Engine:
     """Scores for many visitors.
 
-    Batches come in chunks, and other requests are computed in between.
+    Models are used by one thread at a time (``mars_score.models.torch_modes``). Batches come in chunks, and
+    other requests are computed in between.
     """
 
     def __init__(self) -> None:
         self.ready = threading.Event()
-        self._worker = ThreadPoolExecutor(1, "mars")
 
     def score(
         self,
@@ -36,7 +35,7 @@ class Engine:
     ) -> MarsResult:
         """Scores of rows; IDF is counted over their references."""
         columns = list(candidates), [list(row) for row in references], list(contexts)
-        return self._worker.submit(self._scorer(choices).score, *columns).result()
+        return self._scorer(choices).score(*columns)
 
     def ask(self, question: Question, choices: Choices) -> MarsResult:
         """Scores of all candidates of a question."""
@@ -58,7 +57,7 @@ class Engine:
         for start in range(0, len(pairs), _CHUNK):
             yield start, len(pairs)
             columns = map(list, zip(*pairs[start : start + _CHUNK], strict=True))
-            self._worker.submit(scorer.augment_references, *columns).result()
+            scorer.augment_references(*columns)
         yield len(pairs), len(pairs)
 
     def warm_up(self, questions: Iterable[Question]) -> None:

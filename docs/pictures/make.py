@@ -1,0 +1,135 @@
+"""Makes the pictures of the Space and of a report, each with its visible text as JSON, which tests compare.
+
+Run: ``python -m docs.pictures.make [--report PAGE]``; needs Debian's chromium and the extra ``dev``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+FOLDER = Path(__file__).parent
+APP = FOLDER.parent.parent / "app.py"
+CHROMIUM = shutil.which("chromium")
+_FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
+]
+_DESKTOP = {"width": 1280, "height": 900}
+
+
+@contextlib.contextmanager
+def running_app(
+    log: IO[bytes], *command: str, seconds: float = 300, **environment: str
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Address and process of the Space, stopped at the end.
+
+    Args:
+        log: an open file for its output.
+        command: what runs ``app.py``; by default this Python.
+        seconds: to wait for it.
+        environment: variables to add to this process's.
+
+    Raises:
+        RuntimeError: it did not start in time; the message holds its output.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    process = subprocess.Popen(
+        [*(command or (sys.executable,)), str(APP)],
+        env={**os.environ, **environment, "GRADIO_SERVER_PORT": port},
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        end = time.monotonic() + seconds
+        while b"Running on" not in Path(log.name).read_bytes():
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"app.py did not start:\n{Path(log.name).read_text()}")
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}", process
+    finally:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+        process.kill()
+
+
+@contextlib.contextmanager
+def running_chromium() -> Iterator[Browser]:
+    """Headless Chromium, closed at the end."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        yield browser
+        browser.close()
+
+
+def visit(context: BrowserContext, address: str) -> Page:
+    """The Space with the scores of its first example, which it computes on arrival once its models are loaded."""
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.goto(address)
+    page.wait_for_selector("li.mars-card")
+    return page
+
+
+def visible_text(page: Page, selector: str = "body") -> list[str]:
+    """The lines of text that an element shows, then what its text fields hold."""
+    shown = [line.strip() for line in page.inner_text(selector).splitlines()]
+    fields = page.locator(f"{selector} textarea:visible")
+    return [line for line in shown if line] + [fields.nth(index).input_value() for index in range(fields.count())]
+
+
+def take(page: Page, name: str, selector: str | None = None) -> None:
+    """Write ``NAME.png`` and ``NAME.json``: the whole page, or one element of it."""
+    path = FOLDER / f"{name}.png"
+    page.evaluate("document.fonts.ready")
+    if selector:
+        page.locator(selector).first.screenshot(path=path)
+    else:
+        page.screenshot(path=path, full_page=True)
+    text = json.dumps(visible_text(page, selector or "body"), ensure_ascii=False, indent=1)
+    path.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
+    print(path)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Make the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--report", type=Path, metavar="PAGE", help="a report of mars meta: its first table, too")
+    args = parser.parse_args(argv)
+    with running_chromium() as browser:
+        context: Any = browser.new_context(viewport=_DESKTOP)
+        with tempfile.NamedTemporaryFile() as log, running_app(log, MARS_PRESET="mini") as (address, _):
+            first_answer(address)
+            take(visit(context, address), "space-desktop")
+        if args.report:
+            page = context.new_page()
+            page.goto(args.report.resolve().as_uri())
+            take(page, "report", "section")
+
+
+def first_answer(address: str) -> None:
+    """Wait until the models are loaded: a request is answered after that."""
+    from gradio_client import Client
+
+    client = Client(address, verbose=False, httpx_kwargs={"timeout": 60})
+    client.predict("It rained.", ["It rained."], ["It was wet."], api_name="/score")
+
+
+if __name__ == "__main__":
+    main()
