@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
@@ -29,7 +29,6 @@ _FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
 ]
-_DESKTOP = {"width": 1280, "height": 900}
 
 
 @contextlib.contextmanager
@@ -117,7 +116,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--report", type=Path, metavar="PAGE", help="a report of mars meta: its first table, too")
     args = parser.parse_args(argv)
     with running_chromium() as browser:
-        context: Any = browser.new_context(viewport=_DESKTOP)
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
         with tempfile.NamedTemporaryFile() as log, running_app(log, MARS_PRESET="mini") as (address, _):
             take(visit(context, address), "space-desktop")
         if args.report:
