@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mars_score.cli import main
-from mars_score.data.files import row_line
+from mars_score.data.files import read_rows, row_line
 from mars_score.data.readers import stream_rows
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.data.writers import convert
 from mars_score.errors import MarsWarning
 from mars_score.scorer import MarsScorer
 from mars_score.settings import POS_TAGS, SETTING_NAMES, Settings, resolve_settings
@@ -164,6 +165,32 @@ def test_written_rows_are_read_as_they_were(count, tmp_path):
         assert same(list(stream_rows(path)), rows)
 
     fuzz(count, check, st.lists(JSON_ROWS, min_size=1, max_size=4))
+
+
+CELLS = st.fixed_dictionaries(
+    {
+        "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
+            lambda text: not text.startswith(("[", "{"))
+        ),
+        "list": st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=3),
+        "number": st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
+    }
+)
+
+
+@cases(20, 500)
+def test_cells_are_read_as_they_were(count, tmp_path):
+    lines = tmp_path / "rows.jsonl"
+
+    def check(rows):
+        lines.write_text("".join(map(row_line, rows)), encoding="utf-8")
+        for name in ("out.csv", "out.tsv.gz"):
+            file = read_rows(convert(lines, name).rename(tmp_path / name))
+            assert file.texts("text", remedy="") == [row["text"] for row in rows]
+            for column in ("list", "number"):
+                assert same(file.column(column, remedy=""), [row[column] for row in rows])
+
+    fuzz(count, check, st.lists(CELLS, min_size=1, max_size=4))
 
 
 @st.composite

@@ -20,7 +20,7 @@ _SCORER_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "stor
 
 def add_input_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
     """The file and the names of its columns."""
-    text = "JSONL (one JSON object per line; also .jsonl.gz), .parquet, or a folder that datasets saved"
+    text = "JSONL (one JSON object per line), .csv, .tsv (also .gz), .parquet, or a folder that datasets saved"
     parser.add_argument("file", metavar="FILE", help=text)
     add_column_options(parser, columns)
 

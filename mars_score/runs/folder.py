@@ -1,4 +1,4 @@
-"""The folder of a run: one process at a time, one input and one set of settings, gone when the run is done."""
+"""The folder of a run: for one process at a time, one input and one set of settings; removed at the end."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LOCK = "lock"
 
 @contextmanager
 def run_folder(out: str | None, *, restart: bool = False) -> Iterator[Path]:
-    """The folder of the run that writes ``out``, held for this process alone.
+    """The folder of the run that writes ``out``, locked for this process.
 
     It stands beside the output and stays until :func:`finish`, so that a stopped run can go on. Without an output,
     or where it is a pipe, it is a temporary one.
 
     Args:
         out: the file to be written, or None.
-        restart: forget what an earlier run has done.
+        restart: discard what an earlier run has done.
 
     Raises:
         OSError: the output's folder is missing or cannot be written, or the output is a folder.
@@ -44,9 +44,9 @@ def run_folder(out: str | None, *, restart: bool = False) -> Iterator[Path]:
         raise FileNotFoundError(f"{out}: the folder {target.parent} does not exist; make it first")
     folder = target.with_name(target.name + SUFFIX)
     folder.mkdir(mode=0o700, exist_ok=True)
-    with _held(folder):
+    with _locked(folder):
         if restart:
-            _forget(folder)
+            _remove_records(folder)
         yield folder
 
 
@@ -59,19 +59,19 @@ def is_stream(out: str) -> bool:
 
 
 def finish(folder: Path) -> None:
-    """Remove what a run has left: first what it would go on from."""
-    _forget(folder)
+    """Remove the folder; first the records, from which a run would go on."""
+    _remove_records(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _forget(folder: Path) -> None:
+def _remove_records(folder: Path) -> None:
     for name in (FILE, f"{FILE}-journal"):  # SQLite ignores a journal without its file
         (folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Hold a folder until the block or the process ends, where the system can."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder until the block or the process ends, where the system can."""
     if sys.platform == "win32":
         yield
         return
@@ -81,5 +81,5 @@ def _held(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ValueError(f"another process is at work on {folder}; let it finish, or stop it") from None
+            raise ValueError(f"another process uses {folder}; let it finish, or stop it") from None
         yield

@@ -1,4 +1,4 @@
-"""The rows of a run's input, checked, some at a time, as often as they are needed."""
+"""The rows of a run's input, checked, some at a time; read anew in each pass."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Part:
     """Some rows in sequence.
 
     Attributes:
-        file: the rows as they are.
-        candidates: without outer whitespace; blank where none are asked for.
-        pairs: of each row its references, each with the context.
-        wanted: whether a row's references are to be augmented: not those of blank candidates.
+        file: the rows as read.
+        candidates: without outer whitespace; blank for input without candidates.
+        pairs: for each row its references, each with the context.
+        wanted: for each row whether its references are augmented: not for a blank candidate.
     """
 
     file: RowFile
@@ -47,7 +47,7 @@ class Input:
 
     Attributes:
         path: see :func:`mars_score.data.readers.stream_rows`.
-        columns: what its columns are called; without one of candidates, all references are wanted.
+        columns: the names of its columns; without one of candidates, all references are augmented.
         masking: how references are prepared.
     """
 

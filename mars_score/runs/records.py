@@ -1,4 +1,4 @@
-"""What a run has done, in one SQLite file of its folder: enough to go on after any stop."""
+"""What a run has done, in one SQLite file of its folder, so that it can go on after a stop."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 from mars_score.models.fingerprints import may_be
 
 FILE = "run.sqlite3"
-_AT_ONCE = 900  # variables a statement: older SQLite allows 999
+_AT_ONCE = 900  # variables per statement: older SQLite allows 999
 
 
 class Records:
-    """Results of chunks, and what else a run must remember; each change is on the disk, whole, or not made.
+    """Results of chunks and facts about a run; each change is a transaction.
 
     Args:
         folder: the run's.
@@ -41,18 +41,18 @@ class Records:
             )
 
     def fact(self, name: str) -> Any:
-        """What was noted under a name; None: nothing."""
+        """The fact of a name, or None."""
         with _telling(self.file):
             found = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return None if found is None else json.loads(found[0])
 
     def note(self, name: str, fact: Any) -> None:
-        """Remember plain data under a name."""
+        """Record plain data under a name."""
         with _telling(self.file):
             self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(fact)))
 
     def begin(self, manifest: Mapping[str, Any]) -> None:
-        """Forget everything but what the run depends on."""
+        """Remove everything, and record what the run depends on."""
         with _telling(self.file), self._db:
             self._db.execute("BEGIN")
             for table in ("facts", "results", "done"):
@@ -60,7 +60,7 @@ class Records:
             self._db.execute("INSERT INTO facts VALUES ('manifest', ?)", (json.dumps(manifest),))
 
     def add(self, stage: str, number: int, results: Mapping[bytes, bytes]) -> None:
-        """Keep the results of a chunk and that it is done."""
+        """Record the results of a chunk, and that it is done."""
         with _telling(self.file), self._db:
             self._db.execute("BEGIN")
             rows = [(stage, key, value) for key, value in results.items()]
@@ -98,16 +98,16 @@ class Records:
 
 
 class Distinct:
-    """Which keys were seen before: on the disk, so that there may be more of them than memory holds."""
+    """The set of keys seen so far, on the disk: there may be more of them than memory holds."""
 
     def __init__(self) -> None:
-        # Without a name: a file in SQLite's temporary folder, which nobody else sees and which goes with us.
+        # Without a name: a private file in SQLite's temporary folder, removed when it is closed.
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._db.execute("PRAGMA cache_size = -16384")  # KiB
         self._db.execute("CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID")
 
     def new(self, keys: Sequence[bytes]) -> list[bytes]:
-        """Those of ``keys`` that are seen for the first time, in their order, each once.
+        """Those of ``keys`` that are new, in their order, each once.
 
         Raises:
             OSError: the disk is full.
@@ -127,12 +127,12 @@ class Distinct:
         return fresh
 
     def close(self) -> None:
-        """Forget all."""
+        """Remove the file."""
         self._db.close()
 
 
 def check_manifest(records: Records, manifest: Mapping[str, Any]) -> None:
-    """Note what the run depends on, or see that it is still the same.
+    """Record what the run depends on, or check that it is still the same.
 
     Raises:
         ValueError: an input or a setting differs from that of the run that was stopped.
@@ -148,13 +148,13 @@ def check_manifest(records: Records, manifest: Mapping[str, Any]) -> None:
         what = ", ".join(f"{one} (was {before.get(one)!r:.60}, now {manifest.get(one)!r:.60})" for one in changed)
         raise ValueError(
             f"{records.file.parent} holds a run that was stopped, with another {what}; give the same again, or "
-            "begin anew with --restart"
+            "start again with --restart"
         )
 
 
 @contextmanager
 def _telling(file: Path | str) -> Iterator[None]:
-    """SQLite's errors as those of files."""
+    """Turn SQLite's errors into those of files."""
     try:
         yield
     except sqlite3.Error as error:
@@ -163,4 +163,4 @@ def _telling(file: Path | str) -> Iterator[None]:
             raise OSError(errno.ENOSPC, "no space left on the disk", str(file)) from error
         if isinstance(error, sqlite3.OperationalError):
             raise OSError(errno.EIO, str(error), str(file)) from error
-        raise ValueError(f"{file} is damaged ({error}); begin anew with --restart") from error
+        raise ValueError(f"{file} is damaged ({error}); start again with --restart") from error

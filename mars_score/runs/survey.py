@@ -1,4 +1,4 @@
-"""The first pass over a run's input: every row is checked, and what needs the whole of it is counted."""
+"""The first pass over a run's input: all rows are checked, and words are counted for IDF."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PART = 512  # rows that are read together
 
 @dataclass(frozen=True)
 class Survey:
-    """What the input is like.
+    """Counts over the input.
 
     Attributes:
-        rows: how many there are.
+        rows: their number.
         pairs: different pairs of context and reference that are to be augmented.
         reference_counts: the different numbers of references of a row.
-        idf: counted over the different references; over nothing where no words are to be masked.
+        idf: counted over the different references; empty where no words are to be masked.
     """
 
     rows: int

@@ -1,4 +1,4 @@
-"""What is said of a run's scores at its end, gathered as they come."""
+"""The summary of a run's scores, gathered row by row."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 from mars_score.diagnostics import Notices
 from mars_score.result import mean_of
 
-SHOWN = 3  # lowest and highest rows that are remembered
+SHOWN = 3  # lowest, and highest, rows in the summary
 Shown = tuple[float, int, str]  # score, row, candidate
 
 
 @dataclass
 class Tally:
-    """Of the rows so far.
+    """The summary of the rows so far.
 
     Attributes:
-        rows: how many they are.
+        rows: their number.
         total: the exact sum of their scores.
         lowest: twice ``SHOWN`` rows of the lowest scores, by rising score, then by row.
         highest: ``SHOWN`` rows of the highest scores, likewise.
-        notices: what was done to some of them.
+        notices: of blank and shortened texts.
     """
 
     rows: int = 0
