@@ -130,7 +130,7 @@ def test_score_on_a_terminal(run, write, monkeypatch):
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "dumb")
     rows = [*ROWS, {"prediction": "[red]\x1b[31m blood", "reference": "a", "context": ""}]
-    assert main(["score", write(rows), "--detailed"]) == 0
+    assert main(["score", write(rows), "--detailed", "--quiet"]) == 0
     text = terminal.getvalue()
     assert "MARS 0.4000, 3 rows" in text
     assert "[red] [31m blood" in text  # neither markup nor control characters take effect
@@ -318,7 +318,7 @@ BAD_FILES = {
     "not JSON": ([GOOD, '{"prediction": "a",, }'], r":2:20: not JSON: "),
     "two values": ([GOOD, GOOD + GOOD], rf":2:{len(GOOD) + 1}: not JSON: Extra data"),
     "a blank line between": ([GOOD, "", GOOD], ":2:1: not JSON: Expecting value"),
-    "a list": ([GOOD, '["a"]'], ":2:1: not a JSON object but list; write one object a line"),
+    "a list": ([GOOD, '["a"]'], ":2:1: not a JSON object but list; write one object per line"),
     "a missing column": (
         [GOOD, '{"prediction": "a", "context": ""}'],
         ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it or name another "
@@ -352,7 +352,7 @@ BAD_FILES = {
         ['{"prediction": "a", "reference": [], "context": ""}'],
         ":1: column 'reference' is an empty list",
     ),
-    "nothing": ([], ": the file holds no rows; write one JSON object a line"),
+    "nothing": ([], ": the file holds no rows; write one JSON object per line"),
 }
 
 
@@ -509,8 +509,8 @@ def test_a_reader_that_leaves(write):
         from mars_score.cli import main
         sys.exit(main(sys.argv[1:]))
     """
-    rows = [{"prediction": f"a {row}", "reference": "a", "context": ""} for row in range(5000)]
-    command = [sys.executable, "-c", code, "score", write(rows), "--detailed"]
+    rows = [{"prediction": f"a {row}", "reference": "a", "context": ""} for row in range(3000)]
+    command = [sys.executable, "-c", code, "score", write(rows), "--detailed", "--quiet"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.readline()
         process.stdout.close()
