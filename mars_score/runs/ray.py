@@ -196,8 +196,10 @@ def _connected(address: str, workers: int | None, threads: int) -> Iterator[None
             options["include_dashboard"] = False
             options["_temp_dir"] = stack.enter_context(_short_folder())
         stack.callback(ray.shutdown)
-        with warnings.catch_warnings(), _environment(_QUIET):
-            warnings.simplefilter("ignore", FutureWarning)  # Ray's hints about its own future
+        for name, value in _QUIET.items():
+            os.environ.setdefault(name, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # about changes of Ray
             ray.init(address, **options)
         yield
 
@@ -208,15 +210,3 @@ def _short_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(
         prefix="mars-ray-", dir=parent if len(parent) < 24 else "/tmp", ignore_cleanup_errors=True
     )
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """With ``values`` of variables that are not set."""
-    new = {name: value for name, value in values.items() if name not in os.environ}
-    os.environ.update(new)
-    try:
-        yield
-    finally:
-        for name in new:
-            os.environ.pop(name, None)
