@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mars_score.fields import Checked, Setting, settings_of
+from mars_score.fields import POSITIVE, Checked, Setting, settings_of
 from mars_score.presets import VARIANTS
 from mars_score.settings import Settings, resolve_settings
 
@@ -67,7 +67,7 @@ def _meaning(setting: Setting, defaults: dict[str, Any]) -> str:
 def _needed(setting: Setting) -> Iterator[str]:
     if setting.needs:
         name, value = setting.needs
-        yield f"Has an effect only with `{name}={_plain(value)}`."
+        yield f"Has an effect only with `{name}`{f' {value}' if value is POSITIVE else f'=`{_plain(value)}`'}."
 
 
 def _variants(setting: Setting, default: Any) -> Iterator[str]:

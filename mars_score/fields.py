@@ -14,6 +14,21 @@ from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
+class _Positive:
+    """Equal to every number above 0, and to ``"auto"``."""
+
+    def __eq__(self, other: object) -> bool:
+        return other == "auto" or is_number(other, float, 0, above_low=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "above 0"
+
+
+POSITIVE = _Positive()
+
+
 def setting(
     default: Any,
     text: str,
@@ -33,7 +48,7 @@ def setting(
         low: smallest number allowed.
         high: largest number allowed.
         above_low: ``low`` itself is not allowed.
-        needs: (name, value) of the setting without which this one has no effect.
+        needs: (name, value) of the setting without which this one has no effect; the value may be ``POSITIVE``.
         convert: called as ``convert(name, value)`` for other types than bool, int, float and ``Literal``; returns
             the value to store, or raises ValueError.
         options: passed on to ``dataclasses.field``.
@@ -189,3 +204,14 @@ def sentence_encoder(name: str, model: Any) -> Any:
     if model is None or isinstance(model, (str, os.PathLike)) or hasattr(model, "encode"):
         return model
     raise ValueError(f"{name} must be a name, a folder or a SentenceTransformer, got {model!r:.200}")
+
+
+TASKS = ("dialogue", "story", "summary", "answer", "simplification", "data")
+
+
+def task_or_prompt(name: str, task: Any) -> str | None:
+    """For ``convert``: one of ``TASKS``, or a text with ``{context}``; None: not given."""
+    if task is None or (isinstance(task, str) and (task in TASKS or "{context}" in task)):
+        return task
+    known = ", ".join(map(repr, TASKS))
+    raise ValueError(f'{name} must be one of {known}, or a prompt that contains "{{context}}", got {task!r:.200}')

@@ -28,16 +28,20 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-Variant = Literal["v2", "v2-lm", "v1", "paper"]
-DEFAULT_VARIANT: Variant = "v2"
+Variant = Literal["v3", "v3-lm", "v2", "v2-lm", "v1", "paper"]
+DEFAULT_VARIANT: Variant = "v3"
 
 # Section 2.1 and Appendix A: words with larger weights are masked first; tags that are not named weigh 1.
 PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
-_PAPER_SIMILARITY = {"matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
-# What differs from the defaults in mars_score.settings; "v2-lm" reads each candidate with the language model.
+_NO_SAMPLES = {"samples": 0, "row_weights": "length", "context_weight": 0.5}
+_PAPER_SIMILARITY = {**_NO_SAMPLES, "matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
+# What differs from the defaults in mars_score.settings; the variants with "-lm" read each candidate with the
+# language model. "v3" makes no infilled references, as they add nothing measurable to samples.
 VARIANTS: dict[Variant, dict[str, Any]] = {
-    "v2": {},
-    "v2-lm": {"likelihood_weight": 0.15},
+    "v3": {"max_mask_ratio": 0.0},
+    "v3-lm": {"max_mask_ratio": 0.0, "likelihood_weight": 0.15},
+    "v2": _NO_SAMPLES,
+    "v2-lm": {**_NO_SAMPLES, "likelihood_weight": 0.15},
     "v1": _PAPER_SIMILARITY,
     "paper": {
         **_PAPER_SIMILARITY,

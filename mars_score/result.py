@@ -56,12 +56,21 @@ class ReferenceScore:
 
 
 @dataclass(frozen=True)
+class SampleScore:
+    """A candidate against one sample: its text and the similarity with it, as in :class:`ReferenceScore`."""
+
+    text: str
+    similarity: float
+
+
+@dataclass(frozen=True)
 class Term:
     """A part of a row's score.
 
     Attributes:
-        name: ``"references"``, ``"context"`` or ``"likelihood"``.
-        value: similarity with the references or the context, in [-1, 1]; of the likelihood nats per token.
+        name: ``"references"``, ``"context"``, ``"samples"``, ``"expected"`` or ``"likelihood"``.
+        value: similarity of the candidate with the references, the context or the samples, in [-1, 1]; for
+            ``"expected"`` that of the samples with the references; for ``"likelihood"`` nats per token.
         weight: the factor of the value in the score.
     """
 
@@ -78,11 +87,13 @@ class RowScore:
         score: the weighted sum of the terms.
         references: the candidate against each reference.
         terms: the first is the aggregate of ``references``.
+        samples: the candidate against each text that was drawn given the context.
     """
 
     score: float
     references: tuple[ReferenceScore, ...]
     terms: tuple[Term, ...] = ()
+    samples: tuple[SampleScore, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,4 +168,5 @@ def row_to_dict(row: RowScore) -> dict[str, Any]:
             }
             for reference in row.references
         ],
+        "samples": [asdict(sample) for sample in row.samples],
     }

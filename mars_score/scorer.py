@@ -16,6 +16,7 @@ from mars_score.models.fingerprints import unchanging
 from mars_score.models.loading import check_device
 from mars_score.result import AugmentedReference, MarsResult, RowScore
 from mars_score.runtime import Progress, Runtime
+from mars_score.sampling.samples import ContextSampler, requests_of
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
@@ -99,8 +100,13 @@ class MarsScorer:
             pairs = prepare_pairs(rows, texts, self.settings.masking)
             augmented = self._augment(pairs, [bool(candidate) for candidate in candidates])
             contexts = [context.strip() for context in texts]
+            requests = requests_of(contexts, [[text for _, text in row] for row in pairs], self.settings.sampling)
+            wanted = [one for one, row in zip(requests, augmented, strict=True) if row]
+            samples = self._sampler.draw(wanted, partial(self._report, "sample"))
             settings = self.settings.similarity
-            scorable = Scorable(candidates, contexts, augmented, settings, self.settings.use_context)
+            scorable = Scorable(
+                candidates, contexts, augmented, requests, samples, settings, self.settings.use_context
+            )
             scores, flags = self._score(scorable)
         signature = make_signature(self.settings, self._augmenter.analyser.pipeline, map(len, rows))
         return MarsResult(tuple(scores), signature, _warn(flags))
@@ -126,7 +132,7 @@ class MarsScorer:
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
-        for name in ("_augmenter", "_reader"):
+        for name in ("_augmenter", "_sampler", "_reader"):
             self.__dict__.pop(name, None)
 
     def _check(
@@ -172,6 +178,10 @@ class MarsScorer:
     @cached_property
     def _augmenter(self) -> Augmenter:
         return Augmenter(self.settings, self.runtime)
+
+    @cached_property
+    def _sampler(self) -> ContextSampler:
+        return ContextSampler(self.settings, self.runtime)
 
     @cached_property
     def _reader(self) -> Reader:

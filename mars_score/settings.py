@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from mars_score.fields import (
+    POSITIVE,
     Checked,
     Setting,
     list_of_texts,
@@ -20,6 +21,7 @@ from mars_score.fields import (
     sentence_encoder,
     setting,
     settings_of,
+    task_or_prompt,
     unknown,
     weights_of,
 )
@@ -40,12 +42,18 @@ class MaskingSettings(Checked):
         0.6, 'Largest share of words to mask; 0: no augmentations; "auto": by the lengths of a row.', low=0, high=1
     )
     mask_ratio_step: float = setting(
-        0.2, "Mask ratios are multiples of this, up to max_mask_ratio.", low=0, high=1, above_low=True
+        0.2,
+        "Mask ratios are multiples of this, up to max_mask_ratio.",
+        low=0,
+        high=1,
+        above_low=True,
+        needs=("max_mask_ratio", POSITIVE),
     )
     pos_weights: Mapping[str, float] = setting(
         lambda: {**PAPER_POS_WEIGHTS, "PUNCT": 0.1},
         "alpha: weight of each part-of-speech tag; tags that are not named weigh 1.",
         convert=weights_of(POS_TAGS),
+        needs=("max_mask_ratio", POSITIVE),
         hash=False,
     )
     idf_corpus: tuple[str, ...] | None = setting(
@@ -100,7 +108,9 @@ class InfillingSettings(Checked):
     """How blanks are filled (section 2.2, Appendix B)."""
 
     infiller: Literal["causal", "masked"] = setting(
-        "causal", '"causal": Algorithm 2 with a causal language model; "masked": the paper\'s naive baseline.'
+        "causal",
+        '"causal": Algorithm 2 with a causal language model; "masked": the paper\'s naive baseline.',
+        needs=("max_mask_ratio", POSITIVE),
     )
     sigma: int = setting(
         3, "A blank of b tokens is filled with 1 to b + sigma tokens.", low=0, needs=("infiller", "causal")
@@ -109,6 +119,34 @@ class InfillingSettings(Checked):
         None,
         "Tokens of the context's beginning to infill with; None: as many as fit the model's window.",
         low=1,
+        needs=("use_context", True),
+    )
+
+
+_sampled = partial(setting, needs=("samples", POSITIVE))
+
+
+@dataclass(frozen=True)
+class SamplingSettings(Checked):
+    """Texts drawn from the language model given the context alone (docs/beyond-the-paper.md)."""
+
+    samples: int = setting(
+        8, "Texts to draw for each context; 0: none.", low=0, high=1000, needs=("use_context", True)
+    )
+    sample_temperature: float = _sampled(0.9, "Divides the logits.", low=0, high=100, above_low=True)
+    sample_top_p: float = _sampled(
+        0.95,
+        "Draw among the most likely tokens that together reach this probability.",
+        low=0,
+        high=1,
+        above_low=True,
+    )
+    sample_seed: int = _sampled(0, "Seed of the random numbers.", low=0, high=2**63 - 1)
+    task: str | None = setting(
+        None,
+        "What a candidate is to its context: dialogue, story, summary, answer, simplification, data; or your own "
+        'prompt with "{context}"; None: by the form of the context.',
+        convert=task_or_prompt,
         needs=("use_context", True),
     )
 
@@ -123,7 +161,7 @@ class SimilaritySettings(Checked):
         '"sentences": the paper\'s cosine of sentence vectors.',
     )
     context_weight: float = setting(
-        0.5,
+        0.4,
         "Largest weight of the similarity with the context, reached with long references.",
         low=0,
         high=1,
@@ -143,10 +181,26 @@ class SimilaritySettings(Checked):
         low=0,
         high=10,
     )
+    row_weights: Literal["adaptive", "length"] = setting(
+        "adaptive",
+        'Weights of context and samples: "adaptive": lower where the references say the same as the context, and '
+        'none where the context is a question; "length": by the length of the references alone.',
+    )
+    sample_weight: float = setting(
+        0.1, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
+    )
+    expected_weight: float = setting(
+        0.2,
+        "Weight of the samples' own similarity with the references, which is subtracted from the score.",
+        low=0,
+        high=1,
+        needs=("samples", POSITIVE),
+    )
     augmentation_aggregation: Literal["best", "weighted"] = setting(
         "best",
         'Score against a reference and its augmentations: "best": mean of the similarity with the reference and '
         'the largest with any of them; "weighted": the paper\'s mean with weights by q.',
+        needs=("max_mask_ratio", POSITIVE),
     )
     q: float = setting(
         0.8,
@@ -188,6 +242,7 @@ class Settings(Checked):
     masking: MaskingSettings = field(default_factory=MaskingSettings)
     planning: PlanningSettings = field(default_factory=PlanningSettings)
     infilling: InfillingSettings = field(default_factory=InfillingSettings)
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
     similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
     models: ModelSettings = field(default_factory=ModelSettings)
 
@@ -195,6 +250,7 @@ class Settings(Checked):
         "masking": MaskingSettings,
         "planning": PlanningSettings,
         "infilling": InfillingSettings,
+        "sampling": SamplingSettings,
         "similarity": SimilaritySettings,
         "models": ModelSettings,
     }
@@ -217,8 +273,8 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
 
     Args:
         preset: ``"mini"``, ``"base"`` or ``"paper"``; None: the environment's ``MARS_PRESET``, else ``"base"``.
-        variant: ``"v2"``, ``"v2-lm"``, ``"v1"`` or ``"paper"``; None: ``"paper"`` with preset ``"paper"``,
-            else ``"v2"``.
+        variant: a name of :data:`mars_score.presets.VARIANTS`; None: ``"paper"`` with preset ``"paper"``, else
+            ``"v3"``.
         overrides: any names of :data:`SETTING_NAMES`.
 
     Raises:
@@ -252,9 +308,16 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
     """Raise ValueError where a setting differs from its usual value but others leave it without effect."""
     values = dict(settings.items())
     for name, before in usual.items():
-        if (needs := SETTINGS[name].needs) and values[name] != before and values[needs[0]] != needs[1]:
-            other, wanted = needs
-            raise ValueError(
-                f"{name}={values[name]!r} has no effect with {other}={values[other]!r}; "
-                f"set {other}={wanted!r} or leave {name} out"
-            )
+        if values[name] != before and (needed := _unmet_need(name, values)):
+            other, wanted = needed
+            remedy = f"set {other} {wanted}" if wanted is POSITIVE else f"set {other}={wanted!r}"
+            effect = f"{name}={values[name]!r} has no effect with {other}={values[other]!r}"
+            raise ValueError(f"{effect}; {remedy} or leave {name} out")
+
+
+def _unmet_need(name: str, values: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """The setting, with the value that it must have, without which another has no effect; None: it has one."""
+    needs = SETTINGS[name].needs
+    if needs is None:
+        return None
+    return needs if values[needs[0]] != needs[1] else _unmet_need(needs[0], values)

@@ -84,7 +84,8 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
 def _unused_language_models(settings: Settings) -> tuple[str, ...]:
     if settings.infilling.infiller == "causal":
         return ("masked_language_model",)
-    return () if settings.similarity.likelihood_weight > 0 else ("language_model",)
+    used = settings.similarity.likelihood_weight > 0 or settings.sampling.samples > 0
+    return () if used else ("language_model",)
 
 
 def _corpus(texts: Iterable[str]) -> str:

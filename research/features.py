@@ -1,7 +1,8 @@
-"""What forms of the score are made of, for every rated candidate and its attacks: one JSON object a line.
+"""What forms of the score are made of, for every rated candidate and its attacks: one JSON object per line.
 
-The tables of ``research/forms.py`` are made from this file without any model. With ``--likelihood`` the language
-model reads every candidate. What has been read is in the store; a stopped run goes on when it is started again.
+The tables of ``research/forms.py`` are made from this file without any model. With ``--infills`` references are
+infilled, too, and with ``--likelihood`` the language model reads every candidate. All results are in the store: a
+stopped run goes on when it is started again.
 """
 
 from __future__ import annotations
@@ -20,11 +21,20 @@ from mars_score.errors import MarsWarning
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.items import RatedSet, read_rated_sets
 from mars_score.result import AugmentedReference
+from mars_score.sampling.samples import ContextSampler, make_request
 from mars_score.similarity.chunks import copied_share, windows
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Reader
 from mars_score.similarity.score import token_recall
 
 AT_ONCE = 64  # rows whose token vectors are in memory
+# What a user who names the task would say; by default the task follows from the form of each context.
+TASKS = {
+    **dict.fromkeys(("usr_topicalchat", "usr_personachat", "grade_convai2"), "dialogue"),
+    **dict.fromkeys(("union_roc", "openmeva_roc"), "story"),
+    **dict.fromkeys(("newsroom", "summeval", "realsumm", "dialsummeval", "huse_gigaword"), "summary"),
+    **dict.fromkeys(("evouna_nq", "evouna_tq", "mohler_asag", "qa_feedback"), "answer"),
+    **dict.fromkeys(("simplicity_da", "asset_human"), "simplification"),
+}
 
 
 def main() -> None:
@@ -32,10 +42,14 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     options.add_argument("files", nargs="+", metavar="FILE.jsonl", help="rated candidates, as for mars meta")
     options.add_argument("--out", type=Path, required=True, metavar="FEATURES.jsonl")
-    options.add_argument("--groups", type=int, help="at most so many groups a file")
+    options.add_argument("--groups", type=int, help="groups per file, at most")
     options.add_argument("--preset", default="mini")
     options.add_argument("--store", default=None)
-    options.add_argument("--likelihood", action="store_true")
+    options.add_argument(
+        "--tasks", action="store_true", help="name the task of each set, which the form does not tell"
+    )
+    options.add_argument("--infills", action="store_true", help="infill the references, as v2 does")
+    options.add_argument("--likelihood", action="store_true", help="read every candidate with the language model")
     args = options.parse_args()
     with args.out.open("w", encoding="utf-8") as file:
         for data in read_rated_sets(args.files, groups=args.groups):
@@ -46,23 +60,37 @@ def main() -> None:
 
 def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One line for every item, and one for every attack on it."""
-    scorer = MarsScorer(args.preset, store=args.store, idf_corpus=data.corpus)
-    reader = Reader(scorer.settings, scorer.runtime)
+    task = TASKS.get(data.name) if args.tasks else None
+    scorer = MarsScorer(
+        args.preset,
+        store=args.store,
+        variant="v3",
+        idf_corpus=data.corpus,
+        max_mask_ratio=0.6 if args.infills else 0.0,
+        task=task,
+    )
+    reader, sampler = Reader(scorer.settings, scorer.runtime), ContextSampler(scorer.settings, scorer.runtime)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)
-        references, contexts = [row[1] for row in data.rows], [row[2] for row in data.rows]
+        references, contexts = [row[1] for row in data.rows], [row[2].strip() for row in data.rows]
         found = scorer.augment_references(references, contexts)
-        augmented = dict(zip(zip(references, contexts, strict=True), found, strict=True))
+    augmented = dict(zip(((row[1], row[2]) for row in data.rows), found, strict=True))
+    requests = {
+        row[1:]: make_request(row[2].strip(), [one.strip() for one in row[1]], scorer.settings.sampling)
+        for row in data.rows
+    }
+    drawn = sampler.draw(requests.values())
     rows: list[tuple[int, str | None, Row]] = [(index, None, row) for index, row in enumerate(data.rows)]
     for kind in ATTACKS:
         attacked = attack(kind, data.rows)
         rows += [(index, kind, row) for index, row in zip(attacked.indices, attacked.rows, strict=True)]
-    pairs = [(row[2].strip(), row[0]) for _, _, row in rows if row[0].strip()] if args.likelihood else []
+    pairs = [(row[2].strip(), row[0].strip()) for _, _, row in rows if row[0].strip()] if args.likelihood else []
     likelihoods = reader.read(LIKELIHOOD, pairs)  # all together: each context is read once
     for start in range(0, len(rows), AT_ONCE):
         part = rows[start : start + AT_ONCE]
-        features = _features(reader, [row for _, _, row in part], augmented, likelihoods)
-        for (index, name, _), values in zip(part, features, strict=True):
+        samples = [drawn[requests[row[1:]]].texts for _, _, row in part]
+        features = _features(reader, [row for _, _, row in part], augmented, samples, likelihoods)
+        for (index, name, row), values in zip(part, features, strict=True):
             item = data.items[index]
             yield {
                 "set": data.name,
@@ -71,6 +99,7 @@ def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[s
                 "group": item.group,
                 "system": item.system,
                 "rating": item.rating,
+                "task": requests[row[1:]].task,
                 **values,
             }
 
@@ -79,41 +108,40 @@ def _features(
     reader: Reader,
     rows: Sequence[Row],
     augmented: dict[Any, tuple[AugmentedReference, ...]],
+    samples: Sequence[Sequence[str]],
     likelihoods: dict[Any, Any],
 ) -> Iterator[dict[str, Any]]:
-    """Of each row; a blank candidate has none."""
-    texts = {text for row in rows for one in augmented[row[1:]] for text in one.texts} | {row[0] for row in rows}
+    """The features of each row; a blank candidate has none."""
+    texts = {text for row in rows for one in augmented[row[1:]] for text in one.texts}
+    texts |= {row[0].strip() for row in rows} | {text for some in samples for text in some}
     matched = reader.read(MATCH, sorted(texts))
     parts = {row[2]: windows(row[2]) for row in rows}
-    whole = {context for context in parts if context.strip()}
+    whole = {context.strip() for context in parts if context.strip()}
     embedded = reader.read(EMBED, sorted(whole.union(*parts.values())))
-    for candidate, references, context in rows:
-        if not candidate.strip():
+    for (text, references, context), drawn in zip(rows, samples, strict=True):
+        if not text.strip():
             yield {"blank": True}
             continue
-        of_candidate = matched[candidate]
-        compared = [[matched[text] for text in one.texts] for one in augmented[references, context]]
-        near = [float(of_candidate.vector @ embedded[part].vector) for part in parts[context]]
+        candidate, of_samples = matched[text.strip()], [matched[one] for one in drawn]
+        compared = [[matched[one] for one in of_one.texts] for of_one in augmented[references, context]]
+        human = [texts[0] for texts in compared]
+        near = [embedded[part].vector for part in parts[context]]
         values: dict[str, Any] = {
-            "recalls": [[token_recall(of_candidate.tokens, one.tokens) for one in texts] for texts in compared],
-            "precisions": [[token_recall(one.tokens, of_candidate.tokens) for one in texts] for texts in compared],
-            "cosines": [[float(of_candidate.vector @ one.vector) for one in texts] for texts in compared],
-            "context_nearest": max(near, default=None),
-            "copied": copied_share(candidate, context),
-            "references_nearest": max(
-                (
-                    float(matched[one].vector @ embedded[part].vector)
-                    for one in references
-                    for part in parts[context]
-                ),
-                default=None,
-            ),
-            "context_whole": float(of_candidate.vector @ embedded[context].vector) if near else None,
+            "recalls": [[token_recall(candidate.tokens, one.tokens) for one in texts] for texts in compared],
+            "precisions": [[token_recall(one.tokens, candidate.tokens) for one in texts] for texts in compared],
+            "cosines": [[float(candidate.vector @ one.vector) for one in texts] for texts in compared],
+            "context_nearest": max((float(candidate.vector @ part) for part in near), default=None),
+            "closeness": [max(float(one.vector @ part) for part in near) for one in human] if near else [],
+            "context_whole": float(candidate.vector @ embedded[context.strip()].vector) if near else None,
+            "copied": copied_share(text.strip(), context.strip()),
+            "sample_recalls": [token_recall(candidate.tokens, one.tokens) for one in of_samples],
+            "sample_cosines": [float(candidate.vector @ one.vector) for one in of_samples],
+            "expected": [max(token_recall(one.tokens, each.tokens) for each in human) for one in of_samples],
             "reference_words": sum(len(one.split()) for one in references) / len(references),
-            "candidate_words": len(candidate.split()),
+            "candidate_words": len(text.split()),
         }
         if likelihoods:
-            one = likelihoods[context.strip(), candidate]
+            one = likelihoods[context.strip(), text.strip()]
             values |= {"given_context": one.given_context, "alone": one.alone}
         yield values
 

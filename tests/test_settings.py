@@ -9,7 +9,7 @@ import typing
 import numpy as np
 import pytest
 
-from mars_score.fields import Checked, setting
+from mars_score.fields import POSITIVE, Checked, setting
 from mars_score.presets import PAPER_POS_WEIGHTS, PRESETS, VARIANTS, Variant
 from mars_score.settings import SETTING_NAMES, SETTINGS, Settings, resolve_settings
 
@@ -27,10 +27,12 @@ def test_names_cover_all_fields_once():
 def test_contracted_names_and_defaults():
     defaults = flat(resolve_settings())
     assert defaults["pos_weights"]["PUNCT"] == 0.1
-    expected = """variant=v2 use_context=True max_mask_ratio=0.6 mask_ratio_step=0.2 idf_corpus=None
+    expected = """variant=v3 use_context=True max_mask_ratio=0.0 mask_ratio_step=0.2 idf_corpus=None
         strip_urls_hashtags=False planner=none plan_step=0.02 plan_iterations=3 plan_temperature=1.3
         plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=None matching=tokens
-        context_weight=0.5 copy_discount=1.0 likelihood_weight=0.0 augmentation_aggregation=best q=0.8
+        samples=8 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None row_weights=adaptive
+        sample_weight=0.1 expected_weight=0.2 context_weight=0.4 copy_discount=1.0
+        likelihood_weight=0.0 augmentation_aggregation=best q=0.8
         reference_aggregation=max dtype=float32 language_model=openai-community/gpt2
         encoder=sentence-transformers/all-distilroberta-v1 masked_language_model=FacebookAI/roberta-base"""
     assert set(expected.split()) <= {f"{name}={value}" for name, value in defaults.items()}
@@ -114,7 +116,7 @@ def test_unknown_settings(name, hint):
 def test_unknown_preset_and_variant():
     with pytest.raises(ValueError, match="unknown preset 'huge'; choose one of mini, base, paper"):
         resolve_settings("huge")
-    with pytest.raises(ValueError, match="unknown variant 'v0'; choose one of v2, v2-lm, v1, paper"):
+    with pytest.raises(ValueError, match="unknown variant 'v0'; choose one of v3, v3-lm, v2, v2-lm, v1, paper"):
         resolve_settings(variant="v0")
 
 
@@ -133,6 +135,14 @@ GOOD = {
     "infiller": ["causal", "masked"],
     "sigma": [0, 5, np.int64(2)],
     "max_context_tokens": [None, 1, 512],
+    "samples": [0, 1, 8, np.int64(3)],
+    "sample_temperature": [0.1, 2],
+    "sample_top_p": [0.5, 1],
+    "sample_seed": [0, 7],
+    "task": [None, "dialogue", "answer", "Translate: {context}"],
+    "row_weights": ["adaptive", "length"],
+    "sample_weight": [0, 0.3],
+    "expected_weight": [0, 0.3, 1],
     "matching": ["tokens", "sentences"],
     "context_weight": [0, 0.3, 1],
     "copy_discount": [0, 0.3, 1],
@@ -162,6 +172,14 @@ BAD = {
     "infiller": ["t5", None],
     "sigma": [-1, 2.5, True],
     "max_context_tokens": [0, -1, 10.5, "all"],
+    "samples": [-1, 2.5, True, "8", None],
+    "sample_temperature": [0, -1, None, NAN],
+    "sample_top_p": [0, 1.1, "1", NAN],
+    "sample_seed": [-1, 0.5, None],
+    "task": ["translation", "", 5, "{contexts}"],
+    "row_weights": ["equal", None],
+    "sample_weight": [-0.1, "0.1", None, NAN],
+    "expected_weight": [-0.1, 1.1, None],
     "matching": ["words", None, True],
     "context_weight": [-0.1, 1.1, "0.5", None, True, NAN],
     "copy_discount": [-0.1, 1.1, "0.5", None, True, NAN],
@@ -177,11 +195,19 @@ BAD = {
 }
 
 
+def _met(name):
+    """What a setting needs to have an effect."""
+    needs = SETTINGS[name].needs
+    if needs is None:
+        return {}
+    other, value = needs
+    return {other: 1 if value is POSITIVE else value} | _met(other)
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_good_values(name):
-    needs = SETTINGS[name].needs
     for value in GOOD[name]:
-        stored = flat(resolve_settings(**{name: value}, **(dict([needs]) if needs else {})))[name]
+        stored = flat(resolve_settings(**{name: value}, **_met(name)))[name]
         assert stored == (tuple(value) if isinstance(value, list) else value)
         assert not isinstance(stored, np.generic)
 
@@ -195,11 +221,19 @@ def test_bad_values(name):
 
 WITHOUT_EFFECT = [
     ({"max_mask_ratio": 0.1}, r"max_mask_ratio=0.1 is below mask_ratio_step=0.2; .*max_mask_ratio=0"),
-    ({"mask_ratio_step": 1}, "max_mask_ratio=0.6 is below mask_ratio_step=1"),
-    ({"plan_step": 0.1}, "plan_step=0.1 has no effect with planner='none'; set planner='self'"),
-    ({"planner": "self", "infiller": "masked"}, "planner='self' has no effect with infiller='masked'"),
+    ({"mask_ratio_step": 1, "variant": "v2"}, "max_mask_ratio=0.6 is below mask_ratio_step=1"),
+    ({"plan_step": 0.1, "variant": "v2"}, "plan_step=0.1 has no effect with planner='none'; set planner='self'"),
+    (
+        {"planner": "self", "infiller": "masked", "variant": "v2"},
+        "planner='self' has no effect with infiller='masked'",
+    ),
     ({"q": 0.5, "variant": "v1"}, "q=0.5 has no effect with augmentation_aggregation='best'"),
-    ({"sigma": 0, "infiller": "masked"}, "sigma=0 has no effect"),
+    ({"sigma": 0, "infiller": "masked", "variant": "v2"}, "sigma=0 has no effect"),
+    ({"planner": "self"}, "planner='self' has no effect with max_mask_ratio=0.0; set max_mask_ratio above 0"),
+    ({"sigma": 0}, "sigma=0 has no effect with max_mask_ratio=0.0"),
+    ({"sample_top_p": 0.5, "samples": 0}, "sample_top_p=0.5 has no effect with samples=0; set samples above 0"),
+    ({"sample_weight": 0.5, "variant": "v2"}, "sample_weight=0.5 has no effect with samples=0"),
+    ({"samples": 4, "use_context": False}, "samples=4 has no effect with use_context=False"),
     ({"max_context_tokens": 9, "use_context": False}, "max_context_tokens=9 has no effect with use_context=False"),
 ]
 
@@ -237,15 +271,15 @@ def test_every_setting_has_bad_values_here():
 
 
 def test_settings_are_frozen_and_hashable():
-    settings = resolve_settings(idf_corpus=["a"], pos_weights={"ADJ": 2})
-    assert hash(settings) == hash(resolve_settings(idf_corpus=["a"], pos_weights={"ADJ": 2}))
+    settings = resolve_settings(variant="v2", idf_corpus=["a"], pos_weights={"ADJ": 2})
+    assert hash(settings) == hash(resolve_settings(variant="v2", idf_corpus=["a"], pos_weights={"ADJ": 2}))
     with pytest.raises(dataclasses.FrozenInstanceError):
         settings.variant = "paper"
 
 
 def test_pos_weights_are_a_copy():
     weights = {"ADJ": 2.0}
-    settings = resolve_settings(pos_weights=weights)
+    settings = resolve_settings(variant="v2", pos_weights=weights)
     weights["ADJ"] = 9.0
     assert settings.masking.pos_weights == {"ADJ": 2.0}
 

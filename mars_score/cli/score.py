@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> None:
 
     def work(a_run: Any, workers: Any) -> None:
         a_run.augment(workers)
+        a_run.sample(workers)
         a_run.score(workers)
 
     def write(a_run: Any, folder: Path) -> Any:

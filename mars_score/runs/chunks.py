@@ -11,8 +11,9 @@ from mars_score.runs.encoding import decode_augmented
 from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Distinct, Records
 from mars_score.runs.survey import item_key
-from mars_score.runs.worker import AUGMENT, FEATURES, SCORE, Chunk, Feature
-from mars_score.settings import SimilaritySettings
+from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Feature
+from mars_score.sampling.samples import Samples, decode_samples, encode_samples
+from mars_score.settings import SamplingSettings, Settings
 from mars_score.similarity.batch import Scorable
 
 
@@ -28,8 +29,17 @@ def augment_chunks(rows: Input, size: int, done: set[int]) -> Iterator[Chunk]:
     return _chunks(AUGMENT, pairs, size, done)
 
 
+def sample_chunks(rows: Input, settings: SamplingSettings, size: int, done: set[int]) -> Iterator[Chunk]:
+    """The different requests for samples, in the order in which they first occur; arguments as above."""
+    requests = (
+        {item_key(one): one for one, want in zip(part.requests(settings), part.wanted, strict=True) if want}
+        for part in rows.parts(size)
+    )
+    return _chunks(SAMPLE, requests, size, done)
+
+
 def feature_chunks(
-    rows: Input, records: Records, settings: SimilaritySettings, size: int, done: set[int]
+    rows: Input, records: Records, settings: Settings, size: int, done: set[int]
 ) -> Iterator[Chunk]:
     """The different features that several chunks of rows share; each is computed once, here.
 
@@ -45,7 +55,7 @@ def feature_chunks(
         seen = Distinct()
         try:
             for part in rows.parts(size):
-                features = _features(part, augmented_of(part, records), settings)
+                features = _features(part, augmented_of(part, records), records, settings)
                 new = set(seen.new(list(features)))
                 yield {key: feature for key, feature in features.items() if key not in new}
         finally:
@@ -54,9 +64,7 @@ def feature_chunks(
     return _chunks(FEATURES, shared(), size, done)
 
 
-def score_chunks(
-    rows: Input, records: Records, settings: SimilaritySettings, size: int, done: set[int]
-) -> Iterator[Chunk]:
+def score_chunks(rows: Input, records: Records, settings: Settings, size: int, done: set[int]) -> Iterator[Chunk]:
     """The rows with their augmented references and the features that they share with other chunks of rows.
 
     Args:
@@ -72,9 +80,12 @@ def score_chunks(
         keys = {pair: item_key(pair) for row in part.wanted_pairs for pair in row}
         encoded = records.get(AUGMENT, list(keys.values()))
         references = [tuple(encoded[keys[pair]] for pair in row) for row in part.wanted_pairs]
-        features = _features(part, [[decode_augmented(one) for one in row] for row in references], settings)
+        augmented = [[decode_augmented(one) for one in row] for row in references]
+        features = _features(part, augmented, records, settings)
         known = {features[key]: value for key, value in records.get(FEATURES, list(features)).items()}
-        items = tuple(zip(part.candidates, part.contexts, references, strict=True))
+        samples = [encode_samples(one) for one in samples_of(part, records, settings.sampling)]
+        requests = part.requests(settings.sampling)
+        items = tuple(zip(part.candidates, part.contexts, references, requests, samples, strict=True))
         yield Chunk(SCORE, number, items, known)
 
 
@@ -87,9 +98,23 @@ def augmented_of(part: Part, records: Records) -> list[list[Augmented]]:
     return [[augmented[pair] for pair in row] for row in pairs]
 
 
-def _features(part: Part, augmented: list[list[Augmented]], settings: SimilaritySettings) -> dict[bytes, Feature]:
+def samples_of(part: Part, records: Records, settings: SamplingSettings) -> list[Samples]:
+    """The samples of each row; none where its references are not wanted."""
+    keys = [item_key(request) for request in part.requests(settings)]
+    encoded = records.get(SAMPLE, list(dict.fromkeys(keys)))
+    return [
+        decode_samples(encoded[key]) if want and key in encoded else Samples(())
+        for key, want in zip(keys, part.wanted, strict=True)
+    ]
+
+
+def _features(
+    part: Part, augmented: list[list[Augmented]], records: Records, settings: Settings
+) -> dict[bytes, Feature]:
     """What the scores of some rows are computed from, by key."""
-    needs = Scorable(part.candidates, part.contexts, augmented, settings).needs
+    requests = part.requests(settings.sampling)
+    samples = dict(zip(requests, samples_of(part, records, settings.sampling), strict=True))
+    needs = Scorable(part.candidates, part.contexts, augmented, requests, samples, settings.similarity).needs
     return {item_key((kind, item)): (kind, item) for kind, items in needs.items() for item in items}
 
 

@@ -8,7 +8,8 @@ from dataclasses import astuple, dataclass
 
 from mars_score.augmentation import Augmented
 from mars_score.masking.template import Template
-from mars_score.result import Augmentation, AugmentedReference, ReferenceScore, RowScore, Term
+from mars_score.result import Augmentation, AugmentedReference, ReferenceScore, RowScore, SampleScore, Term
+from mars_score.sampling.samples import Samples
 
 
 def encode_augmented(one: Augmented) -> bytes:
@@ -35,16 +36,18 @@ class EncodedScores:
         scores: one per row.
         terms: of each row: name, value and weight of each term.
         references: of each row: similarities and score of each reference.
+        samples: of each row: similarity with each sample.
         flags: of each kind of notice one flag per row.
     """
 
     scores: Sequence[float]
     terms: Sequence[Sequence[tuple[str, float, float]]]
     references: Sequence[Sequence[tuple[Sequence[float], float]]]
+    samples: Sequence[Sequence[float]]
     flags: Mapping[str, Sequence[bool]]
 
-    def rows(self, augmented: Sequence[Sequence[Augmented]]) -> list[RowScore]:
-        """The scores in full, given the augmented references of each row."""
+    def rows(self, augmented: Sequence[Sequence[Augmented]], samples: Sequence[Samples]) -> list[RowScore]:
+        """The scores in full, given the augmented references and the samples of each row."""
         return [
             RowScore(
                 score,
@@ -53,9 +56,10 @@ class EncodedScores:
                     for one, (similarities, value) in zip(of_row, references, strict=True)
                 ),
                 tuple(Term(*term) for term in terms),
+                tuple(map(SampleScore, drawn.texts, similarities_with_samples)),
             )
-            for score, terms, references, of_row in zip(
-                self.scores, self.terms, self.references, augmented, strict=True
+            for score, terms, references, similarities_with_samples, of_row, drawn in zip(
+                self.scores, self.terms, self.references, self.samples, augmented, samples, strict=True
             )
         ]
 
@@ -65,7 +69,8 @@ def encode_scores(rows: Sequence[RowScore], flags: Mapping[str, Sequence[bool]])
     scores = [row.score for row in rows]
     terms = [[astuple(term) for term in row.terms] for row in rows]
     references = [[(one.similarities, one.score) for one in row.references] for row in rows]
-    return json.dumps([scores, terms, references, dict(flags)]).encode()
+    samples = [[one.similarity for one in row.samples] for row in rows]
+    return json.dumps([scores, terms, references, samples, dict(flags)]).encode()
 
 
 def decode_scores(encoded: bytes) -> EncodedScores:

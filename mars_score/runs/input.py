@@ -11,7 +11,8 @@ from mars_score.data.columns import Columns
 from mars_score.data.files import RowFile, read_parts
 from mars_score.data.readers import content_digest
 from mars_score.data.validation import check_contexts
-from mars_score.settings import MaskingSettings
+from mars_score.sampling.samples import Request, requests_of
+from mars_score.settings import MaskingSettings, SamplingSettings
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class Part:
     def contexts(self) -> list[str]:
         """Of each row."""
         return [pairs[0][0] for pairs in self.pairs]
+
+    def requests(self, settings: SamplingSettings) -> list[Request]:
+        """What the samples of each row depend on."""
+        return requests_of(self.contexts, [[text for _, text in row] for row in self.pairs], settings)
 
     @property
     def wanted_pairs(self) -> list[list[Pair]]:

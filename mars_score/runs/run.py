@@ -11,12 +11,19 @@ from typing import Any
 from mars_score.augmentation import Augmented
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.result import RowScore
-from mars_score.runs.chunks import augment_chunks, augmented_of, feature_chunks, score_chunks
+from mars_score.runs.chunks import (
+    augment_chunks,
+    augmented_of,
+    feature_chunks,
+    sample_chunks,
+    samples_of,
+    score_chunks,
+)
 from mars_score.runs.encoding import EncodedScores, decode_scores
 from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.survey import Survey, item_key, survey
-from mars_score.runs.worker import AUGMENT, FEATURES, SCORE, Chunk, Executor, Plan, usual_threads
+from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Executor, Plan, usual_threads
 from mars_score.runtime import Progress
 from mars_score.signature import Signature, make_signature
 from mars_score.store.results import ResultStore
@@ -114,18 +121,29 @@ class Run:
             self._augmented += len(results)
             self._report(AUGMENT, self._augmented, total)
 
+    def sample(self, executor: Executor) -> None:
+        """Draw the samples of all contexts."""
+        sampling, size = self.spec.plan.settings.sampling, self.spec.chunk_size
+        if sampling.samples == 0:
+            return
+        for chunk, results in executor.map(
+            sample_chunks(self.spec.rows, sampling, size, self.records.done(SAMPLE))
+        ):
+            self._record(chunk, item_key, results)
+            self._report(SAMPLE, chunk.number * size + len(results), 0)
+
     def score(self, executor: Executor) -> None:
-        """Score the rows; their references have been augmented."""
+        """Score the rows; their references have been augmented and their samples drawn."""
         rows, size, total = self.spec.rows, self.spec.chunk_size, self.survey.rows
-        similarity = self.spec.plan.settings.similarity
-        features = feature_chunks(rows, self.records, similarity, size, self.records.done(FEATURES))
+        settings = self.spec.plan.settings
+        features = feature_chunks(rows, self.records, settings, size, self.records.done(FEATURES))
         for chunk, results in executor.map(features):
             self._record(chunk, item_key, results)
             self._report("embed repeated texts", (chunk.number + 1) * size, 0)
         done = self.records.done(SCORE)
         finished = min(len(done) * size, total)
         self._report(SCORE, finished, total)
-        for chunk, results in executor.map(score_chunks(rows, self.records, similarity, size, done)):
+        for chunk, results in executor.map(score_chunks(rows, self.records, settings, size, done)):
             self.records.add(SCORE, chunk.number, {_key(chunk.number): results[0]})
             finished += len(chunk.items)
             self._report(SCORE, finished, total)
@@ -154,7 +172,8 @@ class Run:
     def detailed(self) -> Iterator[tuple[str, RowScore]]:
         """The candidate of each row and its score in full."""
         for part, scores in self.scored():
-            yield from zip(part.candidates, scores.rows(augmented_of(part, self.records)), strict=True)
+            samples = samples_of(part, self.records, self.spec.plan.settings.sampling)
+            yield from zip(part.candidates, scores.rows(augmented_of(part, self.records), samples), strict=True)
 
     def _record(self, chunk: Chunk, key: Callable[[Any], bytes], results: Iterable[bytes]) -> None:
         self.records.add(chunk.stage, chunk.number, dict(zip(map(key, chunk.items), results, strict=True)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from mars_score.augmentation import Augmenter
 from mars_score.masking.idf import Idf
 from mars_score.runs.encoding import decode_augmented, encode_augmented, encode_scores
 from mars_score.runtime import Progress, Runtime
+from mars_score.sampling.samples import ContextSampler, decode_samples, encode_samples
 from mars_score.settings import Settings
 from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Reader, decode
@@ -27,8 +28,10 @@ Feature = tuple[str, Any]  # a kind of mars_score.similarity.features and an ite
 
 # Stages, in their order, with their items and results.
 AUGMENT = "augment"  # (context, prepared reference) -> encode_augmented
+SAMPLE = "sample"  # Request -> encode_samples
 FEATURES = "features"  # Feature: those that several chunks of rows share -> their bytes
-SCORE = "score"  # (candidate, context, encoded augmented references): a row -> one encode_scores for all rows
+# A row (candidate, context, encoded augmented references, Request, encoded samples) -> one encode_scores for all
+SCORE = "score"
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Chunk:
     """Items that are worked on together, apart from all others.
 
     Attributes:
-        stage: ``AUGMENT``, ``FEATURES`` or ``SCORE``.
+        stage: ``AUGMENT``, ``SAMPLE``, ``FEATURES`` or ``SCORE``.
         number: its place among the chunks of the stage.
         items: see the stages; plain strings and tuples.
         known: features that ``SCORE`` needs not compute.
@@ -116,6 +119,9 @@ class Worker:
         self._set_threads()
         if chunk.stage == AUGMENT:
             return self._augment(chunk.items)
+        if chunk.stage == SAMPLE:
+            drawn = self._sampler.draw(chunk.items, partial(self._note, "draw"))
+            return [encode_samples(drawn[request]) for request in chunk.items]
         self._staged.discard()  # what a chunk that failed has left
         results = self._compute(chunk.items) if chunk.stage == FEATURES else self._score(chunk)
         self._staged.commit()
@@ -141,10 +147,13 @@ class Worker:
         return [found[kind][item].kept for kind, item in features]
 
     def _score(self, chunk: Chunk) -> list[bytes]:
-        candidates, contexts, references = zip(*chunk.items, strict=True)
+        candidates, contexts, references, requests, samples = zip(*chunk.items, strict=True)
         augmented = [[decode_augmented(one) for one in row] for row in references]
+        drawn = dict(zip(requests, map(decode_samples, samples), strict=True))
         settings = self.plan.settings
-        rows = Scorable(candidates, contexts, augmented, settings.similarity, settings.use_context)
+        rows = Scorable(
+            candidates, contexts, augmented, requests, drawn, settings.similarity, settings.use_context
+        )
         evidence = {}
         for kind, items in rows.needs.items():
             found = {item: decode(kind, chunk.known[kind, item]) for item in items if (kind, item) in chunk.known}
@@ -155,6 +164,10 @@ class Worker:
     @cached_property
     def _augmenter(self) -> Augmenter:
         return Augmenter(self.plan.settings, self._runtime)
+
+    @cached_property
+    def _sampler(self) -> ContextSampler:
+        return ContextSampler(self.plan.settings, self._runtime)
 
     @cached_property
     def _reader(self) -> Reader:

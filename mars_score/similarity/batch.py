@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 from mars_score.augmentation import Augmented, cuts
-from mars_score.diagnostics import BLANK, BLANK_CONTEXT, CONTEXT_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
-from mars_score.result import AugmentedReference, RowScore
+from mars_score.diagnostics import BLANK, BLANK_CONTEXT, CONTEXT_CUT, SAMPLES_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
+from mars_score.result import RowScore
+from mars_score.sampling.samples import Request, Samples
 from mars_score.settings import SimilaritySettings
-from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, all_needs, needs
-from mars_score.similarity.score import score_row
+from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, ScorableRow, all_needs, needs
+from mars_score.similarity.score import Background, background, score_row
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class Scorable:
         candidates: one a row, without outer whitespace.
         contexts: one a row.
         augmented: the references of each row; none of one with a blank candidate.
+        requests: of each row; see :func:`mars_score.sampling.samples.requests_of`.
+        samples: of each request; none where it is not there.
         settings: how a row is scored.
         use_context: whether rows are to have a context.
     """
@@ -30,6 +33,8 @@ class Scorable:
     candidates: Sequence[str]
     contexts: Sequence[str]
     augmented: Sequence[Sequence[Augmented]]
+    requests: Sequence[Request]
+    samples: Mapping[Request, Samples]
     settings: SimilaritySettings
     use_context: bool = False
 
@@ -41,13 +46,25 @@ class Scorable:
             yield replace(self, **{name: one[start : start + size] for name, one in of_rows.items()})
 
     @cached_property
-    def _rows(self) -> list[tuple[str, list[AugmentedReference], str]]:
-        references = [[one.reference for one in row] for row in self.augmented]
-        return list(zip(self.candidates, references, self.contexts, strict=True))
+    def _samples(self) -> list[Samples]:
+        return [
+            self.samples.get(request, Samples(())) if row else Samples(())
+            for request, row in zip(self.requests, self.augmented, strict=True)
+        ]
+
+    @cached_property
+    def _rows(self) -> list[ScorableRow]:
+        columns = zip(self.candidates, self.contexts, self.augmented, self.requests, self._samples, strict=True)
+        return [
+            ScorableRow(
+                candidate, tuple(one.reference for one in references), context, request.task, samples.texts
+            )
+            for candidate, context, references, request, samples in columns
+        ]
 
     @cached_property
     def _needs_of_rows(self) -> list[Needs]:
-        return [needs(self.settings, *row) for row in self._rows]
+        return [needs(self.settings, row) for row in self._rows]
 
     @cached_property
     def needs(self) -> Needs:
@@ -56,7 +73,14 @@ class Scorable:
 
     def scores(self, evidence: Evidence) -> list[RowScore]:
         """One a row, from what was read."""
-        return [score_row(*row, evidence, self.settings) for row in self._rows]
+        backgrounds: dict[ScorableRow, Background] = {}
+        scores = []
+        for row in self._rows:
+            without_candidate = replace(row, candidate="")
+            if row.references and without_candidate not in backgrounds:
+                backgrounds[without_candidate] = background(row, evidence, self.settings)
+            scores.append(score_row(row, evidence, self.settings, backgrounds.get(without_candidate)))
+        return scores
 
     def flags(self, evidence: Evidence) -> dict[str, list[bool]]:
         """What was done to which rows."""
@@ -70,14 +94,17 @@ class Scorable:
             BLANK_CONTEXT: [self.use_context and not context for context in self.contexts],
             **of_augmenting,
             CONTEXT_CUT: [a or b for a, b in zip(of_augmenting[CONTEXT_CUT], read_in_part, strict=True)],
+            SAMPLES_CUT: [samples.context_cut for samples in self._samples],
             TEXT_CUT: [
                 any(evidence[kind][text].shortened for kind in (EMBED, MATCH) for text in row.get(kind, ()))
                 for row in self._needs_of_rows
             ],
             UNKNOWN: [
-                any(texts[text].unknown > UNKNOWN_SHARE for text in (candidate, *(one.reference for one in row)))
-                if row
-                else False
-                for candidate, row, _ in self._rows
+                bool(row.references)
+                and any(
+                    texts[text].unknown > UNKNOWN_SHARE
+                    for text in (row.candidate, *(one.reference for one in row.references))
+                )
+                for row in self._rows
             ],
         }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from mars_score.result import AugmentedReference
 from mars_score.runtime import Runtime
+from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.settings import Settings, SimilaritySettings
 from mars_score.similarity.chunks import windows
 from mars_score.similarity.embeddings import Embedder, Embedding
@@ -32,18 +34,46 @@ def kinds(settings: SimilaritySettings) -> tuple[str, ...]:
     return tuple(kind for kind, want in wanted.items() if want)
 
 
-def needs(
-    settings: SimilaritySettings, candidate: str, references: Sequence[AugmentedReference], context: str
-) -> Needs:
+@dataclass(frozen=True)
+class ScorableRow:
+    """A candidate with all that it is compared with.
+
+    Attributes:
+        candidate: without outer whitespace.
+        references: with their augmentations; none where the candidate is blank.
+        context: blank for none.
+        task: what the candidate is to the context; see :mod:`mars_score.sampling.prompts`.
+        samples: drawn given the context.
+    """
+
+    candidate: str
+    references: tuple[AugmentedReference, ...]
+    context: str
+    task: str = ""
+    samples: tuple[str, ...] = ()
+
+
+def uses_context(row: ScorableRow, settings: SimilaritySettings) -> bool:
+    """Whether similarity with the context counts: with adaptive weights not where it is a question or data."""
+    adaptive = settings.row_weights == "adaptive"
+    return settings.context_weight > 0 and not (adaptive and row.task in UNSAMPLED_TASKS)
+
+
+def uses_likelihood(row: ScorableRow, settings: SimilaritySettings) -> bool:
+    """Whether the likelihood counts: with adaptive weights not in a dialogue, where dull replies are likely."""
+    return settings.likelihood_weight > 0 and not (settings.row_weights == "adaptive" and row.task == "dialogue")
+
+
+def needs(settings: SimilaritySettings, row: ScorableRow) -> Needs:
     """What must be read to score a row; nothing of one without references (a blank candidate)."""
     found: Needs = {kind: [] for kind in kinds(settings)}
-    if references:
-        compared = [candidate, *(text for reference in references for text in reference.texts)]
-        found[MATCH if settings.matching == "tokens" else EMBED] += compared
-        if settings.context_weight > 0:
-            found[EMBED] += windows(context)
-        if settings.likelihood_weight > 0:
-            found[LIKELIHOOD].append((context, candidate))
+    if row.references:
+        texts = [text for reference in row.references for text in reference.texts]
+        found[MATCH if settings.matching == "tokens" else EMBED] += [row.candidate, *texts, *row.samples]
+        if uses_context(row, settings):
+            found[EMBED] += windows(row.context)
+        if uses_likelihood(row, settings):
+            found[LIKELIHOOD].append((row.context, row.candidate))
     return {kind: list(dict.fromkeys(items)) for kind, items in found.items()}
 
 

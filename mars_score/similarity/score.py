@@ -3,95 +3,159 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.result import AugmentedReference, ReferenceScore, RowScore, Term
+from mars_score.result import ReferenceScore, RowScore, SampleScore, Term
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.aggregation import combine_augmentations, combine_references
 from mars_score.similarity.chunks import copied_share, windows
-from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence
+from mars_score.similarity.features import (
+    EMBED,
+    LIKELIHOOD,
+    MATCH,
+    Evidence,
+    ScorableRow,
+    uses_context,
+    uses_likelihood,
+)
 
-# Words of a reference at which the context, and the likelihood, have half of their weights: what a short answer
-# must say its reference tells, and a likelihood is a mean over words. Chosen on development sets
-# (docs/beyond-the-paper.md).
+# Chosen on development sets (docs/beyond-the-paper.md).
+# Words of a reference at which the context and the samples, and the likelihood, have half of their largest
+# weights: a short reference is a fact that has to be met, and a likelihood is a mean over words.
 CONTEXT_WORDS = 3
 LIKELIHOOD_WORDS = 20
+# Mean cosine of the references with the context from which context and samples lose weight, and at which they have
+# none: there, the references say the same as the context, and similarity with it does not tell candidates apart.
+CLOSE, SAME = 0.7, 0.95
+
+
+@dataclass(frozen=True)
+class Background:
+    """What the weights of a row depend on: all of it but the candidate.
+
+    Attributes:
+        words: mean number of words of the references.
+        references: their number.
+        closeness: cosine of each reference with the part of the context that it is closest to; empty without one.
+        expected: mean over the samples of their similarity with the reference that they are most similar to.
+    """
+
+    words: float
+    references: int
+    closeness: tuple[float, ...]
+    expected: float
+
+    @property
+    def length_share(self) -> float:
+        """Rises with the length of the references, in [0, 1)."""
+        return self.words / (self.words + CONTEXT_WORDS)
+
+    @property
+    def openness(self) -> float:
+        """1 where the references say something else than the context, 0 where they say the same."""
+        if not self.closeness:
+            return 1.0
+        mean = sum(self.closeness) / len(self.closeness)
+        return min(1.0, max(0.0, (SAME - mean) / (SAME - CLOSE)))
+
+
+def background(row: ScorableRow, evidence: Evidence, settings: SimilaritySettings) -> Background:
+    """The background of a row, which is the same for all candidates of its context and references.
+
+    Args:
+        row: with at least one reference.
+        evidence: at least what :func:`mars_score.similarity.features.needs` names.
+        settings: how it becomes a score.
+    """
+    references = [one.reference for one in row.references]
+    parts = windows(row.context) if uses_context(row, settings) else []
+    expected = [max(_similarities(sample, references, evidence, settings)) for sample in row.samples]
+    return Background(
+        words=sum(len(one.split()) for one in references) / len(references),
+        references=len(references),
+        closeness=tuple(_nearness(one, parts, evidence, settings) for one in references) if parts else (),
+        expected=sum(expected) / len(expected) if expected else 0.0,
+    )
 
 
 def score_row(
-    candidate: str,
-    references: Sequence[AugmentedReference],
-    context: str,
-    evidence: Evidence,
-    settings: SimilaritySettings,
+    row: ScorableRow, evidence: Evidence, settings: SimilaritySettings, of_row: Background | None = None
 ) -> RowScore:
     """The score of a candidate; 0.0 without references (a blank candidate).
 
     Args:
-        candidate: without outer whitespace.
-        references: of its row, augmented.
-        context: of its row.
+        row: the candidate and what it is compared with.
         evidence: at least what :func:`mars_score.similarity.features.needs` names.
         settings: how it becomes a score.
+        of_row: its background; None: computed here.
     """
-    if not references:
+    if not row.references:
         return RowScore(0.0, ())
     scores = []
-    for reference in references:
-        similarities = _similarities(candidate, reference.texts, evidence, settings)
+    for reference in row.references:
+        similarities = _similarities(row.candidate, reference.texts, evidence, settings)
         score = combine_augmentations(similarities, settings.augmentation_aggregation, settings.q)
         scores.append(ReferenceScore(reference, similarities, score))
     value = combine_references([one.score for one in scores], settings.reference_aggregation)
-    terms = _terms(value, candidate, [one.reference for one in references], context, evidence, settings)
-    return RowScore(sum(term.weight * term.value for term in terms), tuple(scores), terms)
+    of_row = of_row or background(row, evidence, settings)
+    similarities = _similarities(row.candidate, row.samples, evidence, settings)
+    samples = tuple(map(SampleScore, row.samples, similarities))
+    terms = _terms(value, row, samples, of_row, evidence, settings)
+    return RowScore(sum(term.weight * term.value for term in terms), tuple(scores), terms, samples)
 
 
 def _terms(
     value: float,
-    candidate: str,
-    references: Sequence[str],
-    context: str,
+    row: ScorableRow,
+    samples: Sequence[SampleScore],
+    of_row: Background,
     evidence: Evidence,
     settings: SimilaritySettings,
 ) -> tuple[Term, ...]:
-    """What the score is the weighted sum of; the references alone where nothing else is asked for or there."""
-    parts = windows(context) if settings.context_weight > 0 else []
-    words = sum(len(one.split()) for one in references) / len(references)
-    weight = settings.context_weight * words / (words + CONTEXT_WORDS) if parts else 0.0
-    terms = [Term("references", value, 1.0 - weight)]
-    credit = 1.0
+    """The terms whose weighted sum is the score; the references alone where there is nothing else."""
+    share = of_row.length_share * (of_row.openness if settings.row_weights == "adaptive" else 1.0)
+    parts = windows(row.context) if of_row.closeness else []
+    weight = settings.context_weight * share if parts else 0.0
+    credit = _credit(row, of_row, settings) if parts else 1.0
+    terms = []
     if parts:
-        credit = _credit(candidate, references, context, parts, evidence, settings)
-        terms.append(Term("context", credit * _nearness(candidate, parts, evidence, settings), weight))
-    if settings.likelihood_weight > 0:
-        read = evidence[LIKELIHOOD][context, candidate]
-        share = words**2 / (words**2 + LIKELIHOOD_WORDS**2)
+        terms.append(Term("context", credit * _nearness(row.candidate, parts, evidence, settings), weight))
+    if samples:
+        share *= credit / of_row.references
+        # The best sample is one more reference, to this extent.
+        value += share * max(0.0, max(one.similarity for one in samples) - value)
+        mean = sum(_cosine(row.candidate, one.text, evidence, settings) for one in samples) / len(samples)
+        terms.append(Term("samples", mean, settings.sample_weight * share))
+        terms.append(Term("expected", of_row.expected, -settings.expected_weight))
+    if uses_likelihood(row, settings):
+        read = evidence[LIKELIHOOD][row.context, row.candidate]
+        share = of_row.words**2 / (of_row.words**2 + LIKELIHOOD_WORDS**2)
         terms.append(Term("likelihood", read.alone / 2 + credit * read.lift, settings.likelihood_weight * share))
-    return tuple(terms)
+    return (Term("references", value, 1.0 - weight), *terms)
 
 
-def _credit(
-    candidate: str,
-    references: Sequence[str],
-    context: str,
-    parts: Sequence[str],
-    evidence: Evidence,
-    settings: SimilaritySettings,
-) -> float:
+def _credit(row: ScorableRow, of_row: Background, settings: SimilaritySettings) -> float:
     """What a candidate that is copied from the context keeps of its share: all where a reference is near it."""
-    copied = settings.copy_discount * copied_share(candidate, context) if settings.copy_discount else 0.0
-    if not copied:
-        return 1.0
-    nearest = max(_nearness(reference, parts, evidence, settings) for reference in references)
-    return 1.0 - copied * max(0.0, 1.0 - 2.0 * nearest)
+    copied = settings.copy_discount * copied_share(row.candidate, row.context) if settings.copy_discount else 0.0
+    return 1.0 - copied * max(0.0, 1.0 - 2.0 * max(of_row.closeness)) if copied else 1.0
 
 
 def _nearness(text: str, parts: Sequence[str], evidence: Evidence, settings: SimilaritySettings) -> float:
     """The largest cosine with a part of the context."""
-    vector = evidence[MATCH if settings.matching == "tokens" else EMBED][text].vector
+    vector = _vector(text, evidence, settings)
     return max(float(vector @ evidence[EMBED][part].vector) for part in parts)
+
+
+def _cosine(text: str, other: str, evidence: Evidence, settings: SimilaritySettings) -> float:
+    return float(_vector(text, evidence, settings) @ _vector(other, evidence, settings))
+
+
+def _vector(text: str, evidence: Evidence, settings: SimilaritySettings) -> NDArray[np.float64]:
+    vector: NDArray[np.float64] = evidence[MATCH if settings.matching == "tokens" else EMBED][text].vector
+    return vector
 
 
 def _similarities(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from mars_score.diagnostics import warn
 from mars_score.store.location import make_private, open_to_others, size_limit
 
-KINDS = ("analyses", "infills", "embeddings", "scores")
+KINDS = ("analyses", "infills", "samples", "embeddings", "scores")
 CHEAP = ("analyses", "embeddings")  # cost far less to compute again, and embeddings are far larger
 CHEAP_SECONDS = 30 * 24 * 3600  # cheap results are evicted as if they had been unused for this much longer
 FILE = "results.sqlite3"

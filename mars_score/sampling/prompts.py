@@ -1,0 +1,147 @@
+"""What the language model is asked to write, given a context: a prompt in token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import TemplateError
+
+from mars_score.infilling.tokens import TextCodec
+
+CONTEXT = "{context}"
+PROMPT_TOKENS = 512  # of the context at most: reading more changes few samples and costs the most
+TURN_WORDS = 60  # lines that are all this short are turns of a dialogue
+TURNS = 8  # the last ones that are read
+LONG = 2  # words of a context per token of a sample, above which it is summarized
+FEW_WORDS = 5  # a context of fewer words says too little to be continued
+DATA_MARKS = "=_|[]{}<>\t"  # of tables and meaning representations
+DATA_CHARACTERS = 40  # per mark, in a context that is no prose
+QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
+ROLE_TOKENS = 8  # of a chat template, for each turn
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """How a task is put to a language model.
+
+    Attributes:
+        chat: the user's message to a chat model.
+        plain: the text that a base model continues.
+    """
+
+    chat: str
+    plain: str
+
+
+INSTRUCTIONS: dict[str, Instruction] = {
+    "summary": Instruction(
+        f"{CONTEXT}\n\nSummarize the text above in one or two sentences.", f"{CONTEXT}\n\nTL;DR:"
+    ),
+    "answer": Instruction(f"{CONTEXT}\n\nAnswer the question briefly.", f"{CONTEXT}\nAnswer:"),
+    "simplification": Instruction(f"Rewrite this in simpler words: {CONTEXT}", f"{CONTEXT}\nIn simpler words:"),
+}
+SYSTEM = "You write short, plain answers."
+SYSTEM_OF_DIALOGUE = "You are chatting with a friend. Reply to the last message in one short sentence."
+
+
+def task_of(context: str, token_limit: int) -> str:
+    """The task that the form of a context suggests.
+
+    Several short lines are a dialogue, a question wants an answer, a few words or a record of fields and values
+    are data, a text of many more words than a sample has tokens is to be summarized, and any other text is
+    continued.
+    """
+    lines = _turns(context)
+    if len(lines) > 1 and all(len(line.split()) <= TURN_WORDS for line in lines):
+        return "dialogue"
+    if context.rstrip().endswith(QUESTION_MARKS):
+        return "answer"
+    marks = sum(character in DATA_MARKS for character in context)
+    if len(context.split()) < FEW_WORDS or marks * DATA_CHARACTERS > len(context):
+        return "data"
+    return "summary" if len(context.split()) > LONG * token_limit else "story"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the language model continues.
+
+    Attributes:
+        tokens: token ids, at least one.
+        cut: whether a part of the context was left out.
+    """
+
+    tokens: tuple[int, ...]
+    cut: bool
+
+
+def make_prompt(codec: TextCodec, context: str, task: str, room: int) -> Prompt:
+    """The prompt for a context.
+
+    A model with a chat template gets messages: a dialogue's turns with alternating roles, of which the last is the
+    user's, or an instruction. Other models get plain text. Either continues a story as it stands.
+
+    Args:
+        codec: the language model's tokenizer.
+        context: may be blank. Of a long one at most ``PROMPT_TOKENS`` tokens are read: the first of a text to be
+            summarized, the last of all others.
+        task: one of :data:`mars_score.fields.TASKS`, or a text with ``{context}``.
+        room: tokens that a prompt may have.
+    """
+    ids = codec.encode(context.strip())
+    budget = max(0, min(PROMPT_TOKENS, room - len(_prompt_ids(codec, "", task)) - ROLE_TOKENS * TURNS))
+    cut = len(ids) > budget
+    if cut:
+        kept = ids[:budget] if task == "summary" else ids[len(ids) - budget :]
+        context = codec.decode(kept).strip("\ufffd\n ")
+    tokens = _prompt_ids(codec, context.strip(), task)
+    return Prompt(tuple(tokens[-room:]), cut or len(tokens) > room)
+
+
+def _prompt_ids(codec: TextCodec, context: str, task: str) -> list[int]:
+    chat = bool(getattr(codec.tokenizer, "chat_template", None))
+    if task == "dialogue":
+        turns = _turns(context)[-TURNS:] or [""]
+        if chat:
+            return _chat_ids(codec.tokenizer, SYSTEM_OF_DIALOGUE, turns)
+        text = "\n".join(f"{'BA'[(len(turns) - index) % 2]}: {turn}" for index, turn in enumerate(turns)) + "\nB:"
+    elif task == "story":
+        text = context
+    else:
+        instruction = INSTRUCTIONS.get(task, Instruction(task, task))
+        if chat:
+            return _chat_ids(codec.tokenizer, SYSTEM, [instruction.chat.replace(CONTEXT, context)])
+        text = instruction.plain.replace(CONTEXT, context)
+    ids = codec.encode(text)
+    return [codec.begin, *ids] if codec.adds_begin or not ids else ids
+
+
+def _turns(context: str) -> list[str]:
+    return [line.strip() for line in context.splitlines() if line.strip()]
+
+
+def _chat_ids(tokenizer: Any, system: str, turns: Sequence[str]) -> list[int]:
+    """The chat template's token ids up to the beginning of the reply; the last turn is the user's."""
+    turns = [_without_special_tokens(tokenizer, turn) for turn in turns]
+    roles = [("assistant", "user")[(len(turns) - index) % 2] for index in range(len(turns))]
+    messages = [{"role": role, "content": turn} for role, turn in zip(roles, turns, strict=True)]
+    try:
+        text = _rendered(tokenizer, [{"role": "system", "content": system}, *messages])
+    except TemplateError:  # a template without system messages, whose first message is the user's
+        first = 0 if roles[0] == "user" else 1
+        messages[first]["content"] = f"{system}\n\n{messages[first]['content']}"
+        text = _rendered(tokenizer, messages[first:])
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _rendered(tokenizer: Any, messages: Sequence[dict[str, str]]) -> str:
+    return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+
+def _without_special_tokens(tokenizer: Any, text: str) -> str:
+    """``text`` without what the chat template would take for its own marks."""
+    for token in tokenizer.all_special_tokens:
+        text = text.replace(token, " ")
+    return text

@@ -1,0 +1,228 @@
+"""Contexts -> samples that passed the gates, each set drawn once and kept in the store."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from mars_score.fields import settings_of
+from mars_score.models.fingerprints import Current
+from mars_score.runtime import Runtime
+from mars_score.sampling.gates import fault_of, tidy
+from mars_score.sampling.jobs import Sample, SampleJob
+from mars_score.sampling.prompts import Prompt, make_prompt, task_of
+from mars_score.settings import SamplingSettings, Settings
+from mars_score.store.lookup import get_or_compute, model_key
+from mars_score.store.results import digest
+
+if TYPE_CHECKING:
+    from mars_score.sampling.sampler import Sampler
+
+_METHOD = 1  # part of the store's keys; raised when the same settings come to give other samples
+UNSAMPLED_TASKS = ("answer", "data")  # wrong answers and records that are continued are no references
+ATTEMPTS = 3  # how often missing samples are drawn, the first time included
+TOKEN_LIMITS = (16, 32, 64, 128)  # few different ones, so that rows of one context share their samples
+TOKENS_PER_WORD = 2.0  # of the references: 1.35 tokens a word, and room for longer samples
+
+
+class Request(NamedTuple):
+    """What samples depend on besides the model and the settings.
+
+    Attributes:
+        context: without outer whitespace, blank for none.
+        token_limit: tokens of a sample at most.
+        task: see :func:`mars_score.sampling.prompts.make_prompt`.
+    """
+
+    context: str
+    token_limit: int
+    task: str
+
+    @property
+    def wanted(self) -> bool:
+        """Whether samples are of use: not without a context, nor for tasks that small models fail at."""
+        return bool(self.context) and self.task not in UNSAMPLED_TASKS
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The samples of a context.
+
+    Attributes:
+        texts: those that passed the gates, at most ``samples`` of the settings, all different.
+        dropped: how many were dropped for each fault.
+        context_cut: whether they were drawn given a part of the context only.
+    """
+
+    texts: tuple[str, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    context_cut: bool = False
+
+
+def make_request(context: str, references: Sequence[str], settings: SamplingSettings) -> Request:
+    """The request of a row: samples are about as long as its references (by their median length)."""
+    words = statistics.median(len(reference.split()) for reference in references)
+    limit = next((limit for limit in TOKEN_LIMITS if TOKENS_PER_WORD * words <= limit), TOKEN_LIMITS[-1])
+    return Request(context, limit, settings.task or task_of(context, limit))
+
+
+def requests_of(
+    contexts: Sequence[str], references: Sequence[Sequence[str]], settings: SamplingSettings
+) -> list[Request]:
+    """The request of each row; ``references`` may be empty, as those of a blank candidate are."""
+    return [
+        make_request(context, row or [""], settings) for context, row in zip(contexts, references, strict=True)
+    ]
+
+
+def encode_samples(samples: Samples) -> bytes:
+    """Samples as JSON."""
+    return json.dumps(asdict(samples)).encode()
+
+
+def decode_samples(encoded: bytes) -> Samples:
+    """What :func:`encode_samples` gave."""
+    values = json.loads(encoded)
+    return Samples(tuple(values["texts"]), values["dropped"], values["context_cut"])
+
+
+def draw_samples(
+    sampler: Sampler,
+    settings: SamplingSettings,
+    requests: Sequence[Request],
+    done: Callable[[Request, Samples], None],
+) -> None:
+    """Draw the samples of different requests.
+
+    A sample that fails a gate is drawn again with fresh random numbers, ``ATTEMPTS`` times in all.
+
+    Args:
+        sampler: draws single texts.
+        settings: number of samples and seed.
+        requests: all different.
+        done: called with each request and its samples, in the order in which they are done.
+    """
+    model = sampler.model
+
+    drafts = [
+        _Draft(one, make_prompt(model.codec, one.context, one.task, model.window - one.token_limit))
+        for one in requests
+    ]
+    for attempt in range(1, ATTEMPTS + 1):
+        waiting: dict[SampleJob, list[_Draft]] = {}
+        for draft in drafts:
+            for job in draft.next_jobs(settings):
+                waiting.setdefault(job, []).append(draft)
+
+        def note(job: SampleJob, sample: Sample) -> None:
+            for draft in waiting[job]:  # noqa: B023
+                draft.drawn[job] = sample
+                if len(draft.drawn) == len(draft.jobs):
+                    draft.judge(sampler)
+                    if draft.missing(settings) == 0 or attempt == ATTEMPTS:  # noqa: B023
+                        done(draft.request, draft.samples)
+
+        sampler.sample(list(waiting), note)
+        drafts = [draft for draft in drafts if draft.missing(settings)]
+
+
+@dataclass
+class _Draft:
+    """The samples of a request as far as they are drawn."""
+
+    request: Request
+    prompt: Prompt
+    texts: list[str] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    jobs: list[SampleJob] = field(default_factory=list)  # of this attempt
+    drawn: dict[SampleJob, Sample] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> Samples:
+        return Samples(tuple(self.texts), dict(self.dropped), self.prompt.cut)
+
+    def missing(self, settings: SamplingSettings) -> int:
+        return settings.samples - len(self.texts)
+
+    def next_jobs(self, settings: SamplingSettings) -> list[SampleJob]:
+        first = len(self.texts) + self.dropped.total()
+        self.drawn = {}
+        self.jobs = [
+            SampleJob(
+                self.prompt.tokens,
+                digest(settings.sample_seed, self.request.context, number),
+                self.request.token_limit,
+            )
+            for number in range(first, first + self.missing(settings))
+        ]
+        return self.jobs
+
+    def judge(self, sampler: Sampler) -> None:
+        """Sort the drawn samples, in the order of their numbers."""
+        for job in self.jobs:
+            sample = self.drawn[job]
+            text = tidy(sampler.model.codec.decode(sample.tokens), ended=sample.ended)
+            fault = fault_of(text, self.request.context, self.texts)
+            if fault is None:
+                self.texts.append(text)
+            else:
+                self.dropped[fault] += 1
+
+
+class ContextSampler:
+    """Draws samples given contexts, or finds them in the store; the language model is loaded only for new ones.
+
+    Args:
+        settings: of all stages.
+        runtime: see :class:`mars_score.runtime.Runtime`.
+    """
+
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
+        self._settings, self._runtime = settings, runtime
+        self._sampler = Current(settings.models.language_model, self._make_sampler)
+
+    def _make_sampler(self) -> Sampler:
+        from mars_score.infilling.language_model import CausalLanguageModel
+        from mars_score.models.loading import load_language_model
+        from mars_score.sampling.sampler import Sampler
+
+        models, sampling = self._settings.models, self._settings.sampling
+        device, folder = self._runtime.device, self._runtime.store.folder
+        loaded = load_language_model(models.language_model, "causal", models.dtype, device, folder)
+        model = CausalLanguageModel(*loaded)
+        return Sampler(model, sampling.sample_temperature, sampling.sample_top_p, self._runtime.batch_size)
+
+    def draw(
+        self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Request, Samples]:
+        """The samples of each different request; none for those that want none.
+
+        Raises:
+            ModelUnavailableError: the language model cannot be loaded.
+        """
+        sampling, models = self._settings.sampling, self._settings.models
+        different = list(dict.fromkeys(requests))
+        wanted = [one for one in different if one.wanted and sampling.samples > 0]
+        if not wanted:
+            return dict.fromkeys(different, Samples(()))
+        method = [getattr(sampling, one.name) for one in settings_of(SamplingSettings) if one.name != "task"]
+        common = model_key(models.language_model, self._sampler.get, "samples", _METHOD, method, models.dtype)
+
+        def compute(missing: list[Request], done: Callable[[Request, Samples], None]) -> None:
+            draw_samples(self._sampler.get(), sampling, missing, done)
+
+        found = get_or_compute(
+            self._runtime.store,
+            "samples",
+            wanted,
+            lambda one: digest(common, one.context, one.token_limit, one.task),
+            compute,
+            encode_samples,
+            decode_samples,
+            progress,
+        )
+        return {one: found.get(one, Samples(())) for one in different}
