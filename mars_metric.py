@@ -38,10 +38,10 @@ _CITATION = """\
 
 _DESCRIPTION = """\
 MARS (Language Model Augmented Relevance Score) scores generated text against human references AND the context
-that it was generated from. The references are augmented: their least important words are masked, at several mask
-ratios, and a language model fills the blanks given the context. The score of a candidate combines its similarity
-with the reference, with the closest of the augmented references and with the context, so that text that fits the
-context is not punished for saying it in other words.
+that it was generated from. A language model augments the references: by default it writes other texts given the
+context alone; with variants v2, v1 and paper it fills in masked words of the references. The score of a candidate
+combines its similarity with the references, with these texts and with the context, so that text that fits the
+context is not punished for saying something else.
 """
 
 _KWARGS_DESCRIPTION = """
@@ -51,16 +51,16 @@ Args:
     predictions (`list` of `str`): candidates, one per row. A blank one scores 0.0.
     references (`list` of `str` or of `list` of `str`): one or several human references per row; rows may be mixed.
     contexts (`list` of `str` or of `list` of `str`): what the text was generated from (a document, a question, a
-        dialogue), one per row; a list of strings is joined with spaces. May be omitted with `use_context=False`.
+        dialogue), one per row; the strings of a list are the turns of a dialogue. May be omitted with
+        `use_context=False`.
     detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
-        all calls: `preset` (`"mini"`, `"base"` or `"paper"`: which models), `variant`, `max_mask_ratio`,
-        `planner`, `use_context`, `augmentation_aggregation`, `device`, `batch_size`, `store` and others. Unknown
-        ones are refused.
+        all calls: `preset` (`"mini"`, `"base"` or `"paper"`: which models), `variant`, `task`, `samples`,
+        `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
 
 Returns:
     mars (`float`): mean score of the rows; as a mean of cosines it lies in [-1, 1], mostly in [0, 1] (with
-        `variant="v2-lm"` log probabilities are added, and an unlikely text may score lower).
+        `variant="v3-lm"` log probabilities are added, and an unlikely text may score lower).
     scores (`list` of `float`): score of each row; with `detailed=True`.
     signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
     augmented_references (`list` of `list` of `str`): the references of each row and their augmentations, without
@@ -307,5 +307,6 @@ def _checked(
 
 
 def _augmented_texts(row: Any) -> list[str]:
-    """The references of a row and their augmentations, in order and without repetitions."""
-    return list(dict.fromkeys(text for reference in row.references for text in reference.augmented.texts))
+    """The references of a row, their infills and the samples, in order and without repetitions."""
+    texts = [text for reference in row.references for text in reference.augmented.texts]
+    return list(dict.fromkeys([*texts, *(sample.text for sample in row.samples)]))

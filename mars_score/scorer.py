@@ -16,7 +16,7 @@ from mars_score.models.fingerprints import unchanging
 from mars_score.models.loading import check_device
 from mars_score.result import AugmentedReference, MarsResult, RowScore
 from mars_score.runtime import Progress, Runtime
-from mars_score.sampling.samples import ContextSampler, requests_of
+from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of
 from mars_score.settings import Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
@@ -100,9 +100,7 @@ class MarsScorer:
             pairs = prepare_pairs(rows, texts, self.settings.masking)
             augmented = self._augment(pairs, [bool(candidate) for candidate in candidates])
             contexts = [context.strip() for context in texts]
-            requests = requests_of(contexts, [[text for _, text in row] for row in pairs], self.settings.sampling)
-            wanted = [one for one, row in zip(requests, augmented, strict=True) if row]
-            samples = self._sampler.draw(wanted, partial(self._report, "sample"))
+            requests, samples = self._draw(pairs, [bool(candidate) for candidate in candidates])
             settings = self.settings.similarity
             scorable = Scorable(
                 candidates, contexts, augmented, requests, samples, settings, self.settings.use_context
@@ -112,14 +110,28 @@ class MarsScorer:
         return MarsResult(tuple(scores), signature, _warn(flags))
 
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
-        """The references of each row and their augmentations, without repetitions: references for any metric.
+        """The references of each row, their infills and the samples of its context: references for any metric.
+
+        Without repetitions. Args and errors as for :meth:`score`.
+        """
+        rows = self.augment_references(references, contexts)
+        samples = self.sample(references, contexts)
+        return [
+            list(dict.fromkeys([*(text for reference in row for text in reference.texts), *of_row]))
+            for row, of_row in zip(rows, samples, strict=True)
+        ]
+
+    @unchanging()
+    def sample(self, references: Any, contexts: Any = None) -> list[tuple[str, ...]]:
+        """The samples of each row: texts about as long as its references, drawn given its context alone.
 
         Args and errors as for :meth:`score`.
         """
-        return [
-            list(dict.fromkeys(text for reference in row for text in reference.texts))
-            for row in self.augment_references(references, contexts)
-        ]
+        rows, texts = self._check(references, contexts)
+        pairs = prepare_pairs(rows, texts, self.settings.masking)
+        with self._progress_bars():
+            requests, samples = self._draw(pairs, [True] * len(rows))
+        return [samples[request].texts for request in requests]
 
     @unchanging()
     def augment_references(self, references: Any, contexts: Any = None) -> list[tuple[AugmentedReference, ...]]:
@@ -151,6 +163,15 @@ class MarsScorer:
         others = [reference for row in pairs for _, reference in row]
         augmented = self._augmenter.augment([pair for row in needed for pair in row], others)
         return [[augmented[pair] for pair in row] for row in needed]
+
+    def _draw(
+        self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]
+    ) -> tuple[list[Request], dict[Request, Samples]]:
+        """The request of each row, and the samples of those of the wanted rows."""
+        contexts = [row[0][0] for row in pairs]
+        requests = requests_of(contexts, [[text for _, text in row] for row in pairs], self.settings.sampling)
+        needed = [one for one, want in zip(requests, wanted, strict=True) if want]
+        return requests, self._sampler.draw(needed, partial(self._report, "sample"))
 
     def _score(self, scorable: Scorable) -> tuple[list[RowScore], dict[str, list[bool]]]:
         """Scores and flags of rows, chunk by chunk: evidence that no later chunk needs is released."""

@@ -278,3 +278,23 @@ def test_v3_without_samples_needs_no_language_model(settings):
 def test_other_variants_draw_no_samples():
     for variant in ("v2", "v2-lm", "v1", "paper"):
         assert resolve_settings("mini", variant).sampling.samples == 0
+
+
+def test_samples_are_references_for_other_metrics(settings, monkeypatch):
+    monkeypatch.setattr(samples, "fault_of", lambda text, *_: None if text else "empty")
+    scorer = MarsScorer("mini", store=False, samples=3, **settings)
+    drawn = scorer.sample(REFERENCES, CONTEXTS)
+    assert [len(texts) > 0 for texts in drawn] == [True, False, False, True]
+    augmented = scorer.augment(REFERENCES, CONTEXTS)
+    assert augmented == [[*references, *texts] for references, texts in zip(REFERENCES, drawn, strict=True)]
+
+
+def test_a_list_of_strings_is_a_dialogue(settings, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        samples.ContextSampler,
+        "draw",
+        lambda self, requests, progress=None: asked.extend(requests) or dict.fromkeys(requests, Samples(())),
+    )
+    MarsScorer("mini", store=False, **settings).score(["Hi."], ["Hello."], [["Hi, who are you?", "A\nbaker."]])
+    assert asked == [Request("Hi, who are you?\nA baker.", 16, "dialogue")]

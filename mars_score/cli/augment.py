@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.options import add_input_options, add_scorer_options
 from mars_score.cli.running import print_notices
 from mars_score.cli.runs import OUT, add_run_options, done_run
+
+if TYPE_CHECKING:
+    from mars_score.runs.run import Run
+    from mars_score.runs.worker import Executor
 
 
 def add_parser(commands: Any) -> None:
@@ -21,8 +25,8 @@ def add_parser(commands: Any) -> None:
         metavar="AUGMENTED.jsonl",
         required=True,
         help=OUT.format(
-            '"augmented_references" (references and augmentations, as plain strings) and "augmentations" (with '
-            "templates and mask ratios)"
+            '"augmented_references" (references, infills and samples, as plain strings), "augmentations" (infills '
+            'with templates and mask ratios) and "samples"'
         ),
     )
     add_run_options(parser)
@@ -35,7 +39,11 @@ def run(args: argparse.Namespace) -> None:
     from mars_score.diagnostics import Notices
     from mars_score.runs.writing import write_augmented
 
-    with done_run(args, lambda a_run, workers: a_run.augment(workers), write_augmented) as (_, told):
+    def work(a_run: Run, workers: Executor) -> None:
+        a_run.augment(workers)
+        a_run.sample(workers)
+
+    with done_run(args, work, write_augmented) as (_, told):
         notices = Notices(**told)
     print_notices(notices.sentences(lines=True))
     if not args.quiet:

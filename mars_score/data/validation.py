@@ -51,7 +51,7 @@ def check_references(references: Any, *, where: Where | None = None) -> list[tup
 
 
 def check_contexts(contexts: Any, rows: int, *, use_context: bool, where: Where | None = None) -> list[str]:
-    """The contexts, one string per row (a list of strings is joined with spaces).
+    """The contexts, one string per row (the strings of a list, such as the turns of a dialogue, are its lines).
 
     Args:
         contexts: a string or a list of strings per row; None only without ``use_context``.
@@ -69,8 +69,13 @@ def check_contexts(contexts: Any, rows: int, *, use_context: bool, where: Where 
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
         return [""] * rows
     column = _column("contexts", contexts)
-    checked = [" ".join(_texts(where(row), value)) for row, value in enumerate(column)]
+    checked = [_lines(_texts(where(row), value)) for row, value in enumerate(column)]
     return checked if use_context else [""] * len(checked)
+
+
+def _lines(texts: Sequence[str]) -> str:
+    """Several texts as the lines of one; a single one as it is."""
+    return texts[0] if len(texts) == 1 else "\n".join(" ".join(text.splitlines()) for text in texts)
 
 
 def check_lengths(**columns: Sequence[Any]) -> None:

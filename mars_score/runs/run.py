@@ -25,6 +25,7 @@ from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.survey import Survey, item_key, survey
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Executor, Plan, usual_threads
 from mars_score.runtime import Progress
+from mars_score.sampling.samples import Samples
 from mars_score.signature import Signature, make_signature
 from mars_score.store.results import ResultStore
 
@@ -156,10 +157,11 @@ class Run:
         elif stage not in _WITHIN:
             self._report(stage, done, total)
 
-    def augmented(self) -> Iterator[tuple[Part, list[list[Augmented]]]]:
-        """The rows, some at a time, with their augmented references (none where candidates are blank)."""
+    def augmented(self) -> Iterator[tuple[Part, list[list[Augmented]], list[Samples]]]:
+        """The rows, some at a time, with their augmented references and samples (none for blank candidates)."""
+        sampling = self.spec.plan.settings.sampling
         for part in self.spec.rows.parts(self.spec.chunk_size):
-            yield part, augmented_of(part, self.records)
+            yield part, augmented_of(part, self.records), samples_of(part, self.records, sampling)
             self._report("write", part.file.start + len(part.file.rows), self.survey.rows)
 
     def scored(self) -> Iterator[tuple[Part, EncodedScores]]:

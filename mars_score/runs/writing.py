@@ -44,12 +44,13 @@ def write_augmented(run: Run, folder: Path) -> Notices:
     """Write all rows with their augmented references; the run's references have been augmented."""
     notices = Notices()
     with _rows_file(folder) as file:
-        for part, augmented in run.augmented():
-            for row, of_row in zip(part.file.rows, augmented, strict=True):
+        for part, augmented, samples in run.augmented():
+            for row, of_row, drawn in zip(part.file.rows, augmented, samples, strict=True):
                 references = [one.reference for one in of_row]
-                plain = list(dict.fromkeys(text for reference in references for text in reference.texts))
+                texts = [*(text for reference in references for text in reference.texts), *drawn.texts]
                 details = [augmented_to_dict(reference) for reference in references]
-                line = row_line({**row, "augmented_references": plain, "augmentations": details})
+                more = {"augmentations": details, "samples": list(drawn.texts)}
+                line = row_line({**row, "augmented_references": list(dict.fromkeys(texts)), **more})
                 file.write(line.encode())
             notices.add(cuts(augmented))
     return notices
