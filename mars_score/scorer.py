@@ -82,7 +82,8 @@ class MarsScorer:
         Args:
             predictions: one candidate per row, stripped of outer whitespace; a blank one scores 0.0.
             references: a string or a list of strings per row.
-            contexts: a string per row (a list of strings is joined); may be left out with ``use_context=False``.
+            contexts: a string per row, or a list of strings, the turns of a dialogue, which become the lines of
+                one; may be left out with ``use_context=False``.
 
         Returns:
             Scores in [-1, 1] (mostly in [0, 1]), higher is better, with all their details. With

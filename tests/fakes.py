@@ -16,6 +16,7 @@ from mars_score.masking.template import Template
 from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore, Term
 from mars_score.runs.worker import Worker
 from mars_score.runtime import Runtime
+from mars_score.sampling.samples import Samples
 from mars_score.settings import resolve_settings
 from mars_score.signature import Signature
 from mars_score.similarity.embeddings import Embedding
@@ -126,7 +127,7 @@ class FakeWorker(Worker):
     def __init__(self, plan, report=None):
         super().__init__(plan, report)
         self.report = report
-        self._augmenter = self._reader = self
+        self._augmenter = self._sampler = self._reader = self
         FakeWorker.made.append(self)
 
     def work(self, chunk):
@@ -142,6 +143,9 @@ class FakeWorker(Worker):
             (context, reference): Augmented(FakeScorer._augmented(reference, context), False, False)
             for context, reference in pairs
         }
+
+    def draw(self, requests, progress):
+        return {one: Samples(tuple(one.context.split()[:2])) if one.wanted else Samples(()) for one in requests}
 
     def read(self, kind, items):
         if kind == LIKELIHOOD:

@@ -46,7 +46,7 @@ def bleu(rows, references):
 
 def augmented():
     corpus = [text for row in ROWS for text in row[1]]
-    scorer = MarsScorer("mini", idf_corpus=corpus)
+    scorer = MarsScorer("mini", variant="v2", idf_corpus=corpus)
     return scorer.augment([row[1] for row in ROWS], [row[2] for row in ROWS])
 
 
@@ -56,6 +56,7 @@ def test_rated_rows(run):
     ratings = [row[3] for row in ROWS]
     human, more, change = found["own: Pearson's r (n = 4)", "BLEU"]
     assert human == pytest.approx(pearsonr(bleu(ROWS, [row[1] for row in ROWS]), ratings)[0], abs=6e-4)
+    assert all(len(texts) > len(row[1]) for texts, row in zip(augmented(), ROWS, strict=True))
     assert more == pytest.approx(pearsonr(bleu(ROWS, augmented()), ratings)[0], abs=6e-4)
     assert change == pytest.approx(more - human, abs=2e-3)
 

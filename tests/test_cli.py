@@ -23,7 +23,8 @@ ROWS = [
     {"id": 1, "prediction": "a b", "reference": "a b", "context": "first"},
     {"id": 2, "prediction": "c d", "reference": ["x y", "c z"], "context": ["second", "part"]},
 ]
-# 1 and 1/2 of the nearest reference's words; references of two words leave 0.2 to contexts, which share no word
+# With v2: 1 and 1/2 of the nearest reference's words; references of two words leave 0.2 to contexts, which share
+# no word.
 SCORES = [0.8, 0.4]
 
 
@@ -57,6 +58,12 @@ def run(capsys):
     return run_command
 
 
+@pytest.fixture
+def score(run):
+    """Runs ``mars score`` with variant v2, whose scores are easily computed by hand."""
+    return lambda *argv: run("score", *argv, "--variant", "v2")
+
+
 def read(path):
     return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
@@ -64,9 +71,9 @@ def read(path):
 # mars score
 
 
-def test_score_as_json(run, write, fake, monkeypatch):
+def test_score_as_json(score, write, fake, monkeypatch):
     monkeypatch.setattr(fake, "chatter", "a library that prints while it loads")
-    code, out, err = run("score", write(), "--json")
+    code, out, err = score(write(), "--json")
     assert code == 0
     result = json.loads(out)  # one object and nothing else
     assert list(result) == ["mars", "scores", "signature", "settings", "notices"]
@@ -79,13 +86,20 @@ def test_score_as_json(run, write, fake, monkeypatch):
     assert err == "a library that prints while it loads\n"
 
 
-def test_score_as_json_in_detail(run, write):
-    _, out, _ = run("score", write(), "--json", "--detailed")
+def test_score_as_json_in_detail(score, write):
+    _, out, _ = score(write(), "--json", "--detailed")
     rows = json.loads(out)["rows"]
     assert [len(row["references"]) for row in rows] == [1, 2]
-    augmentation = {"mask_ratio": 0.2, "template": "x y", "text": "x y <second part>"}
+    augmentation = {"mask_ratio": 0.2, "template": "x y", "text": "x y <second\npart>"}
     assert rows[1]["references"][0]["augmentations"] == [augmentation]
     assert [[term["name"] for term in row["terms"]] for row in rows] == 2 * [["references", "context"]]
+
+
+def test_samples_in_detail(run, write):
+    _, out, _ = run("score", write([{**ROWS[0], "context": "b is in the context"}]), "--json", "--detailed")
+    [row] = json.loads(out)["rows"]
+    assert row["samples"] == [{"text": "b", "similarity": 1.0}, {"text": "is", "similarity": 0.0}]
+    assert [term["name"] for term in row["terms"]] == ["references", "context", "samples", "expected"]
 
 
 def test_json_is_ascii_whatever_the_text(run, write):
@@ -95,9 +109,9 @@ def test_json_is_ascii_whatever_the_text(run, write):
     assert json.loads(out)["rows"][0]["references"][0]["reference"] == "\u05e9\U0001f600"
 
 
-def test_score_in_plain_text(run, write):
-    rows = [*ROWS, {"prediction": " ", "reference": "a\nb", "context": ""}]
-    code, out, err = run("score", write(rows))
+def test_score_in_plain_text(score, write):
+    rows = [*ROWS, {"prediction": " ", "reference": "a\nb", "context": "third"}]
+    code, out, err = score(write(rows))
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "MARS 0.4000   rows 3"
@@ -112,7 +126,7 @@ def test_score_in_plain_text(run, write):
 
 
 def test_of_many_rows_some_are_shown(run, write):
-    rows = [{"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": ""} for row in range(50)]
+    rows = [{"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": "x"} for row in range(50)]
     _, out, _ = run("score", write(rows))
     assert out.splitlines()[2] == "line  score   candidate (lowest and highest)"
     assert [int(line.split()[0]) for line in out.splitlines()[3:]] == [50, 49, 48, 3, 2, 1]
@@ -130,7 +144,7 @@ def test_score_on_a_terminal(run, write, monkeypatch):
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "dumb")
     rows = [*ROWS, {"prediction": "[red]\x1b[31m blood", "reference": "a", "context": ""}]
-    assert main(["score", write(rows), "--detailed", "--quiet"]) == 0
+    assert main(["score", write(rows), "--detailed", "--quiet", "--variant", "v2"]) == 0
     text = terminal.getvalue()
     assert "MARS 0.4000, 3 rows" in text
     assert "[red] [31m blood" in text  # neither markup nor control characters take effect
@@ -138,39 +152,33 @@ def test_score_on_a_terminal(run, write, monkeypatch):
     assert "signature mars|" in text
 
 
-def test_scores_in_a_file(run, write, tmp_path):
+def test_scores_in_a_file(score, write, tmp_path):
     out = tmp_path / "scores.jsonl"
     cut = {
         "prediction": "cut \ud83d",
         "reference": "a",
         "context": "",
-    }  # half a character: UTF-8 has no place for it
+    }  # an unpaired surrogate, which UTF-8 cannot encode
     whole = {"prediction": "\U0001f600", "reference": "b", "context": "", "mars": "old"}
     rows = [*ROWS, cut, whole]
-    assert run("score", write(rows), "--out", out)[0] == 0
+    assert score(write(rows), "--out", out)[0] == 0
     scores = map(pytest.approx, [*SCORES, 0.0, 0.0])
     assert read(out) == [{**row, "mars": score} for row, score in zip(rows, scores, strict=True)]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl"]
 
 
-def test_a_file_may_be_replaced_by_its_scores(run, write):
+def test_a_file_may_be_replaced_by_its_scores(score, write):
     path = write()
-    assert run("score", path, "--out", path)[0] == 0
+    assert score(path, "--out", path)[0] == 0
     assert [row["mars"] for row in read(path)] == pytest.approx(SCORES)
 
 
-def test_columns_by_other_names(run, write):
+def test_columns_by_other_names(score, write):
     rows = [{"candidate": "a", "references": ["a"], "question": "q"}]
-    columns = [
-        "--prediction-column",
-        "candidate",
-        "--reference-column",
-        "references",
-        "--context-column",
-        "question",
-    ]
-    assert json.loads(run("score", write(rows), *columns, "--json")[1])["scores"] == [0.875]
+    names = {"prediction": "candidate", "reference": "references", "context": "question"}
+    columns = [part for column, name in names.items() for part in (f"--{column}-column", name)]
+    assert json.loads(score(write(rows), *columns, "--json")[1])["scores"] == [0.875]
 
 
 def test_without_contexts(run, write):
@@ -202,8 +210,11 @@ def test_augment(run, write, tmp_path):
                 "augmentations": [{"mask_ratio": 0.2, "template": "a b", "text": "a b <first>"}],
             }
         ],
+        "samples": [],
     }
-    assert augmented[1]["augmented_references"] == ["x y", "x y <second part>", "c z", "c z <second part>"]
+    infilled = ["x y", "x y <second\npart>", "c z", "c z <second\npart>"]
+    assert augmented[1]["augmented_references"] == [*infilled, "second", "part"]
+    assert augmented[1]["samples"] == ["second", "part"]
 
 
 def test_augment_needs_a_file_to_write(run, write):
@@ -240,10 +251,18 @@ def test_options_become_arguments(run, write, fake, tmp_path):
         "infiller": ("causal", "causal"),
         "sigma": ("0", 0),
         "max_context_tokens": ("100", 100),
+        "samples": ("4", 4),
+        "sample_temperature": ("0.7", 0.7),
+        "sample_top_p": ("0.5", 0.5),
+        "sample_seed": ("9", 9),
+        "task": ("story", "story"),
         "matching": ("tokens", "tokens"),
         "context_weight": ("0.3", 0.3),
         "copy_discount": ("0.5", 0.5),
         "likelihood_weight": ("0.1", 0.1),
+        "row_weights": ("adaptive", "adaptive"),
+        "sample_weight": ("0.2", 0.2),
+        "expected_weight": ("0.3", 0.3),
         "augmentation_aggregation": ("weighted", "weighted"),
         "q": ("0.5", 0.5),
         "reference_aggregation": ("mean", "mean"),

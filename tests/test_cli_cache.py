@@ -66,6 +66,7 @@ def test_info_as_json(run, filled):
         "results": {
             "analyses": {"entries": 0, "bytes": 0},
             "infills": {"entries": 300, "bytes": 300_000},
+            "samples": {"entries": 0, "bytes": 0},
             "embeddings": {"entries": 2, "bytes": 3072},
             "scores": {"entries": 0, "bytes": 0},
         },
@@ -82,6 +83,7 @@ def test_info_for_people(run, filled, monkeypatch):
     assert [line.split() for line in lines[2:]] == [
         ["analyses", "0", "0", "B"],
         ["infills", "300", "293.0", "KiB"],
+        ["samples", "0", "0", "B"],
         ["embeddings", "2", "3.0", "KiB"],
         ["scores", "0", "0", "B"],
         ["model", MODEL, "2.9", "MiB"],

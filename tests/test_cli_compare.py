@@ -17,7 +17,7 @@ ROWS = [
 ]
 OTHERS = [
     {"prediction": "a q", "reference": ["a b"], "context": "first"},
-    {"prediction": "x q", "reference": ["x y", "c z"], "context": "second part"},
+    {"prediction": "x q", "reference": ["x y", "c z"], "context": "second\npart"},
     {"prediction": "q\x1b[31m", "reference": "d", "context": ""},
 ]
 

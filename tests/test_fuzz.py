@@ -57,7 +57,7 @@ def nothing_in_the_tree(tmp_path_factory):
     hypothesis.configuration.set_hypothesis_home_dir(None)
 
 
-# Characters of all planes, halves of characters among them
+# Characters of all planes, unpaired surrogates among them
 ANY_TEXT = st.text(st.characters(), max_size=20)
 ODD_WORDS = [
     *("a", "The", "cat", "sat", "harbour", "isn't", "e.g.", "1,250", "I", ".", "?!", "..."),
@@ -366,13 +366,15 @@ def test_texts_pass_the_checks_unchanged(count):
 # Settings
 
 GOOD_VALUES = {
-    "variant": st.sampled_from(["v1", "paper"]),
+    "variant": st.sampled_from(["v3", "v2", "v1", "paper"]),
     "use_context": st.booleans(),
     "max_mask_ratio": st.floats(0, 1) | st.just("auto"),
     "mask_ratio_step": st.floats(0, 1, exclude_min=True),
     "pos_weights": st.dictionaries(st.sampled_from(POS_TAGS), st.floats(0.01, 1000), max_size=4),
     "idf_corpus": st.lists(ANY_TEXT, min_size=1, max_size=3),
     "sigma": st.integers(0, 10),
+    "samples": st.integers(0, 20),
+    "sample_top_p": st.floats(0, 1, exclude_min=True),
     "augmentation_aggregation": st.just("weighted"),
     "q": st.floats(0, 1, exclude_min=True),
     "dtype": st.sampled_from(["float32", "bfloat16", "float16", "float64"]),
@@ -421,12 +423,18 @@ def test_random_settings(count):
 # Scores
 
 SCORERS = {
-    "plain": {"max_mask_ratio": 0},
-    "v2": {"max_mask_ratio": 0.2, "sigma": 0},
+    "v3": {"samples": 2},
+    "plain": {"variant": "v2", "max_mask_ratio": 0},
+    "v2": {"variant": "v2", "max_mask_ratio": 0.2, "sigma": 0},
     "v1": {"variant": "v1", "max_mask_ratio": 0.2, "sigma": 0},
-    "without context": {"max_mask_ratio": "auto", "sigma": 0, "use_context": False, "strip_urls_hashtags": True},
+    "without context": {
+        "variant": "v2",
+        "max_mask_ratio": "auto",
+        "use_context": False,
+        "strip_urls_hashtags": True,
+    },
     "paper's": {"variant": "paper", "max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "planner": "none"},
-    "planned": {"max_mask_ratio": 0.2, "sigma": 0, "planner": "self", "plan_iterations": 1},
+    "planned": {"variant": "v2", "max_mask_ratio": 0.2, "sigma": 0, "planner": "self", "plan_iterations": 1},
 }
 SCORED_ROWS = st.lists(
     st.tuples(texts(), st.lists(texts(), min_size=1, max_size=2) | texts(), texts() | st.just("")),

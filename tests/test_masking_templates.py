@@ -63,7 +63,7 @@ def analyses(draw):
 @given(
     analyses(),
     st.lists(st.sampled_from(["a", "the", "cat", "sat", "😀", "dog"]), max_size=30),
-    st.sampled_from([0.0, 0.2, 0.6, 1.0, "auto"]),
+    st.sampled_from([0.0, 0.3, 0.6, 1.0, "auto"]),
     st.sampled_from([0.05, 0.2, 0.3]),
 )
 @settings(max_examples=300, deadline=None)
@@ -264,18 +264,18 @@ def analyser():
 
 
 def real_templates(analyser, text, context="", **overrides):
-    chosen = resolve_settings("mini", **overrides).masking
+    chosen = resolve_settings("mini", **{"variant": "v2", **overrides}).masking
     (found,) = analyser.analyse([text])
     made = make_templates(found, analyser.words([context])[0], idf_of(found), chosen)
     return found, [template for _, template in made]
 
 
-def test_punctuation_is_masked_last_in_v1_and_like_other_words_in_paper(analyser):
+def test_punctuation_is_masked_last_in_v2_and_like_other_words_in_paper(analyser):
     text = ". . , They see us , you know !"
-    _, v1 = real_templates(analyser, text)
+    _, v2 = real_templates(analyser, text)
     _, paper = real_templates(analyser, text, variant="paper")
-    assert str(v1[0]) == ". . , ____ us , you know !"
-    assert str(v1[1]) == ". . , ____ , ____ know !"
+    assert str(v2[0]) == ". . , ____ us , you know !"
+    assert str(v2[1]) == ". . , ____ , ____ know !"
     # All weights are 1 in the paper's variant, so that the leftmost words go.
     assert str(paper[0]) == "____ , They see us , you know !"
     assert str(paper[1]) == "____ see us , you know !"

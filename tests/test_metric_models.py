@@ -74,8 +74,8 @@ def test_batches_equal_one_call(make, expected):
 
 
 def test_settings_of_a_call(make, settings, expected):
-    other = MarsScorer(**{**settings, "max_mask_ratio": 0}).score(*ROWS.values())
-    found = make().compute(**ROWS, max_mask_ratio=0, detailed=True)
+    other = MarsScorer(**{**settings, "max_mask_ratio": 0.2}).score(*ROWS.values())
+    found = make().compute(**ROWS, max_mask_ratio=0.2, detailed=True)
     check(found, other)
     assert found["signature"] != str(expected.signature)
 

@@ -271,7 +271,7 @@ def test_naive_variant_keeps_the_length(roberta_mlm, masked):
 
 def settings_of(gpt2, roberta_mlm, encoder, **settings):
     models = {"language_model": gpt2, "masked_language_model": roberta_mlm, "encoder": encoder}
-    return resolve_settings(preset="mini", **{**models, "sigma": 1, "planner": "none", **settings})
+    return resolve_settings("mini", "v2", **models, **settings)
 
 
 def test_reference_score(encoder):

@@ -10,6 +10,7 @@ import tiny_models
 import torch
 
 from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.models.loading import load_language_model
 from mars_score.models.torch_modes import exclusive
 from mars_score.scorer import MarsScorer
 from mars_score.similarity.encoder import SentenceEncoder
@@ -43,6 +44,19 @@ def test_threads_share_models(gpt2, encoder):
     assert found == [expected] * 4
     assert gpt2[0].config._attn_implementation == "sdpa"
     assert torch.equal(gpt2[0](ids).logits, logits)
+
+
+def test_threads_load_a_model_once(tmp_path, gpt2):
+    for part in gpt2:
+        part.save_pretrained(tmp_path)
+    barrier = threading.Barrier(4)
+
+    def load(_):
+        barrier.wait()
+        return load_language_model(tmp_path, "causal", "float64", "cpu", None)[0]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(load, range(4)))) == 1
 
 
 def test_another_thread_waits(gpt2):

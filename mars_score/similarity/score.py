@@ -183,8 +183,8 @@ def token_recall(candidate: NDArray[np.float64], reference: NDArray[np.float64])
     has no token.
 
     Args:
-        candidate: unit vectors, (tokens, dimensions).
-        reference: unit vectors, (tokens, dimensions).
+        candidate: unit vectors, (tokens, dimensions); zeros for an unknown token, which matches nothing.
+        reference: likewise.
     """
     if not (len(candidate) and len(reference)):
         return 0.0
