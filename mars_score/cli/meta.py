@@ -12,6 +12,7 @@ from typing import Any
 from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.running import print_line, progress_bars, scoring
 from mars_score.data.files import whole_file, write_row
+from mars_score.fields import TASKS
 from mars_score.meta.items import RatedColumns, read_rated_sets
 from mars_score.meta.metrics import METRICS, parse_names
 
@@ -56,6 +57,19 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="also sweep settings that need the language model again, on N groups per file (default: 0, no sweep)",
     )
+    parser.add_argument(
+        "--worth",
+        action="store_true",
+        help="also measure the worth of augmentations in human references; rows with several are scored again",
+    )
+    parser.add_argument(
+        "--task",
+        dest="tasks",
+        type=_tasks,
+        default={},
+        metavar="SET=TASK,...",
+        help=f"what a candidate is to its context: {', '.join(TASKS)} (default: by the form of the context)",
+    )
     parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests")
     parser.add_argument(
@@ -68,7 +82,7 @@ def add_parser(commands: Any) -> None:
         "--report", metavar="DIR", help="write index.html, report.md, results.json and the scores of every item"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_scorer_options(parser)
+    add_scorer_options(parser, without=("task",))
     parser.set_defaults(run=run)
 
 
@@ -77,10 +91,11 @@ def run(args: argparse.Namespace) -> None:
     columns = RatedColumns(
         **{one.name: getattr(args, f"{one.name}_column") for one in dataclasses.fields(RatedColumns)}
     )
-    sets = read_rated_sets(args.files, columns, args.groups)
+    sets = read_rated_sets(args.files, columns, args.groups, args.tasks)
     from mars_score.meta.attacks import ATTACKS
     from mars_score.meta.evaluation import meta_evaluate
     from mars_score.meta.plain import to_dict
+    from mars_score.meta.worth import CHOICES
 
     with progress_bars(quiet=args.quiet) as progress, scoring():
         found = meta_evaluate(
@@ -89,6 +104,7 @@ def run(args: argparse.Namespace) -> None:
             within_groups=args.within_groups,
             attacks=[] if args.no_attacks else list(ATTACKS),
             sweep_groups=args.sweep_groups,
+            worth_choices=CHOICES if args.worth else 0,
             resamples=args.resamples,
             seed=args.seed,
             progress=progress,
@@ -101,8 +117,10 @@ def run(args: argparse.Namespace) -> None:
         return
     from mars_score.cli.tables import show_table
     from mars_score.meta.tables import main_table
+    from mars_score.meta.worth_tables import worth_tables
 
-    show_table(main_table(found))
+    for table in (main_table(found), *worth_tables(found)):
+        show_table(table)
     for failure in found.failures():
         print_line(f"skipped: {failure}")
     if args.report:
@@ -130,6 +148,13 @@ def _metrics(text: str) -> list[str]:
         return parse_names(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _tasks(text: str) -> dict[str, str]:
+    pairs = [pair.rpartition("=") for pair in _names(text)]
+    if not all(name and task for name, _, task in pairs):
+        raise argparse.ArgumentTypeError(f"not of the form SET=TASK,SET=TASK,...: {text!r}")
+    return {name: task for name, _, task in pairs}
 
 
 def _names(text: str) -> list[str]:

@@ -38,8 +38,8 @@ def columns(args: argparse.Namespace) -> Columns:
     return Columns(args.reference_column, context, getattr(args, "prediction_column", None))
 
 
-def add_scorer_options(parser: argparse.ArgumentParser) -> None:
-    """Preset, device and the like, and all settings."""
+def add_scorer_options(parser: argparse.ArgumentParser, without: tuple[str, ...] = ()) -> None:
+    """Preset, device and the like, and all settings but those for which the command has options of its own."""
     group = parser.add_argument_group("models and machine")
     add = partial(group.add_argument, default=argparse.SUPPRESS)  # defaults stand in MarsScorer alone
     presets = f"which models: {', '.join(PRESETS)} (default: MARS_PRESET, else {DEFAULT_PRESET})"
@@ -52,7 +52,7 @@ def add_scorer_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--no-store", dest="store", action="store_false", help="no store: everything is computed anew")
     group.add_argument("--quiet", action="store_true", help="no progress bars")
-    _add_settings(parser)
+    _add_settings(parser, without)
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
@@ -60,12 +60,14 @@ def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_SCORER_OPTIONS, *SETTING_NAMES) if hasattr(args, name)}
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
+def _add_settings(parser: argparse.ArgumentParser, without: tuple[str, ...]) -> None:
     """One option for each setting, in a group for each stage."""
     for name, stage in {"": Settings, **Settings.STAGES}.items():
         title, text = (f"settings: {name}", inspect.getdoc(stage)) if name else ("settings", None)
         group = parser.add_argument_group(title, text)
         for one in settings_of(stage):
+            if one.name in without:
+                continue
             notes = [one.text]
             if one.kind is tuple:
                 notes.append("The file has one text per line.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mars_score.meta.agreement import Agreement, MainLevel, agreements
@@ -13,6 +13,7 @@ from mars_score.meta.metrics import METRICS
 from mars_score.meta.metrics.base import Metric, Models, Scoring
 from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
 from mars_score.meta.sweeps import VARIANTS
+from mars_score.meta.worth import Worth, worth, worth_metrics
 from mars_score.models.fingerprints import unchanging
 from mars_score.runtime import Progress
 from mars_score.settings import resolve_settings
@@ -28,11 +29,13 @@ class SetResult:
         scored: items, attacks and scores.
         level: of the main figures: "within_groups" where ratings compare within a group only.
         agreements: by metric.
+        worth: of augmentations in human references; None where it was not asked for.
     """
 
     scored: ScoredSet
     level: MainLevel
     agreements: Mapping[str, Agreement]
+    worth: Worth | None = None
 
     def pearson(self, metric: str) -> float:
         """Pearson's r at the main level; NaN where it is undefined."""
@@ -67,15 +70,19 @@ class MetaEvaluation:
         ]
 
     def failures(self) -> list[str]:
-        """Which metrics gave no scores, and why: a sentence each."""
-        return list(
-            dict.fromkeys(
-                f"{one.title}: {one.failure}"
-                for result in self.sets.values()
-                for one in result.scored.metrics.values()
-                if one.failure
-            )
-        )
+        """Which metrics gave no scores and which sets no worth of augmentations, and why: a sentence each."""
+        of_metrics = [
+            f"{one.title}: {one.failure}"
+            for result in self.sets.values()
+            for one in result.scored.metrics.values()
+            if one.failure
+        ]
+        of_worth = [
+            f"worth of augmentations on {name}: {one.worth.reason}"
+            for name, one in self.sets.items()
+            if one.worth and one.worth.reason
+        ]
+        return [*dict.fromkeys(of_metrics), *of_worth]
 
 
 @unchanging()
@@ -87,6 +94,7 @@ def meta_evaluate(
     within_groups: Collection[str] = (),
     attacks: Sequence[str] = tuple(ATTACKS),
     sweep_groups: int = 0,
+    worth_choices: int = 0,
     resamples: int = 1000,
     seed: int = 0,
     batch_size: int | None = None,
@@ -105,8 +113,10 @@ def meta_evaluate(
         within_groups: names of sets whose ratings compare within a group only.
         attacks: names of :data:`ATTACKS`.
         sweep_groups: run a sweep over settings that need the language model, on this many groups per set; 0: none.
+        worth_choices: measure what augmentations are worth in human references, over this many choices of
+            references within each row; 0: do not. Rows are scored again with each.
         resamples: of intervals and tests.
-        seed: of attacks, intervals and tests.
+        seed: of attacks, choices of references, intervals and tests.
         batch_size: see :class:`mars_score.MarsScorer`.
         device: likewise.
         store: likewise.
@@ -118,8 +128,11 @@ def meta_evaluate(
     """
     if not sets:
         raise ValueError("no data sets to evaluate on; give at least one")
-    if resamples < 1 or sweep_groups < 0:
-        raise ValueError(f"resamples must be at least 1 and sweep_groups 0, got {resamples} and {sweep_groups}")
+    if resamples < 1:
+        raise ValueError(f"resamples must be at least 1, got {resamples}")
+    for name, number in (("sweep_groups", sweep_groups), ("worth_choices", worth_choices)):
+        if number < 0:
+            raise ValueError(f"{name} must be at least 0, got {number}")
     check_names("data set", within_groups, [one.name for one in sets])
     check_names("attack", attacks, ATTACKS)
     folder = store_folder(store)
@@ -129,6 +142,7 @@ def meta_evaluate(
     )
     of_run = make_metrics(metrics, models)
     of_sweep = make_metrics(VARIANTS, models) if sweep_groups else {}
+    of_worth = worth_metrics(models) if worth_choices else {}
 
     def result(data: RatedSet, which: Mapping[str, Metric], under: Sequence[str]) -> SetResult:
         level: MainLevel = "within_groups" if data.name in within_groups else "items"
@@ -139,7 +153,11 @@ def meta_evaluate(
     for done, data in enumerate(sets):
         if progress:
             progress("data sets", done, len(sets))
-        results[data.name] = result(data, of_run, attacks)
+        one = result(data, of_run, attacks)
+        if of_worth:
+            measured = worth(data, of_worth, one.level, choices=worth_choices, resamples=resamples, seed=seed)
+            one = replace(one, worth=measured)
+        results[data.name] = one
     sweep = {data.name: result(data.sample(sweep_groups), of_sweep, ()) for data in sets} if sweep_groups else {}
     titles = {name: metric.title for name, metric in {**of_run, **of_sweep}.items()}
     return MetaEvaluation(results, titles, sweep, resamples, seed)

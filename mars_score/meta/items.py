@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from mars_score.data.files import RowFile, read_rows
 from mars_score.data.validation import Row, check_candidates, check_contexts, check_references
+from mars_score.fields import TASKS
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,14 @@ class RatedSet:
         corpus: the different references of the whole file, over which document frequencies are counted, so that
             a sample's scores are those of the whole.
         notices: what was left out or is missing, one sentence each.
+        task: what a candidate is to its context, for MARS; see :class:`mars_score.settings.SamplingSettings`.
     """
 
     name: str
     items: tuple[Item, ...]
     corpus: tuple[str, ...]
     notices: tuple[str, ...] = ()
+    task: str | None = None
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -137,13 +140,26 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
 
 
 def read_rated_sets(
-    paths: Sequence[str | os.PathLike[str]], columns: RatedColumns | None = None, groups: int | None = None
+    paths: Sequence[str | os.PathLike[str]],
+    columns: RatedColumns | None = None,
+    groups: int | None = None,
+    tasks: Mapping[str, str] | None = None,
 ) -> list[RatedSet]:
     """Read several files; of each at most ``groups`` groups.
 
+    Args:
+        paths: of the files.
+        columns: names of their columns.
+        groups: None: all.
+        tasks: one of :data:`mars_score.fields.TASKS` by name of a set; None: by the form of the context.
+
     Raises:
-        OSError, ValueError, TypeError: as ``read_rated_set``; two files of one name; ``groups`` below 1.
+        OSError, ValueError, TypeError: as ``read_rated_set``; two files of one name; ``groups`` below 1; an
+            unknown set or task.
     """
+    tasks = tasks or {}
+    check_names("task", tasks.values(), TASKS)
+    check_names("data set", tasks, [Path(path).stem for path in paths])
     if groups is not None and groups < 1:
         raise ValueError(f"the number of groups must be at least 1, got {groups}")
     sets = [read_rated_set(path, columns) for path in paths]
@@ -151,6 +167,7 @@ def read_rated_sets(
     for name, count in names.items():
         if count > 1:
             raise ValueError(f"{count} files are named {name}; results are listed by name, so rename one")
+    sets = [replace(one, task=tasks.get(one.name)) for one in sets]
     return [one.sample(groups) if groups else one for one in sets]
 
 

@@ -47,6 +47,7 @@ def _set(one: SetResult) -> dict[str, Any]:
         "items": len(data.items),
         "groups": len(set(data.groups)),
         "systems": len(set(data.systems)),
+        "task": data.task,
         "notices": list(data.notices),
         "attacks": {
             name: {"items": len(attacked.indices), "skipped": attacked.skipped}
@@ -63,6 +64,7 @@ def _set(one: SetResult) -> dict[str, Any]:
             }
             for name, metric in one.scored.metrics.items()
         },
+        **({"worth": _plain(dataclasses.asdict(one.worth))} if one.worth else {}),
     }
 
 

@@ -19,6 +19,7 @@ from mars_score.meta.tables import (
     mars_tables,
     system_table,
 )
+from mars_score.meta.worth_tables import worth_tables
 from mars_score.report.contents import Bars, Disagreement, Report, Scatter, Section, Table, number
 
 _WORTH_READING = 3  # disagreements of a set, at either end
@@ -36,6 +37,7 @@ def build_report(found: MetaEvaluation, published: Published | None = None) -> R
     sections = (
         Section("Agreement with people", "", (main_table(found), intervals_table(found), *_bars(found))),
         Section("What MARS brings", "", tuple(mars_tables(found))),
+        Section("Worth of augmentations", "", tuple(worth_tables(found))),
         Section("Attacks", "", tuple(attack_tables(found))),
         Section("Settings", "", tuple(sweep_tables(found))),
         Section("Per system", "", tuple(systems)),
@@ -82,12 +84,12 @@ def _summary(found: MetaEvaluation) -> tuple[str, ...]:
 def _signatures(found: MetaEvaluation) -> list[Table]:
     """What MARS's scores depend on besides the texts."""
     rows = tuple(
-        (name, one.scored.metrics[MARS].signature)
+        (name, one.scored.data.task or "by form", one.scored.metrics[MARS].signature)
         for name, one in found.sets.items()
         if MARS in one.scored.metrics and one.scored.metrics[MARS].signature
     )
     note = "IDF is counted over the references of the whole file, so that a sample is scored as the whole."
-    return [Table("Signatures", note, ("data set", "MARS"), rows)] if rows else []
+    return [Table("Signatures", note, ("data set", "task", "MARS"), rows)] if rows else []
 
 
 def _notices(found: MetaEvaluation) -> tuple[str, ...]:

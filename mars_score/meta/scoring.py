@@ -141,7 +141,7 @@ def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked], row
     scores = np.full(len(rows), np.nan)
     try:
         if isinstance(metric, Mars):
-            result = metric.result(rows, data.corpus)
+            result = metric.result(rows, data.corpus, data.task)
             scores[:], details, signature = result.scores, result.rows[: len(data.items)], str(result.signature)
         else:
             scores[:] = scores_of(metric, rows, data.corpus)

@@ -50,27 +50,32 @@ class Mars(Metric):
         self.title = TITLES.get(name, f"MARS, {changes}" if changes else "MARS")
         self.family = "reference" if name == "reference_cosine" else "mars"
         self._arguments = {**models.arguments, **_parse(changes)}
-        self._scorer(())
+        settings = self._scorer(()).settings
+        self._samples = settings.use_context and settings.sampling.samples > 0
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See :class:`Metric`."""
         return self.result(rows, corpus).scores
 
-    def result(self, rows: Sequence[Row], corpus: Sequence[str]) -> MarsResult:
-        """Scores with all their details; rows may have blank candidates."""
+    def result(self, rows: Sequence[Row], corpus: Sequence[str], task: str | None = None) -> MarsResult:
+        """Scores with all their details; candidates may be blank. The task counts where samples are drawn."""
         candidates, references, contexts = zip(*rows, strict=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
-            return self._scorer(corpus).score(candidates, references, contexts)
+            return self._scorer(corpus, task).score(candidates, references, contexts)
 
-    def _scorer(self, corpus: Sequence[str]) -> MarsScorer:
+    def _scorer(self, corpus: Sequence[str], task: str | None = None) -> MarsScorer:
         models = self.models
+        of_set = {
+            **({"idf_corpus": corpus} if corpus else {}),
+            **({"task": task} if task and self._samples else {}),
+        }
         return MarsScorer(
             batch_size=models.batch_size,
             device=models.device,
             store=models.store or False,
             progress=models.progress,
-            **{**({"idf_corpus": corpus} if corpus else {}), **self._arguments},
+            **{**of_set, **self._arguments},
         )
 
 
