@@ -37,10 +37,10 @@ class FakeScorer:
         preset=None,
         *,
         batch_size=None,
+        encoder_batch_size=None,
         device=None,
         store=None,
         progress=None,
-        encoder_batch_size=None,
         **settings,
     ) -> None:
         self.settings = resolve_settings(preset, **settings)

@@ -463,7 +463,7 @@ def test_documentation(make):
     assert metric.features.keys() == ROWS.keys()
     for method in (metric.compute, metric.add, metric.add_batch):
         assert "predictions (`list` of `str`)" in method.__doc__
-    assert "augmented references" in metric.description
+    assert "augments the references" in metric.description
     assert ">>> mars = evaluate.load" in Mars.__doc__
 
 
