@@ -175,7 +175,7 @@ def test_both_systems_in_one_call(scorer):
     assert found.test == paired_test(ours.scores, theirs.scores)
     assert [(row.row, row.candidates) for row in found.most_different(3)] == [(2, ("d", "q")), (0, ("a b", "a q"))]
     assert found.rows[1].references == ("x y", "c z")
-    assert found.rows[1].context == "second part"
+    assert found.rows[1].context == "second\npart"
     assert found.notices == ("1 blank candidates score 0.0 [rows 0-3: ours, rows 4-7: theirs]",)
 
 

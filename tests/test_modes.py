@@ -101,7 +101,7 @@ def test_the_planner_does_plan_here(folders, outside):
 def test_models_that_were_made_in_inference_mode_are_refused(gpt2):
     with torch.inference_mode():
         model, tokenizer = tiny_models.tiny_gpt2(seed=6)
-    with pytest.raises(UnsupportedModelError, match=r"GPT2LMHeadModel was made inside torch.inference_mode"):
+    with pytest.raises(UnsupportedModelError, match=r"GPT2LMHeadModel was created inside torch.inference_mode"):
         CausalLanguageModel(model, tokenizer)
 
 
