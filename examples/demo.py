@@ -21,7 +21,6 @@ from mars_score.data.files import read_rows
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
-from mars_score.result import AugmentedReference
 
 BAD = ("wrong", "nonsense", "off topic", "shuffled")
 REFERENCE_ONLY = "the reference only"
@@ -41,10 +40,14 @@ class Example:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The scores of an example's candidates under each metric, and what its references became."""
+    """The scores of an example's candidates under each metric.
+
+    Attributes:
+        samples: texts that the language model wrote given the context, with which MARS compares the candidates.
+    """
 
     example: Example
-    augmented: list[AugmentedReference]
+    samples: list[str]
     scores: Mapping[str, list[float]]
 
     def first_is_first(self, metric: str) -> bool:
@@ -79,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    own = sorted(Path(__file__).parent.glob("*.jsonl"), key=lambda path: path.name != "stories.jsonl")
+    own = sorted(Path(__file__).parent.glob("*.jsonl"), key=lambda path: path.name != "dialogues.jsonl")
     parser.add_argument("files", nargs="*", metavar="FILES", default=own, help="default: those beside demo.py")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
     args = parser.parse_args(argv)
@@ -121,10 +124,10 @@ def _score(examples: list[Example], rivals: list[dict[str, list[float]]]) -> tup
     outcomes = []
     for example, others in zip(examples, rivals, strict=True):
         own = [next(remaining) for _ in example.candidates]
-        # Index 0 is the human reference: the score that max_mask_ratio=0 would give.
+        # Token recall of the human reference (index 0), without context and samples.
         plain = [max(reference.similarities[0] for reference in row.references) for row in own]
         scores = {"MARS": [row.score for row in own], **others, REFERENCE_ONLY: plain}
-        outcomes.append(Outcome(example, [reference.augmented for reference in own[0].references], scores))
+        outcomes.append(Outcome(example, [sample.text for sample in own[0].samples], scores))
     return outcomes, result
 
 
@@ -133,30 +136,16 @@ def _show_example(console: Console, outcome: Outcome) -> None:
     console.rule(Text(example.name, "bold"))
     context = example.context if len(example.context) <= 300 else f"{example.context[:300].rsplit(' ', 1)[0]} ..."
     console.print(Text.assemble(("Context    ", "bold"), context))
-    for augmented in outcome.augmented:
-        console.print(Text.assemble(("Reference  ", "bold"), augmented.reference))
-        for line in _augmentation_lines(augmented):
-            console.print(line)
+    for reference in example.references:
+        console.print(Text.assemble(("Reference  ", "bold"), reference))
+    for sample in outcome.samples:
+        console.print(Text.assemble(("Sample     ", "bold"), (sample, "dim")))
     table = Table("candidate, best first", "kind", *metrics)
     ranks = {name: _ranks(outcome.scores[name]) for name in metrics}
     for index, (text, kind) in enumerate(zip(example.candidates, example.kinds, strict=True)):
         numbers = [f"{outcome.scores[name][index]:.3g} (#{ranks[name][index]})" for name in metrics]
         table.add_row(Text(text), Text(kind, "red" if kind in BAD else ""), *numbers)
     console.print(table)
-
-
-def _augmentation_lines(augmented: AugmentedReference) -> list[Text]:
-    """Each distinct template with its mask ratios, and the infilled text below it."""
-    ratios: dict[tuple[str, str], list[str]] = {}
-    for one in augmented.augmentations:
-        if one.template.blanks:
-            ratios.setdefault((str(one.template), one.text), []).append(f"{one.mask_ratio:.0%}")
-    if not ratios:
-        return [Text("           (nothing masked)", "dim")]
-    return [
-        Text.assemble((f"  masked {', '.join(shares)}: {template}\n", "dim"), f"        became: {text}")
-        for (template, text), shares in ratios.items()
-    ]
 
 
 def _ranks(scores: Sequence[float]) -> list[int]:
@@ -172,7 +161,7 @@ def _show_summary(console: Console, outcomes: list[Outcome]) -> None:
         misled = sum(outcome.lead(name) < 0 for outcome in outcomes)
         table.add_row(name, f"{first} of {total}", f"{misled} of {total}")
     console.print(table)
-    console.print(Text("Bad: " + ", ".join(BAD) + "."))
+    console.print(Text("Bad: " + ", ".join(BAD) + ". Sample: written by the language model given the context."))
     disagreeing = [
         outcome.example.name
         for outcome in outcomes

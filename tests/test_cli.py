@@ -96,10 +96,16 @@ def test_score_as_json_in_detail(score, write):
 
 
 def test_samples_in_detail(run, write):
-    _, out, _ = run("score", write([{**ROWS[0], "context": "b is in the context"}]), "--json", "--detailed")
+    rows = [{**ROWS[0], "context": "b is in the context"}]
+    _, out, _ = run("score", write(rows), "--json", "--detailed")
     [row] = json.loads(out)["rows"]
     assert row["samples"] == [{"text": "b", "similarity": 1.0}, {"text": "is", "similarity": 0.0}]
     assert [term["name"] for term in row["terms"]] == ["references", "context", "samples", "expected"]
+    _, out, _ = run("score", write(rows), "--detailed")
+    assert [line.split(maxsplit=1) for line in out.splitlines()[-2:]] == [
+        ["1.0000", "sample: b"],
+        ["0.0000", "sample: is"],
+    ]
 
 
 def test_json_is_ascii_whatever_the_text(run, write):

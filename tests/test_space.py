@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from html import escape
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,21 +20,34 @@ import torch
 
 from mars_score import presets
 from mars_score.errors import MarsWarning, ModelUnavailableError
+from mars_score.fields import TASKS
 from mars_score.masking.template import Template
 from mars_score.presets import DEFAULT_VARIANT
-from mars_score.result import Term
+from mars_score.result import SampleScore, Term
+from mars_score.sampling.prompts import task_of
+from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
 from mars_score.space import downloads, limits
-from mars_score.space.answer import Answer, Metric, infilled_spans, plain_notice
-from mars_score.space.choices import PRESET, Choices, space_preset
+from mars_score.space.answer import Asked, Metric, infilled_spans, plain_notice
+from mars_score.space.choices import BY_FORM, OWN_PROMPT, PRESET, Choices, space_preset
 from mars_score.space.engine import Engine
 from mars_score.space.examples import read_examples
 from mars_score.space.handlers import Handlers
 from mars_score.space.inputs import Question, read_question
 from mars_score.space.layout import build
 from mars_score.space.limits import BodyLimit, RateLimit, Refused, check_batch
-from mars_score.space.pages import augmented_page, headline, histogram_page, masked_words, ranking_page, table_page
+from mars_score.space.pages import (
+    ASKED,
+    NOT_ASKED,
+    TERMS,
+    compared_page,
+    headline,
+    histogram_page,
+    masked_words,
+    ranking_page,
+    table_page,
+)
 from mars_score.space.uploads import SAMPLE, read_upload
 
 ROOT = Path(__file__).parent.parent
@@ -41,12 +55,20 @@ DEFAULTS = dataclasses.astuple(Choices())
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
 VISITOR, OTHER = (SimpleNamespace(session_hash=name, client=None) for name in ("one", "two"))
 QUESTION = Question("It rained.", ("She took a bus.",), ("She took a bus.",))
+DIALOGUE = "I finished my first marathon!\nHow do you feel?\nMy legs hurt a little today."
+STORY = "It had been raining for three days."
 
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch, llama, encoder):
     models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, PRESET, models)
+
+
+@pytest.fixture
+def all_samples(monkeypatch):
+    """What tiny models draw is noise that the gates would drop."""
+    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda *_: None)
 
 
 @pytest.fixture
@@ -65,9 +87,8 @@ def upload(tmp_path, content, name="rows.csv"):
     return str(path)
 
 
-def answer(*candidates, references=("a b c",), context="c"):
-    question = Question(context, tuple(references), candidates)
-    return Answer.of(question, Engine().ask(question, Choices()))
+def answer(*candidates, references=("a b c",), context="c", **choices):
+    return Engine().answer(Question(context, tuple(references), candidates), Choices(**choices))
 
 
 # What a visitor types
@@ -115,6 +136,8 @@ def test_unpaired_surrogates_and_nul_are_replaced():
         (2, "other"),
         (3, 0),
         (5, "yes"),
+        *((6, samples) for samples in (-1, limits.SAMPLES + 1, 1e999, float("nan"), "8", None)),
+        *((7, task) for task in ("poem", OWN_PROMPT, ["story"], "{context}" + "x" * limits.PROMPT_CHARACTERS)),
     ],
 )
 def test_settings_out_of_range_are_refused(place, value):
@@ -131,7 +154,9 @@ def test_defaults_are_those_of_the_package(handlers):
     assert Choices.read(0.2, *DEFAULTS[1:]).settings() == {"max_mask_ratio": 0.2}
     blocks = build(handlers, [])
     score = next(one for one in blocks.fns.values() if one.fn == handlers.page)
-    assert tuple(one.value for one in score.inputs[3:]) == DEFAULTS
+    assert tuple(one.value for one in score.inputs[3:]) == (*DEFAULTS[:-1], BY_FORM, None)
+    assert Choices.read(*DEFAULTS[:-1], BY_FORM, "") == Choices()
+    assert Choices.read(*DEFAULTS[:-1], OWN_PROMPT, "{context} \ud83d").task == "{context} \ufffd"
     parameters = blocks.get_api_info()["named_endpoints"]["/score"]["parameters"]
     assert {one["parameter_name"]: one["parameter_default"] for one in parameters[3:]} == chosen
     assert not {"language_model", "encoder", "masked_language_model", "store", "device"} & set(chosen)
@@ -211,7 +236,7 @@ def test_csv_with_further_references(tmp_path, delimiter):
 def test_jsonl_is_known_by_its_content_not_its_name(tmp_path):
     row = {"prediction": "p", "reference": ["r", "s"], "context": ["a", "b"]}
     batch = read_upload(upload(tmp_path, json.dumps(row), "x.csv"), use_context=True)
-    assert (batch.references, batch.contexts) == ((("r", "s"),), ("a b",))
+    assert (batch.references, batch.contexts) == ((("r", "s"),), ("a\nb",))
 
 
 def test_contexts_may_be_missing_if_they_are_not_used(tmp_path):
@@ -289,23 +314,90 @@ def test_an_answer_as_data():
         assert set(one) == {"candidate", "index", "mars", "recall", "bleu", "rouge_l", "terms"}
         assert sum(term["weight"] * term["value"] for term in one["terms"]) == pytest.approx(one["mars"])
     assert len(data["references"][0]["similarities"]) == 2
+    assert (data["samples"], data["asked"]) == ([], {"task": "data", "by_form": True, "prompt": ""})
     assert data["signature"].startswith("mars|")
 
 
 def test_the_terms_of_a_score_are_shown():
     one = answer("a b x y")
-    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25)
-    for shown, text in (
-        (terms, "MARS = 0.75 &times; references 0.500 + 0.25 &times; context -0.250<"),
-        (terms[:1], ""),
-    ):
+    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("expected", 0.5, -0.2)
+    sum_ = "0.75 &times; references 0.500 + 0.25 &times; context -0.250 &minus; 0.20 &times; expected 0.500"
+    for shown, text in ((terms, f"MARS = {sum_}<"), (terms[:1], "")):
         page = ranking_page(dataclasses.replace(one, rows=(dataclasses.replace(one.rows[0], terms=shown),)))
         assert "".join(re.findall("MARS = [^<]*<", page)) == text
+        assert re.findall("<dt>(.*?)</dt>", page) == [term.name for term in shown if text]
+
+
+def test_every_term_has_its_meaning(all_samples):
+    rows = answer("a b x y", context=STORY, max_mask_ratio=0.2).rows
+    with_likelihood = MarsScorer(PRESET, variant="v3-lm").score(["a"], ["a b"], [STORY]).rows
+    assert {term.name for row in (*rows, *with_likelihood) for term in row.terms} == set(TERMS)
+
+
+def test_every_task_is_put_in_plain_words():
+    assert set(NOT_ASKED) == set(UNSAMPLED_TASKS)
+    assert {*ASKED, *NOT_ASKED} == set(TASKS)
+
+
+def test_samples_are_shown_with_what_was_asked(all_samples):
+    one = answer("He ran.", "A cat sat.", context=DIALOGUE)
+    assert len(one.samples) == Choices.samples
+    assert one.asked.task == "dialogue"
+    assert one.asked.prompt.endswith("today.\nB:")
+    page = compared_page(one)
+    assert page.count("<small>sample</small>") == len(one.samples)
+    assert ASKED["dialogue"] in page
+    assert escape(one.asked.prompt) in page
+    shown = [
+        [float(cell) for cell in re.findall(r">(-?\d\.\d\d)</td>", row)]
+        for row in page.split("<tr>")[-len(one.samples) :]
+    ]
+    by_place = [[sample.similarity for sample in one.rows[index].samples] for index in one.order]
+    assert shown == [pytest.approx(values, abs=0.006) for values in zip(*by_place, strict=True)]
+    data = one.to_dict()
+    assert [sample["text"] for sample in data["samples"]] == list(one.samples)
+    assert data["samples"][0]["similarities"] == [row.samples[0].similarity for row in one.rows]
+    assert data["asked"] == dataclasses.asdict(one.asked)
+
+
+@pytest.mark.parametrize(
+    ("context", "task", "text"),
+    [
+        (DIALOGUE, "story", ASKED["story"]),
+        (STORY, "Describe <b>{context}</b>", "by your prompt"),
+        (STORY, None, "settings changes it"),
+    ],
+)
+def test_what_was_asked_is_said(context, task, text):
+    page = compared_page(answer("He ran.", context=context, task=task))
+    assert text in page
+    assert "Its prompt" in page
+    assert ("settings changes it" in page) == (task is None)
+    assert "<b>It" not in page
+
+
+@pytest.mark.parametrize(
+    ("context", "text"),
+    [("Did it rain?", "taken for a question"), ("rain", "taken for data"), (" ", "no context")],
+)
+def test_why_nothing_was_asked_is_said(context, text):
+    page = compared_page(answer("He ran.", context=context))
+    assert text in page
+    assert "Its prompt" not in page
+
+
+@pytest.mark.parametrize("choices", [{"samples": 0}, {"use_context": False}])
+def test_without_samples_nothing_was_asked(choices):
+    one = answer("He ran.", context=STORY, **choices)
+    assert (one.asked, one.samples) == (None, ())
+    assert "mars-asked" not in compared_page(one)
 
 
 def test_hostile_texts_are_escaped_everywhere():
     one = answer(HOSTILE, "a", references=(HOSTILE,), context=HOSTILE)
-    for page in (ranking_page(one), augmented_page(one), table_page([HOSTILE], [[HOSTILE]], HOSTILE)):
+    sampled = dataclasses.replace(one.rows[0], samples=(SampleScore(HOSTILE, 0.5),))
+    one = dataclasses.replace(one, rows=(sampled, sampled), asked=Asked(HOSTILE, by_form=True, prompt=HOSTILE))
+    for page in (ranking_page(one), compared_page(one), table_page([HOSTILE], [[HOSTILE]], HOSTILE)):
         assert "<img" not in page
         assert "<script" not in page
         assert not re.search(r"=\"[^\"]*<", page)
@@ -318,10 +410,12 @@ def test_masked_words_and_infills():
         ("He", False), (" ran", True), (" home", False), (" now", True), (".", False)
     ]  # fmt: skip
     assert "".join(part for part, _ in infilled_spans(pieces, "quite other text")) == "quite other text"
-    one = answer("a", references=("He went home today.",))
+    one = answer("a", references=("He went home today.",), max_mask_ratio=0.6)
     assert "".join(text for text, mark in masked_words(one) if mark == "masked")
-    unmasked = Engine().ask(one.question, Choices(max_mask_ratio=0))
-    assert masked_words(Answer.of(one.question, unmasked)) == [("Nothing is masked with these settings.", None)]
+    assert "New words are underlined" in compared_page(one)
+    unmasked = answer("a", references=("He went home today.",))
+    assert masked_words(unmasked) == []
+    assert "underlined" not in compared_page(unmasked)
 
 
 def test_notices_are_shown_without_row_numbers():
@@ -347,7 +441,10 @@ def share(example, candidate):
 
 
 def test_examples_are_as_their_lines_say():
-    piano, ferry, letter, interview = examples = read_examples(ROOT / "examples")
+    marathon, piano, ferry, letter, interview = examples = read_examples(ROOT / "examples")
+    assert share(marathon, 1) == 0
+    assert "dinner" in words(marathon.question.candidates[2])
+    assert task_of(marathon.question.context, 16) == "dialogue"
     assert share(piano, -1) > 0.5
     assert {"swam", "lake"} <= set(words(piano.question.candidates[-1]))
     assert len(ferry.question.references) == 2
@@ -373,13 +470,14 @@ def test_the_picture_is_of_this_page(handlers):
 
 
 def test_a_question_is_answered(handlers):
-    notices, ranking, masked, augmented, signature = handlers.page(
-        VISITOR, "He was late.", "He ran home quickly.", "a\n\nx", *DEFAULTS
+    notices, ranking, masked, compared, signature = handlers.page(
+        VISITOR, "He was late.", "He ran home quickly.", "a\n\nx", 0.6, *DEFAULTS[1:]
     )
     assert "1 blank line" in notices
     assert ranking.count("mars-card") == 2
-    assert ("home", "masked") in masked
-    assert "masked</small>" in augmented
+    assert masked["visible"]
+    assert ("home", "masked") in masked["value"]
+    assert "masked</small>" in compared
     assert signature.startswith("mars|")
 
 
@@ -419,7 +517,7 @@ def test_a_file_is_scored_in_chunks(handlers, tmp_path):
     steps = []
     with pytest.warns(MarsWarning, match="blank candidates"):
         *_, last = handlers.batch(VISITOR, lambda step, **_: steps.append(step), path, *DEFAULTS)
-    assert steps == [(0, 20), (8, 20), (16, 20), (20, 20), (1, 1)]
+    assert steps == [(0, 20), (8, 20), (16, 20), (20, 20)]
     page, as_csv, as_jsonl, signature = last
     assert "mean MARS score" in page
     assert "mars-notices" in page

@@ -98,7 +98,7 @@ def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
     page.get_by_role("button", name="The last ferry").click()
     page.wait_for_function("document.querySelector('.mars-text')?.innerText.includes('across')")
     print(f"\nan example is answered in {time.monotonic() - started:.2f} s")
-    assert page.locator(".mars-matrix tbody").count() == 2
+    assert page.locator(".mars-matrix tbody").count() == 3  # two references and the samples
     assert "football" in page.inner_text("#mars-lesson")
 
 
@@ -123,7 +123,10 @@ def test_typed_texts_are_ranked(page):
     assert cards(page)[0] == "She took the bus."
     assert scores(page) == sorted(scores(page), reverse=True)
     assert "1 blank line" in page.inner_text("#mars-notices")
-    assert page.locator("#mars-masked .token, #mars-masked mark, #mars-masked .text").count() > 3
+    assert page.locator(".mars-matrix small").all_inner_texts() == ["reference", *["sample"] * 8]
+    page.get_by_text("Its prompt").click()
+    assert "Jane's car broke down on Monday." in page.inner_text(".mars-prompt pre")
+    assert not page.is_visible("#mars-masked")
     assert page.input_value("#mars-signature textarea").startswith("mars|version:")
 
 
@@ -132,13 +135,19 @@ def test_a_setting_changes_the_answer(page):
     page.wait_for_timeout(1000)  # while it unfolds, its sliders take no values
     page.locator("#mars-ratio input[type=range]").fill("0.2")
     page.get_by_label("Weighted mean").check()
+    page.locator("#mars-samples input[type=range]").fill("3")
+    page.get_by_label("Own prompt").check()
+    page.fill("#mars-prompt textarea", "{context} What happens then?")
     page.wait_for_timeout(1000)  # gradio hands a slider's value on a little later
     question = QUESTION["context"], QUESTION["references"][0], "\n".join(QUESTION["candidates"])
     score(page, *question)
     signature = page.input_value("#mars-signature textarea")
     assert "max_mask_ratio:0.2" in signature
     assert "augmentation_aggregation:weighted" in signature
-    assert page.locator(".mars-matrix tbody tr").count() == 2
+    assert "|samples:3|" in signature
+    assert page.locator(".mars-matrix small").all_inner_texts() == ["reference", "20% masked", *["sample"] * 3]
+    assert page.locator("#mars-masked .token, #mars-masked mark, #mars-masked .text").count() > 3
+    assert "What happens then?" in page.text_content(".mars-prompt pre")
 
 
 def test_a_file_is_scored_and_downloaded(page, tmp_path):
@@ -191,7 +200,7 @@ def test_empty_huge_and_hostile_input(page):
     score(page, HOSTILE, HOSTILE, f"{HOSTILE}\n=1+1\n\u202eabc\ud800")
     assert HOSTILE in cards(page)
     assert page.evaluate("window.hurt") is None
-    assert page.locator("#mars-ranking img, #mars-augmented img, #mars-masked img").count() == 0
+    assert page.locator("#mars-ranking img, #mars-compared img, #mars-masked img").count() == 0
 
 
 def test_two_visitors_at_once(space, browser):
@@ -221,7 +230,11 @@ def test_the_api(space):
     answer = api.predict(**QUESTION, api_name="/score")
     assert [one["index"] for one in answer["ranking"]] == [0, 1]
     assert {"mars", "recall", "bleu", "rouge_l", "candidate"} < set(answer["ranking"][0])
-    assert answer["references"][0]["augmentations"]
+    assert len(answer["samples"]) == 8
+    assert answer["asked"]["task"] == "story"
+    infilled = api.predict(**QUESTION, max_mask_ratio=0.2, samples=0, api_name="/score")
+    assert infilled["references"][0]["augmentations"]
+    assert (infilled["samples"], infilled["asked"]) == ([], None)
     plain = api.predict(**QUESTION, max_mask_ratio=0, use_context=False, api_name="/score")
     assert plain["ranking"][0]["mars"] == pytest.approx(plain["ranking"][0]["recall"])
 
@@ -236,6 +249,8 @@ def test_the_api(space):
         {"planner": "../evil"},
         {"q": "NaN"},
         {"max_mask_ratio": [1]},
+        {"samples": 1000},
+        {"task": "../evil"},
     ],
 )
 def test_the_api_refuses_without_giving_anything_away(space, change):
@@ -291,9 +306,8 @@ def test_memory_stays_where_it_is(space):
     for round_ in range(8):
         api = client(address)
         for number in range(25):
-            api.predict(
-                "It rained.", [f"Person {number % 5} took a bus."], [f"Try {round_} {number}."], api_name="/score"
-            )
+            context, reference = f"For {round_} days it had rained.", f"Person {number % 5} took a bus."
+            api.predict(context, [reference], [f"Try {round_} {number}."], api_name="/score")
     after = memory().rss / 2**20
     print(f"\nresident memory: {before:.0f} MiB before, {after:.0f} MiB after 200 requests")
     assert after < before + 150

@@ -66,6 +66,8 @@ def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
         for reference in row.references:
             for kind, similarity, text in reference.compared:
                 yield similarity, None, f"{kind}: {text}"
+        for sample in row.samples:
+            yield sample.similarity, None, f"sample: {sample.text}"
 
 
 def _write_list(items: Iterator[Any]) -> None:

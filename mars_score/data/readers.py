@@ -39,7 +39,7 @@ def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     elif delimiter := delimiter_of(name):
         rows = _cell_rows(name, delimiter)
     else:
-        rows = _json_rows(name)
+        rows = json_rows(name)
     empty = True
     for row in rows:
         empty = False
@@ -72,7 +72,8 @@ def content_digest(path: str | os.PathLike[str]) -> str:
     return digest.hexdigest()
 
 
-def _json_rows(name: str) -> Iterator[dict[str, Any]]:
+def json_rows(name: str) -> Iterator[dict[str, Any]]:
+    """The rows of a file of one JSON object per line, whatever its name; errors as for :func:`stream_rows`."""
     blank = 0  # the number of the first blank line, which only blank lines may follow
     with _opened(name) as file:
         for number, line in enumerate(_lines(file, name), 1):

@@ -90,6 +90,13 @@ def decode_samples(encoded: bytes) -> Samples:
     return Samples(tuple(values["texts"]), values["dropped"], values["context_cut"])
 
 
+def prompt_of(sampler: Sampler, request: Request) -> Prompt:
+    """What the sampler's language model continues for a request."""
+    model = sampler.model
+    with model.exclusive():  # a call changes settings of the tokenizer
+        return make_prompt(model.codec, request.context, request.task, model.window - request.token_limit)
+
+
 def draw_samples(
     sampler: Sampler,
     settings: SamplingSettings,
@@ -106,12 +113,7 @@ def draw_samples(
         requests: all different.
         done: called with each request and its samples, in the order in which they are done.
     """
-    model = sampler.model
-
-    drafts = [
-        _Draft(one, make_prompt(model.codec, one.context, one.task, model.window - one.token_limit))
-        for one in requests
-    ]
+    drafts = [_Draft(one, prompt_of(sampler, one)) for one in requests]
     for attempt in range(1, ATTEMPTS + 1):
         waiting: dict[SampleJob, list[_Draft]] = {}
         for draft in drafts:
@@ -195,6 +197,15 @@ class ContextSampler:
         loaded = load_language_model(models.language_model, "causal", models.dtype, device, folder)
         model = CausalLanguageModel(*loaded)
         return Sampler(model, sampling.sample_temperature, sampling.sample_top_p, self._runtime.batch_size)
+
+    def prompt(self, request: Request) -> str:
+        """What the language model continues for a request, as text with its special tokens.
+
+        Raises:
+            ModelUnavailableError: the language model cannot be loaded.
+        """
+        sampler = self._sampler.get()
+        return sampler.model.codec.decode(prompt_of(sampler, request).tokens)
 
     def draw(
         self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None

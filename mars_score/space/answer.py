@@ -38,17 +38,33 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What the language model was asked to write.
+
+    Attributes:
+        task: one of :data:`mars_score.fields.TASKS`, or the visitor's own prompt.
+        by_form: whether the form of the context suggested the task.
+        prompt: what it was given to continue, with special tokens; blank where no samples are drawn.
+    """
+
+    task: str
+    by_form: bool
+    prompt: str
+
+
+@dataclass(frozen=True)
 class Answer:
-    """A question and its scores, MARS first among the metrics."""
+    """A question and its scores, MARS first among the metrics; ``asked`` is None where nothing was to be drawn."""
 
     question: Question
     rows: tuple[RowScore, ...]
     metrics: tuple[Metric, ...]
     signature: str
     notices: tuple[str, ...]
+    asked: Asked | None
 
     @classmethod
-    def of(cls, question: Question, result: MarsResult) -> Answer:
+    def of(cls, question: Question, result: MarsResult, asked: Asked | None) -> Answer:
         """Put BLEU, ROUGE-L and plain token recall beside MARS."""
         candidates, references = question.candidates, question.references
         metrics = (
@@ -58,7 +74,7 @@ class Answer:
             Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)),
         )
         notices = (*question.notices, *(plain_notice(one, "candidate") for one in result.notices))
-        return cls(question, result.rows, metrics, str(result.signature), notices)
+        return cls(question, result.rows, metrics, str(result.signature), notices, asked)
 
     @property
     def order(self) -> list[int]:
@@ -71,8 +87,13 @@ class Answer:
         """The references with their augmentations, the same for each candidate."""
         return next((row.references for row in self.rows if row.references), ())
 
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """What the language model wrote given the context, the same for each candidate."""
+        return next((tuple(one.text for one in row.samples) for row in self.rows if row.samples), ())
+
     def to_dict(self) -> dict[str, Any]:
-        """For the API: candidates best first, and what the references became."""
+        """For the API: candidates best first, and what they were compared with."""
         ranking = [
             {
                 "candidate": self.question.candidates[index],
@@ -89,9 +110,15 @@ class Answer:
             }
             for number, reference in enumerate(self.references)
         ]
+        samples = [
+            {"text": text, "similarities": [row.samples[number].similarity for row in self.rows if row.samples]}
+            for number, text in enumerate(self.samples)
+        ]
         return {
             "ranking": ranking,
             "references": references,
+            "samples": samples,
+            "asked": None if self.asked is None else asdict(self.asked),
             "signature": self.signature,
             "notices": list(self.notices),
         }

@@ -8,7 +8,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from mars_score.settings import resolve_settings
-from mars_score.space.limits import Refused
+from mars_score.space.inputs import whole
+from mars_score.space.limits import PROMPT_CHARACTERS, SAMPLES, Refused
+
+BY_FORM, OWN_PROMPT = "form", "own"  # what the page has for a task of None, and for the visitor's own prompt
 
 
 def space_preset() -> str:
@@ -32,17 +35,37 @@ class Choices:
     q: float = _DEFAULTS["q"]
     reference_aggregation: str = _DEFAULTS["reference_aggregation"]
     use_context: bool = _DEFAULTS["use_context"]
+    samples: int = _DEFAULTS["samples"]
+    task: str | None = _DEFAULTS["task"]
 
     @classmethod
-    def read(cls, ratio: Any, planner: Any, aggregation: Any, q: Any, several: Any, use_context: Any) -> Choices:
-        """Check the values of the fields, given in their order.
+    def read(
+        cls,
+        ratio: Any,
+        planner: Any,
+        aggregation: Any,
+        q: Any,
+        several: Any,
+        use_context: Any,
+        samples: Any,
+        task: Any,
+        prompt: Any = "",
+    ) -> Choices:
+        """Check the values of the fields, given in their order; ``prompt`` replaces a task of ``OWN_PROMPT``.
 
         Raises:
             Refused: a value of the wrong kind or out of range.
         """
         try:
+            task = {BY_FORM: None, OWN_PROMPT: prompt}.get(task, task)
+            if isinstance(task, str) and len(task) > PROMPT_CHARACTERS:
+                raise ValueError(f"a prompt may have at most {PROMPT_CHARACTERS} characters here")
+            if samples > SAMPLES:
+                raise ValueError(f"samples may be at most {SAMPLES} here")
             # Sliders give 0.6000000000000001.
-            choices = cls(round(float(ratio), 1), planner, aggregation, round(float(q), 2), several, use_context)
+            ratio, q, samples = round(float(ratio), 1), round(float(q), 2), round(float(samples))
+            task = whole(task) if isinstance(task, str) else task
+            choices = cls(ratio, planner, aggregation, q, several, use_context, samples, task)
             resolve_settings(PRESET, **choices.settings())
         except (TypeError, ValueError, OverflowError) as error:
             raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None

@@ -1,4 +1,4 @@
-"""Scores as files to download: CSV that a spreadsheet cannot take for formulas, and JSONL."""
+"""Scores as files to download: CSV without formulas that a spreadsheet would run, and JSONL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT_SECONDS = 3600
 
 
 def harmless(text: str) -> str:
-    """A cell that a spreadsheet shows instead of computing it: an apostrophe goes before what starts a formula."""
+    """A cell that a spreadsheet does not compute: an apostrophe is put before the start of a formula."""
     return f"'{text}" if text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA[:4]) else text
 
 
@@ -33,23 +33,23 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def to_jsonl(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as one JSON object a line."""
+    """Rows as one JSON object per line."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 class Downloads:
-    """Files for visitors, in a folder of the process; they go after an hour, or with the process."""
+    """Files for visitors in a temporary folder, deleted after an hour or when the process ends."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mars-space-")
 
     def write(self, rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
-        """Paths of the CSV and of the JSONL file."""
+        """The paths of a CSV and a JSONL file with the rows."""
         self._sweep()
         return self.keep("mars-scores.csv", to_csv(rows)), self.keep("mars-scores.jsonl", to_jsonl(rows))
 
     def keep(self, name: str, text: str) -> str:
-        """The path of a new file."""
+        """The path of a new file with this name and text."""
         path = Path(tempfile.mkdtemp(dir=self._folder.name)) / name
         path.write_text(text, encoding="utf-8", newline="")
         return str(path)

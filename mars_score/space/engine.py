@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
+from mars_score.errors import MarsWarning
 from mars_score.result import MarsResult
+from mars_score.sampling.samples import ContextSampler, make_request
 from mars_score.scorer import MarsScorer
+from mars_score.space.answer import Answer, Asked
 from mars_score.space.choices import PRESET, Choices
 from mars_score.space.inputs import Question
 
 _log = logging.getLogger(__name__)
-_CHUNK = 8  # references of a batch that are augmented before others get a turn
+_CHUNK = 8  # rows of a batch that are scored before other requests get a turn
 
 
 class Engine:
@@ -42,31 +47,54 @@ class Engine:
         count = len(question.candidates)
         return self.score(question.candidates, [question.references] * count, [question.context] * count, choices)
 
+    def answer(self, question: Question, choices: Choices) -> Answer:
+        """All that is shown for a question."""
+        return Answer.of(question, self.ask(question, choices), self._asked(question, choices))
+
+    def _asked(self, question: Question, choices: Choices) -> Asked | None:
+        """What the language model was asked to write; None: nothing, by the settings."""
+        sampling = self._scorer(choices).settings.sampling
+        if not (choices.use_context and sampling.samples):
+            return None
+        request = make_request(question.context.strip(), question.references, sampling)
+        prompt = self._sampler.prompt(request) if request.wanted else ""
+        return Asked(request.task, by_form=sampling.task is None, prompt=prompt)
+
+    @cached_property
+    def _sampler(self) -> ContextSampler:
+        """For prompts, which depend on no choice but the task."""
+        scorer = MarsScorer(PRESET)
+        return ContextSampler(scorer.settings, scorer.runtime)
+
     def prepare(
-        self, references: Sequence[Sequence[str]], contexts: Sequence[str], choices: Choices
+        self,
+        candidates: Sequence[str],
+        references: Sequence[Sequence[str]],
+        contexts: Sequence[str],
+        choices: Choices,
     ) -> Iterator[tuple[int, int]]:
-        """Augment the references of a batch chunk by chunk, so that scoring finds them in the store.
+        """Score the rows of a batch chunk by chunk, so that :meth:`score` finds samples and infills in the store.
 
         Yields:
-            How many are done, and how many there are.
+            How many rows are done, and how many there are.
         """
-        rows = zip(references, contexts, strict=True)
-        pairs = list(dict.fromkeys((text, context) for row, context in rows for text in row))
-        # IDF is counted over the whole batch, as scoring will count it.
-        scorer = self._scorer(choices, idf_corpus=list(dict.fromkeys(text for text, _ in pairs)))
-        for start in range(0, len(pairs), _CHUNK):
-            yield start, len(pairs)
-            columns = map(list, zip(*pairs[start : start + _CHUNK], strict=True))
-            scorer.augment_references(*columns)
-        yield len(pairs), len(pairs)
+        # IDF is counted over the whole batch, as it is when the batch is scored.
+        scorer = self._scorer(choices, idf_corpus=list(dict.fromkeys(text for row in references for text in row)))
+        for start in range(0, len(candidates), _CHUNK):
+            yield start, len(candidates)
+            chunk = slice(start, start + _CHUNK)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MarsWarning)  # score() issues them for the whole batch
+                scorer.score(list(candidates[chunk]), list(map(list, references[chunk])), list(contexts[chunk]))
+        yield len(candidates), len(candidates)
 
     def warm_up(self, questions: Iterable[Question]) -> None:
-        """Load the models and put the augmentations of the examples into the store, in the background."""
+        """Load the models and put samples and infills of the examples into the store, in the background."""
 
         def run() -> None:
             try:
                 for question in questions:
-                    self.ask(question, Choices())
+                    self.answer(question, Choices())
                     self.ready.set()
             except Exception:
                 _log.exception("The examples could not be prepared")

@@ -1,4 +1,4 @@
-"""Examples to start from: rows of ``examples/stories.jsonl``, each with a line on what to look at."""
+"""Examples to start from: rows of ``examples/``, each with a line on what to look at."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from mars_score.space.inputs import Question
 
 # Row, text of the button, and what to look at: facts about the texts only, as scores change with the models.
 _CHOSEN = (
+    (
+        "dialogue-01-marathon",
+        "The marathon",
+        "The second candidate shares no word with the reference, but fits; the third is about a dinner. "
+        "Which is higher? And with “Samples” at 0 in the settings?",
+    ),
     (
         "story-04-piano",
         "The pianist",
@@ -51,7 +57,8 @@ def read_examples(folder: Path) -> list[Example]:
     """The chosen examples; none if the folder does not exist."""
     if not folder.is_dir():
         return []
-    rows = {row["id"]: row for row in read_rows(folder / "stories.jsonl").rows}
+    files = ("dialogues.jsonl", "stories.jsonl")
+    rows = {row["id"]: row for file in files for row in read_rows(folder / file).rows}
     return [
         Example(
             title,

@@ -23,7 +23,7 @@ from mars_score.space.inputs import Question, read_question
 from mars_score.space.limits import RateLimit, Refused, check_batch
 from mars_score.space.pages import (
     WAITING,
-    augmented_page,
+    compared_page,
     histogram_page,
     masked_words,
     notices_page,
@@ -35,7 +35,7 @@ from mars_score.space.uploads import SAMPLE, Batch, read_upload
 _log = logging.getLogger(__name__)
 _PREVIEW = 5  # rows
 
-Page = tuple[str, str, list[tuple[str, str | None]], str, str]  # notices, ranking, masked, augmented, signature
+Page = tuple[str, str, dict[str, Any], str, str]  # notices, ranking, masked words, compared texts, signature
 
 
 @contextmanager
@@ -78,7 +78,7 @@ class Handlers:
         self._arrival_lock = threading.Lock()
 
     def page(self, request: gr.Request, context: str, references: str, candidates: str, *settings: Any) -> Page:
-        """Score what is on the page."""
+        """Score what is on the page; ``settings`` are the values of its controls."""
         with friendly():
             return show(self._answer(request, context, references, candidates, *settings))
 
@@ -93,14 +93,18 @@ class Handlers:
         q: float = Choices.q,
         reference_aggregation: str = Choices.reference_aggregation,
         use_context: bool = Choices.use_context,
+        samples: int = Choices.samples,
+        task: str | None = Choices.task,
         request: gr.Request | None = None,
     ) -> dict[str, Any]:
         """Score candidates against references in a context, best first, with BLEU, ROUGE-L and token recall.
 
-        The settings are those of the README. Blank texts are left out; "index" is the place among the rest.
+        The settings are those of the package. Blank texts are left out; "index" is the place among the rest.
+        "similarities" are in the order of the candidates that were sent.
         """
+        infilling = max_mask_ratio, planner, augmentation_aggregation, q
+        settings = *infilling, reference_aggregation, use_context, samples, task
         with friendly(html=False):
-            settings = max_mask_ratio, planner, augmentation_aggregation, q, reference_aggregation, use_context
             return self._answer(request, context, references, candidates, *settings).to_dict()
 
     def _answer(
@@ -108,15 +112,15 @@ class Handlers:
     ) -> Answer:
         question, choices = read_question(context, references, candidates), Choices.read(*settings)
         self._single.check(_visitor(request))
-        return Answer.of(question, self._engine.ask(question, choices))
+        return self._engine.answer(question, choices)
 
     def first_page(self, question: Question) -> Page:
         """What a visitor sees on arrival: the answer of an example if it can be had at once."""
         with self._arrival_lock:
             if self._arrival is None and self._engine.ready.is_set():
                 with friendly():
-                    self._arrival = show(Answer.of(question, self._engine.ask(question, Choices())))
-        return self._arrival or ("", WAITING, [], "", "")
+                    self._arrival = show(self._engine.answer(question, Choices()))
+        return self._arrival or ("", WAITING, gr.skip(), "", "")
 
     def sample(self) -> str:
         """A file to try."""
@@ -146,11 +150,11 @@ class Handlers:
             batch = read_upload(path, use_context=choices.use_context)
             check_batch(batch.contexts, batch.references, planned=choices.planned)
             self._batch.check(_visitor(request))
-            for done, total in self._engine.prepare(batch.references, batch.contexts, choices):
-                progress((done, total), desc="Rewriting references", unit="references")
+            columns = batch.candidates, batch.references, batch.contexts
+            for done, total in self._engine.prepare(*columns, choices):
+                progress((done, total), desc="Scoring", unit="rows")
                 yield (gr.skip(),) * 4
-            progress((1, 1), desc="Comparing", unit="steps")
-            result = self._engine.score(batch.candidates, batch.references, batch.contexts, choices)
+            result = self._engine.score(*columns, choices)
             yield self._batch_page(batch, result)
 
     def _batch_page(self, batch: Batch, result: MarsResult) -> tuple[Any, ...]:
@@ -171,11 +175,12 @@ class Handlers:
 
 def show(answer: Answer) -> Page:
     """An answer as the parts of the page."""
+    masked = masked_words(answer)
     return (
         notices_page(answer.notices),
         ranking_page(answer),
-        masked_words(answer),
-        augmented_page(answer),
+        gr.update(value=masked, visible=bool(masked)),
+        compared_page(answer),
         answer.signature,
     )
 

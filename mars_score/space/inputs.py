@@ -1,4 +1,4 @@
-"""What a visitor typed or sent -> a clean context, references and candidates."""
+"""The texts that a visitor typed or sent -> a checked context, references and candidates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Question:
     """A context with references and candidates.
 
     Attributes:
-        notices: what was left out, one sentence each.
+        notices: sentences on what was left out.
     """
 
     context: str
@@ -24,12 +24,12 @@ class Question:
 
 
 def read_question(context: Any, references: Any, candidates: Any) -> Question:
-    """Check what was sent.
+    """Check the texts of a question.
 
     Args:
         context: a text.
-        references: one a line, or a list of texts.
-        candidates: one a line, or a list of texts.
+        references: one per line, or a list.
+        candidates: one per line, or a list.
 
     Raises:
         Refused: not texts, too many, too long, or nothing to score.
@@ -45,7 +45,7 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
     if blank:
         notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
     if not context.strip():
-        notices.append("The context is empty, so the references are rewritten without it.")
+        notices.append("The context is empty, so only the references count.")
     return Question(
         whole(context),
         tuple(whole(text.strip()) for text in kept_references),
@@ -55,7 +55,7 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
 
 
 def whole(text: str) -> str:
-    """``text`` with halves of characters (cut emoji) replaced, which nothing behind could encode, and no NUL."""
+    """``text`` with unpaired surrogates, which cannot be encoded, and NUL replaced by U+FFFD."""
     return rows.whole(text).replace("\0", "\ufffd")
 
 
@@ -63,10 +63,10 @@ def _texts(what: str, value: Any) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str):
-        if len(value) > 2 * CANDIDATES * CANDIDATE_CHARACTERS:  # not worth taking apart
+        if len(value) > 2 * CANDIDATES * CANDIDATE_CHARACTERS:  # refused before they are split
             raise Refused(f"These are {len(value):,} characters of {what}; please send fewer or shorter ones.")
         lines = value.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        while lines and not lines[-1].strip():  # an empty last line is no entry
+        while lines and not lines[-1].strip():  # blank lines at the end are no texts
             lines.pop()
         return lines
     if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):

@@ -1,4 +1,4 @@
-"""What a visitor may send, and how often: each refusal says what to do instead."""
+"""Limits on what a visitor may send, and how often; each refusal says what to do instead."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ CONTEXT_CHARACTERS = 5_000
 REFERENCE_CHARACTERS = 600
 CANDIDATE_CHARACTERS = 1_500
 REFERENCES = 4
+SAMPLES = 16
+PROMPT_CHARACTERS = 1_000
 CANDIDATES = 12
 BATCH_ROWS = 200
 BATCH_BYTES = 1_000_000
-# All rows together: what bounds the time of a batch. Planning takes about seven times as long.
+# Of all rows together, so that a batch ends in minutes. Planning takes about seven times as long.
 BATCH_CONTEXT_CHARACTERS = 200_000
 BATCH_REFERENCE_CHARACTERS = 40_000
 BATCH_PLANNED_REFERENCE_CHARACTERS = 6_000
-BODY_BYTES = 1_500_000  # of any request, uploads included
+BODY_BYTES = 1_500_000  # per request, uploads included
 
 _ELSEWHERE = "On your own machine MARS has no such limit."
 
 
 class Refused(ValueError):  # noqa: N818
-    """What a visitor sent is not taken; the message is for the visitor."""
+    """Input that is not accepted; the message is shown to the visitor."""
 
 
 def check_texts(context: str, references: Sequence[str], candidates: Sequence[str], where: str = "") -> None:
@@ -43,8 +45,8 @@ def check_texts(context: str, references: Sequence[str], candidates: Sequence[st
         raise Refused(f"{where}Please give at least one reference: a text that says it right.")
     if not any(text.strip() for text in candidates):
         raise Refused(f"{where}Please give at least one candidate: a text to score.")
-    _check_number(f"{where}references", len(references), REFERENCES)
-    _check_number(f"{where}candidates", len(candidates), CANDIDATES)
+    _check_number(where, "references", len(references), REFERENCES)
+    _check_number(where, "candidates", len(candidates), CANDIDATES)
     _check_length(f"{where}The context", context, CONTEXT_CHARACTERS)
     for text in references:
         _check_length(f"{where}A reference", text, REFERENCE_CHARACTERS)
@@ -52,21 +54,21 @@ def check_texts(context: str, references: Sequence[str], candidates: Sequence[st
         _check_length(f"{where}A candidate", text, CANDIDATE_CHARACTERS)
 
 
-def _check_number(what: str, number: int, limit: int) -> None:
+def _check_number(where: str, what: str, number: int, limit: int) -> None:
     if number > limit:
-        raise Refused(f"{number:,} {what} are too many here: at most {limit} are taken. {_ELSEWHERE}")
+        raise Refused(f"{where}{number:,} {what} are too many: at most {limit} are allowed here. {_ELSEWHERE}")
 
 
 def _check_length(what: str, text: str, limit: int) -> None:
     if len(text) > limit:
         raise Refused(
-            f"{what} has {len(text):,} characters; at most {limit:,} are taken here. Please shorten it. "
+            f"{what} has {len(text):,} characters; at most {limit:,} are allowed here. Please shorten it. "
             f"{_ELSEWHERE}"
         )
 
 
 def check_batch(contexts: Sequence[str], references: Sequence[Sequence[str]], *, planned: bool) -> None:
-    """Check what a batch costs.
+    """Check that a batch would not take too long.
 
     Raises:
         Refused: all contexts or all references together are too long.
@@ -74,25 +76,25 @@ def check_batch(contexts: Sequence[str], references: Sequence[Sequence[str]], *,
     limit = BATCH_PLANNED_REFERENCE_CHARACTERS if planned else BATCH_REFERENCE_CHARACTERS
     total = sum(len(text) for row in references for text in row)
     if total > limit:
-        hint = " with planning; without it more are" if planned else ""
+        hint = " with planning (without it, more)" if planned else ""
         raise Refused(
-            f"All references together have {total:,} characters; at most {limit:,} are taken here{hint}. "
+            f"All references together have {total:,} characters; at most {limit:,} are allowed here{hint}. "
             f"{_ELSEWHERE}"
         )
     total, limit = sum(map(len, contexts)), BATCH_CONTEXT_CHARACTERS
     if total > limit:
         raise Refused(
-            f"All contexts together have {total:,} characters; at most {limit:,} are taken here. {_ELSEWHERE}"
+            f"All contexts together have {total:,} characters; at most {limit:,} are allowed here. {_ELSEWHERE}"
         )
 
 
 class RateLimit:
-    """At most so many calls of a visitor in a stretch of time.
+    """A limit on the calls of each visitor.
 
     Args:
-        calls: that are allowed.
-        seconds: the stretch.
-        clock: seconds, for tests.
+        calls: at most, within any ``seconds``.
+        seconds: length of the window.
+        clock: the current time in seconds; another one for tests.
     """
 
     def __init__(self, calls: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,7 +106,7 @@ class RateLimit:
         """Count a call.
 
         Raises:
-            Refused: too many; says how long to wait.
+            Refused: too many; the message says how long to wait.
         """
         now = self._clock()
         with self._lock:
@@ -128,13 +130,13 @@ class RateLimit:
 
 
 class BodyLimit:
-    """ASGI middleware: a request of more than ``limit`` bytes gets 413 before anything reads it whole."""
+    """ASGI middleware: a request of more than ``limit`` bytes is answered with status 413 without being read."""
 
     def __init__(self, app: Callable[..., object], limit: int = BODY_BYTES) -> None:
         self._app, self._limit = app, limit
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:  # type: ignore[type-arg]
-        """Pass the request on, counting what it brings."""
+        """Pass the request on, counting its bytes."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)  # type: ignore[misc]
             return
@@ -149,7 +151,7 @@ class BodyLimit:
             nonlocal seen, answered
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self._limit and not answered:  # sent in pieces, without a length
+            if seen > self._limit and not answered:  # sent in chunks, without a Content-Length
                 answered = True
                 await _too_large(send)
                 return {"type": "http.disconnect"}

@@ -1,4 +1,4 @@
-"""How the Space looks: a restrained theme, rust on paper."""
+"""The theme of the Space."""
 
 from __future__ import annotations
 

@@ -1,17 +1,36 @@
-"""Answers as HTML; every text of a visitor is escaped here."""
+"""Answers as HTML; texts of visitors and models are escaped here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
 
-from mars_score.result import Augmentation, ReferenceScore, RowScore
+from mars_score.result import Augmentation, RowScore
 from mars_score.space.answer import Answer, Metric, infilled_spans
 
+# What the terms of a score are (mars_score.result.Term), in plain words.
+TERMS = {
+    "references": "how much of the reference (in part: of the nearest sample) the candidate holds",
+    "context": "how near it is to the context; less where it is copied from there",
+    "samples": "how near it is on average to what the language model wrote",
+    "expected": "how much of the reference the samples hold; it is subtracted",
+    "likelihood": "its log probability per token given the context",
+}
+# What the language model is asked to do for a task (mars_score.sampling.prompts), or why nothing.
+ASKED = {
+    "dialogue": "to reply to the last line of the dialogue",
+    "story": "to continue the text",
+    "summary": "to summarize the context",
+    "simplification": "to say the context in simpler words",
+}
+NOT_ASKED = {
+    "answer": "The context is taken for a question: a small model's answers are wrong too often to compare with.",
+    "data": "The context is taken for data, or says too little to be continued.",
+}
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 _TITLES = {
-    "MARS": "Similarity with the reference, its rewritten versions and the context",
-    "Recall": "How much of the reference alone is there, by token vectors, as other embedding metrics do it",
+    "MARS": "Similarity with the reference, the context and what a language model wrote given the context",
+    "Recall": "How much of the reference the candidate holds, by token vectors, as in BERTScore's recall",
     "BLEU": "Overlap of word sequences with the reference, 0 to 100 (sacrebleu)",
     "ROUGE-L": "Longest common subsequence of words with the reference (rouge-score)",
 }
@@ -20,7 +39,14 @@ _TITLES = {
 def ranking_page(answer: Answer) -> str:
     """The candidates, best first, each with a bar for each metric."""
     items = "".join(_candidate(answer, index, place) for place, index in enumerate(answer.order, 1))
-    return f'<p class="mars-headline">{headline(answer)}</p><ol class="mars-ranking">{items}</ol>'
+    return f'<p class="mars-headline">{headline(answer)}</p><ol class="mars-ranking">{items}</ol>{_legend(answer)}'
+
+
+def _legend(answer: Answer) -> str:
+    """The meaning of each term that some candidate's score has."""
+    names = dict.fromkeys(term.name for row in answer.rows if len(row.terms) > 1 for term in row.terms)
+    lines = "".join(f"<dt>{name}</dt><dd>{TERMS[name]}</dd>" for name in names)
+    return f'<dl class="mars-terms">{lines}</dl>' if lines else ""
 
 
 def _candidate(answer: Answer, index: int, place: int) -> str:
@@ -33,11 +59,14 @@ def _candidate(answer: Answer, index: int, place: int) -> str:
 
 
 def _terms(row: RowScore) -> str:
-    """What the score of MARS is the sum of; nothing where that is one thing."""
+    """The terms whose sum is the score; nothing for a single term."""
     if len(row.terms) < 2:
         return ""
-    parts = " + ".join(f"{term.weight:.2f} &times; {escape(term.name)} {term.value:.3f}" for term in row.terms)
-    return f'<p class="mars-hint">MARS = {parts}</p>'
+    parts = " ".join(
+        f"{'&minus;' if term.weight < 0 else '+'} {abs(term.weight):.2f} &times; {term.name} {term.value:.3f}"
+        for term in row.terms
+    )
+    return f'<p class="mars-hint">MARS = {parts.removeprefix("+ ")}</p>'
 
 
 def _bar(metric: Metric, index: int) -> str:
@@ -54,7 +83,7 @@ def _bar(metric: Metric, index: int) -> str:
 
 
 def headline(answer: Answer) -> str:
-    """Who is first by which metric, in a sentence."""
+    """A sentence that says which candidate is first by which metric."""
     mars, _, *others = answer.metrics
     if len(mars.scores) < 2:
         return "One candidate. Add more to compare them."
@@ -97,12 +126,11 @@ def masked_words(answer: Answer) -> list[tuple[str, str | None]]:
                     (word, "masked" if piece.blank else None),
                 ]
             tokens.append(("\n", None))
-    tokens = [token for token in tokens if token[0]]
-    return tokens[:-1] or [("Nothing is masked with these settings.", None)]
+    return [token for token in tokens if token[0]][:-1]
 
 
 def _distinct(augmentations: Sequence[Augmentation]) -> list[tuple[str, Augmentation]]:
-    """Equal augmentations once, with all their mask ratios."""
+    """Different augmentations, each with all its mask ratios."""
     groups: dict[tuple[str, str], list[Augmentation]] = {}
     for one in augmentations:
         if one.template.blanks:
@@ -110,47 +138,90 @@ def _distinct(augmentations: Sequence[Augmentation]) -> list[tuple[str, Augmenta
     return [(", ".join(f"{one.mask_ratio:.0%}" for one in group), group[0]) for group in groups.values()]
 
 
-def augmented_page(answer: Answer) -> str:
-    """Each reference and what it became, with its similarity to each candidate."""
+def compared_page(answer: Answer) -> str:
+    """What the candidates were compared with, with its similarity to each: references, infills and samples."""
     if not answer.references:
         return ""
     head = "".join(
         f'<th scope="col" title="{escape(answer.question.candidates[index][:200])}">{place}</th>'
         for place, index in enumerate(answer.order, 1)
     )
-    bodies = "".join(_reference(answer, number, one) for number, one in enumerate(answer.references))
+    bodies = "".join(_reference(answer, number) for number in range(len(answer.references)))
+    infills = any(len(one.augmented.texts) > 1 for one in answer.references)
+    hints = ["Columns are the candidates by their place above; the largest similarity of each block is bold."]
+    if infills:
+        hints.append("New words are underlined.")
+    if infills or answer.samples:
+        hints.append("The language model is small: what it wrote may be odd, wrong or rude.")
     return (
+        f"{_asked(answer)}"
         '<div class="mars-scroll" tabindex="0"><table class="mars-matrix"><thead><tr><th scope="col">Text</th>'
-        f"{head}</tr></thead>{bodies}</table></div>"
-        '<p class="mars-hint">Columns are the candidates by their place above. New words are underlined; '
-        "the largest similarity of a column is bold. "
-        "A small language model wrote the new words: they may be odd, wrong or rude.</p>"
+        f"{head}</tr></thead>{bodies}{_samples(answer)}</table></div>"
+        f'<p class="mars-hint">{" ".join(hints)}</p>'
     )
 
 
-def _reference(answer: Answer, number: int, reference: ReferenceScore) -> str:
-    similarities = [row.references[number].similarities if row.references else None for row in answer.rows]
-    lines = [("reference", 0, escape(reference.augmented.reference))]
-    augmentations = reference.augmented.augmentations
-    for ratios, one in _distinct(augmentations):
+def _asked(answer: Answer) -> str:
+    """What the language model was asked to write, in plain words, and its prompt."""
+    asked = answer.asked
+    if asked is None:
+        return ""
+    if not asked.prompt:
+        why = NOT_ASKED[asked.task] if answer.question.context.strip() else "There is no context."
+        return f'<p class="mars-asked">No samples were drawn. {why}</p>'
+    what = ASKED.get(asked.task, "by your prompt")
+    origin = " (as the form of the context suggests; “Task” in the settings changes it)" if asked.by_form else ""
+    return (
+        f'<p class="mars-asked">The language model was asked <b>{what}</b>{origin}. '
+        "It did not see the references.</p>"
+        f'<details class="mars-prompt"><summary>Its prompt</summary><pre>{escape(asked.prompt)}</pre></details>'
+    )
+
+
+def _reference(answer: Answer, number: int) -> str:
+    """A reference and its infills."""
+    augmented = answer.references[number].augmented
+    lines = [("reference", 0, escape(augmented.reference))]
+    for ratios, one in _distinct(augmented.augmentations):
         pieces = [(piece.text, piece.blank) for piece in one.template.pieces]
         text = "".join(
             f"<u>{escape(part)}</u>" if new else escape(part) for part, new in infilled_spans(pieces, one.text)
         )
-        lines.append((f"{ratios} masked", 1 + augmentations.index(one), text))
+        lines.append((f"{ratios} masked", 1 + augmented.augmentations.index(one), text))
+    return _block(
+        answer, lines, [row.references[number].similarities if row.references else () for row in answer.rows]
+    )
+
+
+def _samples(answer: Answer) -> str:
+    lines = [("sample", index, escape(text)) for index, text in enumerate(answer.samples)]
+    return _block(answer, lines, [tuple(one.similarity for one in row.samples) for row in answer.rows])
+
+
+def _block(answer: Answer, lines: Sequence[tuple[str, int, str]], similarities: Sequence[Sequence[float]]) -> str:
+    """A part of the table.
+
+    Args:
+        answer: what is shown.
+        lines: a label, an index into the similarities of a candidate, and a text as HTML.
+        similarities: of each candidate; none where it was not compared.
+    """
     rows = ""
     for label, index, text in lines:
-        cells = ""
-        for place, candidate in enumerate(answer.order, 1):
-            own = similarities[candidate]
-            if own is None:
-                cells += "<td>-</td>"
-                continue
-            best = "mars-best" if own[index] == max(own) else ""
-            shade = round(55 * min(max(own[index], 0), 1))
-            cells += f'<td data-place="{place}" class="{best}" style="--shade:{shade}%">{own[index]:.2f}</td>'
+        cells = "".join(
+            _cell(place, similarities[candidate], index) for place, candidate in enumerate(answer.order, 1)
+        )
         rows += f'<tr><th scope="row"><small>{label}</small>{text}</th>{cells}</tr>'
-    return f"<tbody>{rows}</tbody>"
+    return f"<tbody>{rows}</tbody>" if rows else ""
+
+
+def _cell(place: int, similarities: Sequence[float], index: int) -> str:
+    if not similarities:
+        return "<td>-</td>"
+    value = similarities[index]
+    best = "mars-best" if value == max(similarities) else ""
+    shade = round(55 * min(max(value, 0), 1))
+    return f'<td data-place="{place}" class="{best}" style="--shade:{shade}%">{value:.2f}</td>'
 
 
 def table_page(columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -169,7 +240,7 @@ def _short(text: str) -> str:
 
 
 def histogram_page(scores: Sequence[float], bins: int = 10) -> str:
-    """Bars for the numbers of scores between 0 and 1; negative ones are in the first."""
+    """A histogram of scores from 0 to 1; lower and higher ones are in the first and last bin."""
     counts = [0] * bins
     for score in scores:
         counts[min(max(int(score * bins), 0), bins - 1)] += 1

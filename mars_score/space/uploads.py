@@ -1,4 +1,4 @@
-"""An uploaded CSV or JSONL file -> checked rows; it is parsed and nothing else."""
+"""An uploaded CSV or JSONL file -> checked rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.data.files import read_rows
+from mars_score.data.readers import json_rows
 from mars_score.data.validation import check_candidates, check_contexts, check_references
 from mars_score.space.inputs import whole
 from mars_score.space.limits import BATCH_BYTES, BATCH_ROWS, Refused, check_texts
@@ -34,33 +34,33 @@ class Batch:
 
 
 def read_upload(path: str | os.PathLike[str] | None, *, use_context: bool) -> Batch:
-    """Read a file of rows; its content says whether it is JSONL or CSV, never its name.
+    """Read a file of rows, as JSONL if it begins with "{", else as CSV; its name does not count.
 
     Args:
         path: of the uploaded file.
         use_context: False: the column may be missing.
 
     Raises:
-        Refused: no file, too large, or not rows as asked for; names the row.
+        Refused: no file, too large, or not valid rows; the message names the row.
     """
     if path is None:
         raise Refused("Please choose a CSV or JSONL file first.")
     size = os.stat(path).st_size
     if size > BATCH_BYTES:
-        raise Refused(f"The file has {size:,} bytes; at most {BATCH_BYTES:,} are taken here.")
+        raise Refused(f"The file has {size:,} bytes; at most {BATCH_BYTES:,} are allowed here.")
     with open(path, "rb") as file:
         raw = file.read()
     is_jsonl = raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
     rows = _read_jsonl(path) if is_jsonl else _read_csv(raw)
     if len(rows) > BATCH_ROWS:
-        raise Refused(f"The file has {len(rows):,} rows; at most {BATCH_ROWS} are taken here.")
+        raise Refused(f"The file has {len(rows):,} rows; at most {BATCH_ROWS} are allowed here.")
     return _check(rows, use_context=use_context)
 
 
 def _read_jsonl(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     try:
-        return list(read_rows(path).rows)
-    except ValueError as error:  # the reader names the file by its path
+        return list(json_rows(os.fspath(path)))
+    except ValueError as error:  # names the file by its path
         raise Refused(str(error).replace(f"{os.fspath(path)}:", "Line ")[:300]) from None
 
 
@@ -74,7 +74,7 @@ def _read_csv(raw: bytes) -> list[dict[str, Any]]:
     try:
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(line)]
     except csv.Error as error:
-        raise Refused(f"The file is not CSV that can be read: {error}.") from None
+        raise Refused(f"The file cannot be read as CSV: {error}.") from None
     if not lines:
         raise Refused(f"The file is empty. Please send rows with the columns {COLUMNS}.")
     names = [name.strip().lower() for name in lines[0]]
@@ -85,7 +85,7 @@ def _read_csv(raw: bytes) -> list[dict[str, Any]]:
 
 
 def _gathered(row: dict[str, Any]) -> dict[str, Any]:
-    """CSV has one text a cell: further references are in the columns reference_2, reference_3, ..."""
+    """The row with its columns reference, reference_2, reference_3, ... as one list."""
     further = [name for name in row if name.startswith("reference_")]
     more = [row.pop(name) for name in further]
     if "reference" in row and any(more):
