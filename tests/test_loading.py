@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-import huggingface_hub
+import huggingface_hub.constants
 import pytest
 
 from mars_score.errors import ModelUnavailableError
