@@ -96,6 +96,8 @@ def test_one_reference_is_one_and_augmentations_stand_beside_the_same(found, dat
 
     assert worth.references[1].value == pytest.approx(mean(samples=0), abs=1e-12)
     assert worth.beside_one["samples"].value == pytest.approx(mean(), abs=1e-12)
+    infilled = mean(samples=0, max_mask_ratio=0.6, idf_corpus=data.corpus)
+    assert worth.beside_one["infills"].value == pytest.approx(infilled, abs=1e-12)
     assert list(worth.beside_one) == ["infills", "samples", "samples and infills"]
 
 
