@@ -43,6 +43,7 @@ def text_of(codec, prompt):
         ("Hi, how was your day?\nIt was fine, I went swimming.", 16, "dialogue"),
         ("She asked him.\n" + "word " * 61, 64, "story"),
         ("Who wrote the letter to the mayor?", 16, "answer"),
+        ('Who sang "Where are you now?" ', 16, "answer"),
         ("这封信是谁写的\uff1f", 16, "answer"),
         ("The baker opened her shop before the first ferry left.", 64, "story"),
         ("word " * 200, 64, "summary"),

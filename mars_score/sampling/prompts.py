@@ -18,6 +18,7 @@ LONG = 2  # words of a context per token of a sample, above which it is summariz
 FEW_WORDS = 5  # a context of fewer words says too little to be continued
 DATA_MARKS = "=_|[]{}<>\t"  # of tables and meaning representations
 DATA_CHARACTERS = 40  # per mark, in a context that is no prose
+CLOSING = " \n\t\"'\u2019\u201d)]"  # may stand after a question mark
 QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 ROLE_TOKENS = 8  # of a chat template, for each turn
 
@@ -56,7 +57,7 @@ def task_of(context: str, token_limit: int) -> str:
     lines = _turns(context)
     if len(lines) > 1 and all(len(line.split()) <= TURN_WORDS for line in lines):
         return "dialogue"
-    if context.rstrip().endswith(QUESTION_MARKS):
+    if context.rstrip(CLOSING).endswith(QUESTION_MARKS):
         return "answer"
     marks = sum(character in DATA_MARKS for character in context)
     if len(context.split()) < FEW_WORDS or marks * DATA_CHARACTERS > len(context):
