@@ -10,6 +10,7 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from mars_score.diagnostics import warn
 from mars_score.errors import ModelUnavailableError
 from mars_score.store.location import make_private
 
@@ -68,14 +69,22 @@ def has_word_vectors(name: str) -> bool:
 def language_model_source(name: str, store: Path | None) -> tuple[Path, dict[str, str]]:
     """Folder and extra ``from_pretrained`` arguments of a wheel's language model.
 
-    A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder.
+    A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder. If that
+    cannot be written (read-only, full), a MarsWarning says so and the file is unpacked in each process.
     """
+    from safetensors import SafetensorError
+
     gguf = next(wheel_folder(name).glob("*.gguf"))
+    unpacked = gguf.parent, {"gguf_file": gguf.name}
     if store is None:
-        return gguf.parent, {"gguf_file": gguf.name}
+        return unpacked
     converted = store / "models" / f"{name}-{wheel_version(name)}"
     if not converted.exists():
-        _convert(gguf, converted)
+        try:
+            _convert(gguf, converted)
+        except (OSError, SafetensorError) as error:
+            warn(f"{name} cannot be stored in {store} ({error}) and is unpacked in each process, which takes 20 s")
+            return unpacked
     return converted, {}
 
 
