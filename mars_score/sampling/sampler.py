@@ -150,11 +150,14 @@ def draw(logits: Tensor, temperature: float, top_p: float, uniforms: NDArray[np.
         top_p: the most likely tokens that together reach this probability share it.
         uniforms: numbers in [0, 1), (rows,).
     """
-    probabilities = torch.softmax(logits.double() / temperature, dim=-1)
-    count = min(CANDIDATE_TOKENS, probabilities.shape[1])
-    top, tokens = probabilities.topk(count, dim=-1)
-    if count < probabilities.shape[1] and bool((top.sum(-1) < top_p).any()):
-        top, tokens = probabilities.sort(dim=-1, descending=True)
+    logits = logits / temperature
+    total = logits.logsumexp(-1, keepdim=True)
+    count = min(CANDIDATE_TOKENS, logits.shape[1])
+    top, tokens = logits.topk(count, dim=-1)
+    top = (top - total).double().exp()
+    if count < logits.shape[1] and bool((top.sum(-1) < top_p).any()):
+        top, tokens = logits.sort(dim=-1, descending=True)
+        top = (top - total).double().exp()
     before = top.cumsum(-1) - top
     top = top * (before < top_p)
     cumulative = top.cumsum(-1)
