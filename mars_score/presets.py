@@ -33,7 +33,7 @@ DEFAULT_VARIANT: Variant = "v3"
 
 # Section 2.1 and Appendix A: words with larger weights are masked first; tags that are not named weigh 1.
 PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
-_NO_SAMPLES = {"samples": 0, "row_weights": "length", "context_weight": 0.5}
+_NO_SAMPLES = {"samples": 0, "row_weights": "length"}
 _PAPER_SIMILARITY = {**_NO_SAMPLES, "matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
 # What differs from the defaults in mars_score.settings; the variants with "-lm" read each candidate with the
 # language model. "v3" makes no infilled references, as they add nothing measurable to samples.

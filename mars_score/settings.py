@@ -161,7 +161,7 @@ class SimilaritySettings(Checked):
         '"sentences": the paper\'s cosine of sentence vectors.',
     )
     context_weight: float = setting(
-        0.4,
+        0.5,
         "Largest weight of the similarity with the context, reached with long references.",
         low=0,
         high=1,
@@ -187,7 +187,7 @@ class SimilaritySettings(Checked):
         'none where the context is a question; "length": by the length of the references alone.',
     )
     sample_weight: float = setting(
-        0.1, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
+        0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
     )
     expected_weight: float = setting(
         0.2,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mars_score.meta.sweeps import choose
 from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.similarity.aggregation import combine_augmentations
-from mars_score.similarity.score import CLOSE, CONTEXT_WORDS, LIKELIHOOD_WORDS, SAME
+from mars_score.similarity.score import BEST_SAMPLE, CLOSE, CONTEXT_WORDS, LIKELIHOOD_WORDS, SAME
 from mars_score.stats.correlation import correlation
 from mars_score.stats.draws import Interval, draw_groups, resample
 from mars_score.stats.levels import statistic_of
@@ -105,12 +105,12 @@ class Form:
 
     matching: str = "recalls"
     infills: str = "first"
-    context: float = 0.4
+    context: float = 0.5
     half: float = CONTEXT_WORDS
     discount: bool = True
     adaptive: bool = True
-    best: float = 1.0
-    samples: float = 0.1
+    best: float = BEST_SAMPLE
+    samples: float = 0.2
     expected: float = 0.2
     likelihood: float = 0.0
     likelihood_half: float = LIKELIHOOD_WORDS
@@ -148,7 +148,7 @@ class Form:
 
 V3 = Form()
 V3_LM = replace(V3, likelihood=0.15)
-V2 = Form(infills="best", context=0.5, adaptive=False, best=0, samples=0, expected=0)
+V2 = Form(infills="best", adaptive=False, best=0, samples=0, expected=0)
 V2_LM = replace(V2, likelihood=0.15)
 V1 = replace(V2, matching="cosines", context=0)
 VARIANTS = {"v3": V3, "v3-lm": V3_LM, "v2": V2, "v2-lm": V2_LM, "v1": V1}

@@ -27,6 +27,8 @@ from mars_score.similarity.features import (
 # weights: a short reference is a fact that has to be met, and a likelihood is a mean over words.
 CONTEXT_WORDS = 3
 LIKELIHOOD_WORDS = 20
+# How far the similarity with the references rises to that with the best sample, at full weight.
+BEST_SAMPLE = 0.5
 # Mean cosine of the references with the context from which context and samples lose weight, and at which they have
 # none: there, the references say the same as the context, and similarity with it does not tell candidates apart.
 CLOSE, SAME = 0.7, 0.95
@@ -125,8 +127,7 @@ def _terms(
         terms.append(Term("context", credit * _nearness(row.candidate, parts, evidence, settings), weight))
     if samples:
         share *= credit / of_row.references
-        # The best sample is one more reference, to this extent.
-        value += share * max(0.0, max(one.similarity for one in samples) - value)
+        value += BEST_SAMPLE * share * max(0.0, max(one.similarity for one in samples) - value)
         mean = sum(_cosine(row.candidate, one.text, evidence, settings) for one in samples) / len(samples)
         terms.append(Term("samples", mean, settings.sample_weight * share))
         terms.append(Term("expected", of_row.expected, -settings.expected_weight))
