@@ -68,9 +68,9 @@ class Term:
     """A part of a row's score.
 
     Attributes:
-        name: ``"references"``, ``"context"``, ``"samples"``, ``"expected"`` or ``"likelihood"``.
-        value: similarity of the candidate with the references, the context or the samples, in [-1, 1]; for
-            ``"expected"`` that of the samples with the references; for ``"likelihood"`` nats per token.
+        name: ``"references"``, ``"context"``, ``"samples"`` or ``"likelihood"``.
+        value: similarity with the references, the context or the samples, in [-1, 1]; nats per token for
+            ``"likelihood"``.
         weight: the factor of the value in the score.
     """
 

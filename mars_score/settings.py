@@ -189,13 +189,6 @@ class SimilaritySettings(Checked):
     sample_weight: float = setting(
         0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
     )
-    expected_weight: float = setting(
-        0.2,
-        "Weight of the samples' own similarity with the references, which is subtracted from the score.",
-        low=0,
-        high=1,
-        needs=("samples", POSITIVE),
-    )
     augmentation_aggregation: Literal["best", "weighted"] = setting(
         "best",
         'Score against a reference and its augmentations: "best": mean of the similarity with the reference and '

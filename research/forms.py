@@ -97,7 +97,7 @@ class Form:
             where the context is a question or data.
         best: share of the way to the best sample.
         samples: weight of the mean cosine with the samples.
-        expected: weight of the samples' similarity with the references.
+        expected: weight of the samples' own similarity with the references, which is subtracted.
         likelihood: largest weight of the likelihood.
         likelihood_half: words of a reference at which it has half of that.
         alone: weight of the log probability without context in the likelihood, beside the lift's.
@@ -111,7 +111,7 @@ class Form:
     adaptive: bool = True
     best: float = BEST_SAMPLE
     samples: float = 0.2
-    expected: float = 0.2
+    expected: float = 0.0
     likelihood: float = 0.0
     likelihood_half: float = LIKELIHOOD_WORDS
     alone: float = 0.5
@@ -148,7 +148,7 @@ class Form:
 
 V3 = Form()
 V3_LM = replace(V3, likelihood=0.15)
-V2 = Form(infills="best", adaptive=False, best=0, samples=0, expected=0)
+V2 = Form(infills="best", adaptive=False, best=0, samples=0)
 V2_LM = replace(V2, likelihood=0.15)
 V1 = replace(V2, matching="cosines", context=0)
 VARIANTS = {"v3": V3, "v3-lm": V3_LM, "v2": V2, "v2-lm": V2_LM, "v1": V1}
@@ -169,12 +169,12 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
     "v3": (
         V3,
         {
-            "without samples": replace(V3, best=0, samples=0, expected=0),
+            "without samples": replace(V3, best=0, samples=0),
             "without the best sample": replace(V3, best=0),
             "without the mean cosine with the samples": replace(V3, samples=0),
-            "without the expected similarity": replace(V3, expected=0),
+            "minus what the samples reach": replace(V3, expected=0.2),
             "with infills": replace(V3, infills="best"),
-            "infills instead of samples": replace(V3, infills="best", best=0, samples=0, expected=0),
+            "infills instead of samples": replace(V3, infills="best", best=0, samples=0),
             "without the context": replace(V3, context=0),
             "weights not adaptive": replace(V3, adaptive=False),
             "weights the same for all lengths": replace(V3, half=0),
@@ -189,7 +189,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "without the likelihood (v3)": V3,
             "log p(candidate | context) alone": replace(V3_LM, likelihood=0.1, alone=1),
             "its lift alone": replace(V3_LM, alone=0),
-            "without samples": replace(V3_LM, best=0, samples=0, expected=0),
+            "without samples": replace(V3_LM, best=0, samples=0),
             "v2-lm": V2_LM,
         },
     ),
@@ -198,7 +198,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
 
 def grids() -> dict[str, dict[str, Form]]:
     """The constants that were chosen, with their alternatives."""
-    samples = product((0.0, 0.5, 1.0), (0.0, 0.1, 0.2, 0.3), (0.0, 0.1, 0.2, 0.3))
+    samples = product((0.0, 0.5, 1.0), (0.0, 0.1, 0.2, 0.3), (0.0, 0.1, 0.2))
     context = product((0.3, 0.4, 0.5, 0.6), (1, 3, 5))
     likelihood = product((0.05, 0.1, 0.15, 0.2), (10, 20, 30))
     return {
@@ -277,7 +277,7 @@ def ablation(sets: Sequence[FeatureSet]) -> None:
         of_whole = np.mean([one.resampled(whole(one.items)) for one in sets], axis=0)
         figures = _figures(sets, whole)
         rows: list[tuple[str, Sequence[Any]]] = [(name, [*figures, ""])]
-        for other, form in others.items():
+        for other, form in _allowed(sets, others).items():
             values = _figures(sets, form)
             drawn = of_whole - np.mean([one.resampled(form(one.items)) for one in sets], axis=0)
             interval = Interval.of(drawn, 0.95)
@@ -302,9 +302,15 @@ def _figures(sets: Sequence[FeatureSet], form: Callable[[Columns], Floats]) -> l
 
 
 def _allowed(sets: Sequence[FeatureSet], forms: Mapping[str, Any]) -> dict[str, Any]:
-    """The forms that these features allow: those with "lm" in their names need the likelihood."""
-    likelihood = all(any("alone" in row for row in one.rows) for one in sets)
-    return {name: form for name, form in forms.items() if likelihood or "lm" not in name}
+    """The forms that these features allow: "lm" in a name needs the likelihood, "infills" the infills."""
+    rows = [one.rows for one in sets]
+    there = {
+        "lm": all(any("alone" in row for row in of_set) for of_set in rows),
+        "infills": any(len(texts) > 1 for of_set in rows for row in of_set for texts in row.get("recalls", ())),
+    }
+    return {
+        name: form for name, form in forms.items() if all(has or need not in name for need, has in there.items())
+    }
 
 
 def _print(

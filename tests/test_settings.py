@@ -31,7 +31,7 @@ def test_contracted_names_and_defaults():
         strip_urls_hashtags=False planner=none plan_step=0.02 plan_iterations=3 plan_temperature=1.3
         plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=None matching=tokens
         samples=8 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None row_weights=adaptive
-        sample_weight=0.2 expected_weight=0.2 context_weight=0.5 copy_discount=1.0
+        sample_weight=0.2 context_weight=0.5 copy_discount=1.0
         likelihood_weight=0.0 augmentation_aggregation=best q=0.8
         reference_aggregation=max dtype=float32 language_model=openai-community/gpt2
         encoder=sentence-transformers/all-distilroberta-v1 masked_language_model=FacebookAI/roberta-base"""
@@ -142,7 +142,6 @@ GOOD = {
     "task": [None, "dialogue", "answer", "Translate: {context}"],
     "row_weights": ["adaptive", "length"],
     "sample_weight": [0, 0.3],
-    "expected_weight": [0, 0.3, 1],
     "matching": ["tokens", "sentences"],
     "context_weight": [0, 0.3, 1],
     "copy_discount": [0, 0.3, 1],
@@ -179,7 +178,6 @@ BAD = {
     "task": ["translation", "", 5, "{contexts}"],
     "row_weights": ["equal", None],
     "sample_weight": [-0.1, "0.1", None, NAN],
-    "expected_weight": [-0.1, 1.1, None],
     "matching": ["words", None, True],
     "context_weight": [-0.1, 1.1, "0.5", None, True, NAN],
     "copy_discount": [-0.1, 1.1, "0.5", None, True, NAN],

@@ -42,13 +42,11 @@ class Background:
         words: mean number of words of the references.
         references: their number.
         closeness: cosine of each reference with the part of the context that it is closest to; empty without one.
-        expected: mean over the samples of their similarity with the reference that they are most similar to.
     """
 
     words: float
     references: int
     closeness: tuple[float, ...]
-    expected: float
 
     @property
     def length_share(self) -> float:
@@ -74,12 +72,10 @@ def background(row: ScorableRow, evidence: Evidence, settings: SimilaritySetting
     """
     references = [one.reference for one in row.references]
     parts = windows(row.context) if uses_context(row, settings) else []
-    expected = [max(_similarities(sample, references, evidence, settings)) for sample in row.samples]
     return Background(
         words=sum(len(one.split()) for one in references) / len(references),
         references=len(references),
         closeness=tuple(_nearness(one, parts, evidence, settings) for one in references) if parts else (),
-        expected=sum(expected) / len(expected) if expected else 0.0,
     )
 
 
@@ -130,7 +126,6 @@ def _terms(
         value += BEST_SAMPLE * share * max(0.0, max(one.similarity for one in samples) - value)
         mean = sum(_cosine(row.candidate, one.text, evidence, settings) for one in samples) / len(samples)
         terms.append(Term("samples", mean, settings.sample_weight * share))
-        terms.append(Term("expected", of_row.expected, -settings.expected_weight))
     if uses_likelihood(row, settings):
         read = evidence[LIKELIHOOD][row.context, row.candidate]
         share = of_row.words**2 / (of_row.words**2 + LIKELIHOOD_WORDS**2)
