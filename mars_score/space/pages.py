@@ -13,7 +13,6 @@ TERMS = {
     "references": "how much of the reference (in part: of the nearest sample) the candidate holds",
     "context": "how near it is to the context; less where it is copied from there",
     "samples": "how near it is on average to what the language model wrote",
-    "expected": "how much of the reference the samples hold; it is subtracted",
     "likelihood": "its log probability per token given the context",
 }
 # What the language model is asked to do for a task (mars_score.sampling.prompts), or why nothing.
