@@ -320,8 +320,8 @@ def test_an_answer_as_data():
 
 def test_the_terms_of_a_score_are_shown():
     one = answer("a b x y")
-    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("samples", 0.5, 0.2)
-    sum_ = "0.75 &times; references 0.500 + 0.25 &times; context -0.250 &minus; 0.20 &times; expected 0.500"
+    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("samples", 0.5, -0.2)
+    sum_ = "0.75 &times; references 0.500 + 0.25 &times; context -0.250 &minus; 0.20 &times; samples 0.500"
     for shown, text in ((terms, f"MARS = {sum_}<"), (terms[:1], "")):
         page = ranking_page(dataclasses.replace(one, rows=(dataclasses.replace(one.rows[0], terms=shown),)))
         assert "".join(re.findall("MARS = [^<]*<", page)) == text
