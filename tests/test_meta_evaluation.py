@@ -40,7 +40,7 @@ def tiny(gpt2, encoder):
 
 @pytest.fixture(scope="module")
 def found(tiny, tmp_path_factory):
-    names = ["mars", "mars_no_context", "mars_naive", "reference_cosine", "length", "coverage"]
+    names = ["mars", "mars_v2", "mars_no_context", "mars_naive", "reference_cosine", "length", "coverage"]
     return meta_evaluate(
         [make_set("one"), make_set("second", systems=1)],
         names,
@@ -131,6 +131,7 @@ def test_a_missing_model_is_stated_and_the_report_appears(found):
     text = to_markdown(build_report(found))
     assert "skipped: MARS, naive" in text
     assert "What each part brings" in text
+    assert "MARS, v2; step 20 %" in text  # the default has no infills to combine
     html = to_html(build_report(found))
     assert "<table" in html
     assert "MARS without context" in html

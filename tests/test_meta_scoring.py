@@ -134,7 +134,7 @@ def test_failures_are_stated_and_the_others_go_on():
 
 
 def test_names():
-    variant = "mars[sigma=0,planner=none]"
+    variant = "mars[variant=v2,sigma=0]"
     assert parse_names(f"bleu1, {variant} ,length") == ["bleu1", variant, "length"]
     with pytest.raises(ValueError, match=r"unknown metric 'blue'; choose among: mars, .*bleu1"):
         parse_names("mars,blue")
@@ -144,17 +144,17 @@ def test_names():
 
 def test_variants_of_mars_are_settings():
     metric = make_metric(
-        'mars[sigma=0,pos_weights={"ADJ":4,"NOUN":2},planner=none]', make_models(context_weight=0.3)
+        'mars[variant=v2,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]', make_models(context_weight=0.3)
     )
     settings = metric._scorer(("a",)).settings
-    assert (settings.infilling.sigma, settings.planning.planner) == (0, "none")
+    assert (settings.variant, settings.infilling.sigma) == ("v2", 0)
     assert settings.similarity.context_weight == 0.3
     assert settings.masking.pos_weights == {"ADJ": 4, "NOUN": 2}
     assert settings.masking.idf_corpus == ("a",)
     with pytest.raises(TypeError, match="unknown setting 'sigmoid'"):
         make_metric("mars[sigmoid=0]", make_models())
     with pytest.raises(ValueError, match="sigma must be an integer"):
-        make_metric("mars[sigma=-1]", make_models())
+        make_metric("mars[variant=v2,sigma=-1]", make_models())
     with pytest.raises(ValueError, match=r"written mars\[setting=value"):
         make_metric("mars[sigma]", make_models())
 

@@ -22,7 +22,7 @@ def tiny(gpt2, encoder, tmp_path_factory):
 
     def make(**settings):
         models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
-        return MarsScorer("mini", store=folder, planner="none", **models, **settings)
+        return MarsScorer("mini", variant="v2", store=folder, **models, **settings)
 
     return make
 
@@ -40,11 +40,11 @@ def test_recombining_equals_scoring_anew(tiny, how):
     assert list(recombined(details, how)) == pytest.approx(anew.scores, abs=1e-12)
 
 
-def test_the_default_is_among_the_combinations(tiny):
+def test_the_usual_form_is_among_the_combinations(tiny):
     result = tiny().score(*TEXTS)
-    default = Combination(0.6, 0.2, "best", 1.0, "max")
-    assert default in COMBINATIONS
-    assert list(recombined(result.rows, default)) == pytest.approx(result.scores)
+    usual = Combination(0.6, 0.2, "best", 1.0, "max")
+    assert usual in COMBINATIONS
+    assert list(recombined(result.rows, usual)) == pytest.approx(result.scores)
 
 
 def test_choose_reports_each_set_by_the_choice_of_the_others():

@@ -77,11 +77,17 @@ def score(*argv):
     return main(["score", *map(str, argv), "--quiet"])
 
 
-@pytest.mark.parametrize("variant", ["v1", "v2", "v2-lm"])
-def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, variant):
+@pytest.fixture
+def any_sample(monkeypatch):
+    """Tiny models' samples pass the gates."""
+    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda text, *_: None if text else "empty")
+
+
+@pytest.mark.parametrize("variant", ["v1", "v2", "v2-lm", "v3", "v3-lm"])
+def test_a_run_scores_as_the_scorer_does(models, any_sample, tmp_path, monkeypatch, capsys, variant):
     monkeypatch.setattr("mars_score.runs.survey.PART", 7)
     models = [*models, "--variant", variant]
-    if variant == "v2-lm":
+    if "-lm" in variant:
         models += ["--language-model", str(Path(models[1]).parent / "flat")]
     made = make_rows(40)
     out = tmp_path / "out.jsonl"
@@ -94,7 +100,8 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, 
     with pytest.warns(match="blank candidates"):
         expected = scorer.score(*([row[name] for row in made] for name in ("prediction", "reference", "context")))
     likelihoods = {term.value for row in expected.rows for term in row.terms if term.name == "likelihood"}
-    assert (len(likelihoods) > 3) == (variant == "v2-lm")
+    assert (len(likelihoods) > 3) == ("-lm" in variant)
+    assert any(row.samples for row in expected.rows) == ("v3" in variant)
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
     assert shown["notices"][0] == "blank candidates score 0.0: 3 of 40 rows (line 11, 22, 33)"
@@ -226,13 +233,14 @@ def faulty(monkeypatch, fake):
     return limited, begun
 
 
-def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys):
+@pytest.mark.parametrize(("variant", "stages"), [("v2-lm", []), ("v3", ["sample"])])
+def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, variant, stages):
     limited, begun = faulty
     path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
-    argv = [path, "--out", out, "--chunk-size", 4, "--variant", "v2-lm"]
+    argv = [path, "--out", out, "--chunk-size", 4, "--variant", variant]
     assert score(*argv) == 0
     whole, chunks = out.read_bytes(), list(begun)
-    assert list(dict.fromkeys(stage for stage, _ in chunks)) == ["augment", "features", "score"]
+    assert list(dict.fromkeys(stage for stage, _ in chunks)) == ["augment", *stages, "features", "score"]
     assert min(Counter(stage for stage, _ in chunks).values()) > 1
     out.write_text("as before")
     for stop_at in range(2, len(chunks) + 1):
@@ -259,7 +267,7 @@ def test_another_input_or_setting_is_refused(faulty, tmp_path, capsys):
     assert score(*argv) == 130
     limited.stop_at = 0
     for change, what in (
-        (["--max-mask-ratio", "0.4"], "max_mask_ratio (was 0.6, now 0.4)"),
+        (["--samples", "4"], "samples (was 8, now 4)"),
         (["--batch-size", "7"], "batch_size (was None, now 7)"),
         (["--chunk-size", "5"], "chunk_size (was 3, now 5)"),
     ):

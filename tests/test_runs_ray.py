@@ -17,7 +17,8 @@ import tiny_models
 from mars_score.errors import ModelUnavailableError
 from mars_score.masking.idf import Idf
 from mars_score.runs.encoding import decode_scores
-from mars_score.runs.worker import AUGMENT, FEATURES, SCORE, Chunk, Plan, Worker
+from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Plan, Worker
+from mars_score.sampling.samples import Request
 from mars_score.settings import resolve_settings
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, decode
 
@@ -148,7 +149,7 @@ def plan(tmp_path_factory, encoder):
         part.save_pretrained(folder / "language_model")
     encoder.save(str(folder / "encoder"))
     models = {name: str(folder / name) for name in ("language_model", "encoder")}
-    settings = resolve_settings("mini", variant="v2-lm", **models, dtype="float64")
+    settings = resolve_settings("mini", variant="v3-lm", max_mask_ratio=0.6, **models, dtype="float64")
     words = {text: text.lower().rstrip(".").split() for text in SENTENCES}
     return Plan(settings, Idf.count(words), threads=1, device="cpu")
 
@@ -191,7 +192,12 @@ def chunks():
     augment = [Chunk(AUGMENT, place, tuple(pairs[3 * place : 3 * place + 3])) for place in range(5)]
     features = [(kind, text) for kind in (EMBED, MATCH) for text in SENTENCES]
     features += [(LIKELIHOOD, pair) for pair in pairs]
-    return [*augment, Chunk(FEATURES, 0, tuple(features)), Chunk(FEATURES, 1, ((EMBED, ""), (MATCH, "a café")))]
+    return [
+        *augment,
+        Chunk(FEATURES, 0, tuple(features)),
+        Chunk(FEATURES, 1, ((EMBED, ""), (MATCH, "a café"))),
+        Chunk(SAMPLE, 0, tuple(Request(context, 16, "story") for context in SENTENCES[:3])),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +206,8 @@ def expected(plan, chunks):
     worker = Worker(plan)
     results = {(chunk.stage, chunk.number): worker.work(chunk) for chunk in chunks}
     references = [one for number in range(5) for one in results[AUGMENT, number]]
-    rows = tuple((text, SENTENCES[0], (one,)) for text, one in zip(SENTENCES, references, strict=False))
+    samples = chunks[-1].items[0], results[SAMPLE, 0][0]
+    rows = tuple((text, SENTENCES[0], (one,), *samples) for text, one in zip(SENTENCES, references, strict=False))
     known = dict(list(zip(chunks[5].items, results[FEATURES, 0], strict=True))[:9])
     score = Chunk(SCORE, 0, rows, known)
     results[SCORE, 0] = worker.work(score)
@@ -228,7 +235,7 @@ def check(found, expected):
     assert len(found) == len(chunks)
     for chunk, one in found:
         wanted = results[chunk.stage, chunk.number]
-        if chunk.stage == AUGMENT:
+        if chunk.stage in (AUGMENT, SAMPLE):
             assert one == wanted
             continue
         for numbers, others in zip(numbers_of(chunk, one), numbers_of(chunk, wanted), strict=True):

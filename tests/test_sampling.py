@@ -194,6 +194,16 @@ def test_samples_depend_on_their_request_alone(sampler):
     assert drawn_by(sampler, REQUESTS, samples=3, sample_seed=1) != both
 
 
+@pytest.mark.parametrize("task", ["story", "summary", "dialogue"])
+def test_a_small_window_has_room_for_prompt_and_sample(monkeypatch, task):
+    monkeypatch.setattr(samples, "fault_of", lambda *_: None)
+    small = Sampler(CausalLanguageModel(*tiny_models.tiny_gpt2(n_positions=40)), 1.0, 0.95)
+    request = Request("The road is busy.\n" * 20, 128, task)
+    found = drawn_by(small, [request], samples=3)[request]
+    assert len(found.texts) == 3
+    assert found.context_cut
+
+
 def test_more_samples_begin_with_the_fewer(sampler, monkeypatch):
     monkeypatch.setattr(samples, "fault_of", lambda *_: None)
     few, more = (drawn_by(sampler, REQUESTS, samples=count) for count in (2, 5))

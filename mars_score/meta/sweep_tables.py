@@ -15,13 +15,14 @@ from mars_score.stats.correlation import correlation
 _DEFAULT = Combination(0.6, 0.2, "best", 1.0, "max")
 _SHOWN = 12
 _PLANNED = "mars_planned"
+_INFILLED = (MARS, "mars_v2")  # of which the first with infills is shown
 
 
 def sweep_tables(found: MetaEvaluation) -> list[Table]:
     """Settings of MARS that need no model calls, then those of the sweep, each with its choice."""
     tables = []
-    if any(name == MARS for name, _ in found.available()):
-        tables += _combination_tables(found)
+    if infilled := next((name for name in _INFILLED if _has_infills(found, name)), None):
+        tables += _combination_tables(found, infilled)
     if found.sweep:
         figures = {
             found.titles[name]: {of: one.pearson(name) for of, one in found.sweep.items()}
@@ -34,10 +35,20 @@ def sweep_tables(found: MetaEvaluation) -> list[Table]:
     return tables
 
 
-def combination_figures(found: MetaEvaluation) -> dict[str, dict[str, float]]:
+def _has_infills(found: MetaEvaluation, metric: str) -> bool:
+    details = [
+        row
+        for one in found.sets.values()
+        if metric in one.scored.metrics
+        for row in one.scored.metrics[metric].details
+    ]
+    return any(reference.augmented.augmentations for row in details for reference in row.references)
+
+
+def combination_figures(found: MetaEvaluation, infilled: str) -> dict[str, dict[str, float]]:
     """Pearson's r at the main level, by combination and set; with self-planning, too, where that was scored."""
     planned = any(name == _PLANNED for name, _ in found.available())
-    scored = {"": MARS, **({"self-planning, ": _PLANNED} if planned else {})}
+    scored = {"": infilled, **({"self-planning, ": _PLANNED} if planned else {})}
     return {
         f"{prefix}{_name(how)}": {name: _figure(one, metric, how) for name, one in found.sets.items()}
         for prefix, metric in scored.items()
@@ -45,8 +56,9 @@ def combination_figures(found: MetaEvaluation) -> dict[str, dict[str, float]]:
     }
 
 
-def _combination_tables(found: MetaEvaluation) -> list[Table]:
-    figures = combination_figures(found)
+def _combination_tables(found: MetaEvaluation, infilled: str) -> list[Table]:
+    figures = combination_figures(found, infilled)
+    title = found.titles[infilled]
     order = sorted(figures, key=lambda one: -_mean(figures[one]))
     default = _name(_DEFAULT)
     shown = list(dict.fromkeys([*order[:_SHOWN], default]))
@@ -56,16 +68,19 @@ def _combination_tables(found: MetaEvaluation) -> list[Table]:
     }
     ways = [_DEFAULT, *(replace(_DEFAULT, augmentation_aggregation="weighted", q=q) for q in QS)]
     weights = {_combined(how): figures[_name(how)] for how in ways}
-    among = f"The best {_SHOWN} of {len(figures)} combinations of mask ratio, step and how similarities combine"
+    among = f"the best {_SHOWN} of {len(figures)} combinations of mask ratio, step and how similarities combine"
     return [
-        _table("Maximal mask ratio", "Step 20 %; how similarities combine: as by default.", ratios),
+        _table("Maximal mask ratio", f"{title}; step 20 %; how similarities combine: as by default.", ratios),
         _table(
             "How the similarities with a reference and its augmentations combine",
-            "Ratios 20, 40 and 60 %.",
+            f"{title}; ratios 20, 40 and 60 %.",
             weights,
         ),
         *_figures_tables(
-            "Combinations", f"{among}, and the default.", {one: figures[one] for one in shown}, choices=figures
+            "Combinations",
+            f"{title}: {among}, and the default.",
+            {one: figures[one] for one in shown},
+            choices=figures,
         ),
     ]
 

@@ -35,7 +35,7 @@ class Combination:
 
 
 QS = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
-# Of what there is with the default ratios .2, .4 and .6.
+# Of what there is with mask ratios of .2, .4 and .6.
 COMBINATIONS = tuple(
     Combination(max_ratio, step, *combined, of_references)
     for max_ratio, step, combined, of_references in product(
@@ -43,26 +43,32 @@ COMBINATIONS = tuple(
     )
     if step <= max_ratio
 )
-# Settings of which each value needs the language model again; run on a sample.
+# Settings of infills, of which each value needs the language model again; run on a sample.
 VARIANTS = (
     "mars",
-    "mars[sigma=0]",
-    "mars[sigma=6]",
-    'mars[pos_weights={"ADJ":4,"ADV":3,"NOUN":2,"PROPN":2}]',
-    'mars[pos_weights={"PUNCT":0.1}]',
-    "mars[planner=self]",
-    "mars[planner=self,plan_step=0.01]",
-    "mars[planner=self,plan_step=0.04]",
-    "mars[planner=self,plan_iterations=1]",
-    "mars[planner=self,plan_norm_exponent=1.5]",
-    "mars[planner=self,plan_fusion=0.9]",
+    "mars[max_mask_ratio=0.6]",
+    *(
+        f"mars[max_mask_ratio=0.6,{changes}]"
+        for changes in (
+            "sigma=0",
+            "sigma=6",
+            'pos_weights={"ADJ":4,"ADV":3,"NOUN":2,"PROPN":2}',
+            'pos_weights={"PUNCT":0.1}',
+            "planner=self",
+            "planner=self,plan_step=0.01",
+            "planner=self,plan_step=0.04",
+            "planner=self,plan_iterations=1",
+            "planner=self,plan_norm_exponent=1.5",
+            "planner=self,plan_fusion=0.9",
+        )
+    ),
 )
 
 
 def recombined(details: Sequence[RowScore], how: Combination) -> NDArray[np.float64]:
     """Scores (items,) under another combination, from the similarities of each item with all its references.
 
-    Equal to what a scorer with these settings gives, where the ratios that it needs are there.
+    Equal to what a scorer with these settings gives, where the ratios that it needs are there, and no samples.
     """
     return np.array([_score(row, how) for row in details])
 

@@ -99,13 +99,10 @@ def augmented_of(part: Part, records: Records) -> list[list[Augmented]]:
 
 
 def samples_of(part: Part, records: Records, settings: SamplingSettings) -> list[Samples]:
-    """The samples of each row; none where its references are not wanted."""
+    """The samples of each row's context; none where only rows with blank candidates have it."""
     keys = [item_key(request) for request in part.requests(settings)]
     encoded = records.get(SAMPLE, list(dict.fromkeys(keys)))
-    return [
-        decode_samples(encoded[key]) if want and key in encoded else Samples(())
-        for key, want in zip(keys, part.wanted, strict=True)
-    ]
+    return [decode_samples(encoded[key]) if key in encoded else Samples(()) for key in keys]
 
 
 def _features(

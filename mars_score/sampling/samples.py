@@ -90,11 +90,16 @@ def decode_samples(encoded: bytes) -> Samples:
     return Samples(tuple(values["texts"]), values["dropped"], values["context_cut"])
 
 
+def token_limit(sampler: Sampler, request: Request) -> int:
+    """Tokens of a sample at most: a half of the language model's window where that is small."""
+    return min(request.token_limit, sampler.model.window // 2)
+
+
 def prompt_of(sampler: Sampler, request: Request) -> Prompt:
     """What the sampler's language model continues for a request."""
     model = sampler.model
     with model.exclusive():  # a call changes settings of the tokenizer
-        return make_prompt(model.codec, request.context, request.task, model.window - request.token_limit)
+        return make_prompt(model.codec, request.context, request.task, model.window - token_limit(sampler, request))
 
 
 def draw_samples(
@@ -113,7 +118,7 @@ def draw_samples(
         requests: all different.
         done: called with each request and its samples, in the order in which they are done.
     """
-    drafts = [_Draft(one, prompt_of(sampler, one)) for one in requests]
+    drafts = [_Draft(one, prompt_of(sampler, one), token_limit(sampler, one)) for one in requests]
     for attempt in range(1, ATTEMPTS + 1):
         waiting: dict[SampleJob, list[_Draft]] = {}
         for draft in drafts:
@@ -138,6 +143,7 @@ class _Draft:
 
     request: Request
     prompt: Prompt
+    most: int  # tokens of a sample
     texts: list[str] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     jobs: list[SampleJob] = field(default_factory=list)  # of this attempt
@@ -157,7 +163,7 @@ class _Draft:
             SampleJob(
                 self.prompt.tokens,
                 digest(settings.sample_seed, self.request.context, number),
-                self.request.token_limit,
+                self.most,
             )
             for number in range(first, first + self.missing(settings))
         ]

@@ -1,4 +1,4 @@
-"""Variants v2 and v2-lm: against a plain form in float64, what they promise, and what they keep."""
+"""Variants v3, v2 and those with likelihoods: against a plain form in float64, what they promise and store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import oracle
-import oracle_v2
+import oracle_forms
 import pytest
 import tiny_models
 import torch
@@ -14,6 +14,8 @@ import torch
 from mars_score import MarsScorer
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.masking.analysis import WordAnalyser
+from mars_score.result import AugmentedReference
+from mars_score.sampling.samples import Samples
 from mars_score.settings import resolve_settings
 from mars_score.similarity import features as evidence
 from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
@@ -24,13 +26,29 @@ from mars_score.similarity.score import token_recall
 
 LONG = " ".join(f"{tiny_models.TEXT}".split() * 8)[:1200]
 ROWS = [
-    ("She took a train.", ["She called a friend and waited.", "A truck took her home."], "Her car broke."),
+    (
+        "She took a train.",
+        ["She called a friend and waited.", "A truck took her home."],
+        "Her old car broke down.",
+    ),
     ("They won the old game \u2014 \u4f60\u597d!", ["They did not win."], LONG),
     (" ", ["Nobody came."], "It was late."),
     ("She took a train.", ["The library closed early, so she took the train home after all."], ""),
     ("  The end.  ", ["Yes"], "Was it the end?\nI think so."),
     ("It was late, and they won the old game again!", ["q"], "They won the old game. It was late."),
+    ("They lost it.", ["They won the old game. They won."], "They won the old game. It was late."),
+    ("In the park", ["At the old museum, by the river.", "Nowhere"], "Where did they go?"),
 ]
+LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
+TASKS_AND_SAMPLES = {
+    "Her old car broke down.": ("story", ("She waited for a train.", LATE)),
+    LONG.strip(): ("summary", (RIVER,)),
+    "It was late.": ("data", ()),
+    "": ("data", ()),
+    "Was it the end?\nI think so.": ("dialogue", ("The end.", LATE, "Yes")),
+    "They won the old game. It was late.": ("story", ("They lost", "They won the old game.", RIVER)),
+    "Where did they go?": ("answer", ()),
+}
 
 
 def columns(rows):
@@ -62,32 +80,62 @@ def models(encoder):
         "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256, initializer_range=0.1),
         "encoder": encoder,
         "dtype": "float64",
-        "mask_ratio_step": 0.3,
     }
 
 
+@pytest.fixture(autouse=True)
+def fixed_samples(monkeypatch):
+    """What is drawn given a context."""
+
+    def draw(sampler, settings, requests, done):
+        for one in requests:
+            task, texts = TASKS_AND_SAMPLES[one.context]
+            assert one.task == task
+            done(one, Samples(texts[: settings.samples]))
+
+    monkeypatch.setattr("mars_score.sampling.samples.draw_samples", draw)
+
+
+V2 = {"variant": "v2", "max_mask_ratio": 0}
 CASES = {
-    "v2": {},
-    "v2-lm": {"variant": "v2-lm"},
-    "no context": {"variant": "v2-lm", "use_context": False},
-    "context alone": {"context_weight": 1.0},
-    "no context term": {"context_weight": 0.0},
+    "v3": {"variant": "v3"},
+    "v3-lm": {"variant": "v3-lm", "samples": 2},
+    "v3 and infills": {"max_mask_ratio": 0.6, "mask_ratio_step": 0.3},
+    "v3 without samples": {"samples": 0},
+    "weights by length": {"row_weights": "length", "sample_weight": 1.0, "expected_weight": 0.5},
+    "v2": {"variant": "v2", "mask_ratio_step": 0.3},
+    "v2-lm": {"variant": "v2-lm", "mask_ratio_step": 0.3},
+    "no context": {"variant": "v2-lm", "use_context": False, "max_mask_ratio": 0},
+    "context alone": {"context_weight": 1.0, **V2},
+    "no context term": {"context_weight": 0.0, **V2},
 }
 
 
+@pytest.fixture(scope="module")
+def infilled():
+    """The oracle's infills so far: the cases that have some have the same."""
+    return {}
+
+
 @pytest.fixture(scope="module", params=CASES, ids=list(CASES))
-def case(request, models):
+def case(request, models, infilled):
     """Settings and the oracle's scores."""
     settings = {**models, **CASES[request.param]}
     resolved = resolve_settings(**settings)
     scores = []
     templates = oracle.oracle_templates(ROWS, resolved, WordAnalyser())
     for (candidate, _, context), of_references in zip(ROWS, templates, strict=True):
+        for of_ratios in (ratios for _, ratios in of_references):
+            for one in of_ratios:
+                if (context, one) not in infilled:
+                    infilled[context, one] = oracle.augment(context, one, resolved).text
         texts = [
-            [reference, *(oracle.augment(context, one, resolved).text for one in of_ratios)]
-            for reference, of_ratios in of_references
+            [reference, *(infilled[context, one] for one in of_ratios)] for reference, of_ratios in of_references
         ]
-        scores.append(oracle_v2.score(candidate, texts, context, resolved))
+        task, samples = TASKS_AND_SAMPLES[context.strip()]
+        scores.append(
+            oracle_forms.score(candidate, texts, context, resolved, task, samples[: resolved.sampling.samples])
+        )
     return settings, scores
 
 
@@ -104,18 +152,18 @@ def test_scores_equal_the_oracle(case):
 
 def test_the_form_with_sentences(models, monkeypatch):
     """The terms can be told to compare sentences."""
-    settings = {**models, "matching": "sentences", "context_weight": 0.3, "max_mask_ratio": 0}
-    monkeypatch.setattr(oracle_v2, "recall", oracle.cosine)
+    settings = {**models, **V2, "matching": "sentences", "context_weight": 0.3}
+    monkeypatch.setattr(oracle_forms, "recall", oracle.cosine)
     resolved = resolve_settings(**settings)
     expected = [
-        oracle_v2.score(candidate, [[one] for one in references], context, resolved)
+        oracle_forms.score(candidate, [[one] for one in references], context, resolved)
         for candidate, references, context in ROWS
     ]
     assert MarsScorer(store=False, **settings).score(*columns(ROWS)).scores == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_terms_add_up(models):
-    result = MarsScorer(store=False, variant="v2-lm", **models).score(*columns(ROWS))
+    result = MarsScorer(store=False, variant="v2-lm", **models).score(*columns(ROWS[:5]))
     names = [[term.name for term in row.terms] for row in result.rows]
     assert names[0] == names[1] == names[4] == ["references", "context", "likelihood"]
     assert names[2:4] == [[], ["references", "likelihood"]]
@@ -132,15 +180,36 @@ def test_the_terms_add_up(models):
     assert plain == [dataclasses.asdict(term) for term in result.rows[0].terms]
 
 
+def test_the_terms_of_v3(models):
+    result = MarsScorer(store=False, variant="v3-lm", **models).score(*columns(ROWS))
+    terms = [{term.name: term for term in row.terms} for row in result.rows]
+    sampled = ["references", "context", "samples", "expected"]
+    assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood"]
+    assert list(terms[4]) == sampled  # a dialogue
+    assert list(terms[7]) == ["references", "likelihood"]  # a question
+    for row, by_name in zip(result.rows, terms, strict=True):
+        assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
+        if row.samples:
+            drawn = TASKS_AND_SAMPLES[ROWS[result.rows.index(row)][2]][1]
+            assert tuple(one.text for one in row.samples) == drawn
+            assert by_name["expected"].weight == -0.2
+            assert 0 <= by_name["context"].weight <= 0.4 * 5.5 / (5.5 + 3)
+    assert terms[4]["context"].weight == pytest.approx(0.4 * 1 / (1 + 3))  # a reference of one word
+    assert terms[4]["samples"].weight == pytest.approx(0.1 * 1 / (1 + 3))
+    assert terms[0]["samples"].weight == pytest.approx(terms[0]["context"].weight / 4 / 2)  # of two references
+    assert 0 < terms[6]["context"].weight < 0.4 * 7 / (7 + 3) - 0.01  # a reference that is close to the context
+    assert result.to_dict()["rows"][0]["samples"] == [dataclasses.asdict(one) for one in result.rows[0].samples]
+
+
 def test_a_score_does_not_depend_on_other_rows(models):
     corpus = [reference for _, references, _ in ROWS for reference in references]
-    scorer = MarsScorer(store=False, variant="v2-lm", idf_corpus=corpus, **models)
+    scorer = MarsScorer(store=False, variant="v3-lm", max_mask_ratio=0.4, idf_corpus=corpus, **models)
     together = scorer.score(*columns(ROWS)).scores
     assert [scorer.score(*columns([row])).score for row in ROWS] == pytest.approx(together, abs=1e-9)
 
 
 def test_the_reference_itself_and_nothing_of_it(models):
-    scorer = MarsScorer(store=False, context_weight=0.0, **models)
+    scorer = MarsScorer(store=False, context_weight=0.0, **V2, **models)
     same, other = scorer.score(["They won.", "q q q"], ["They won.", "They won."], ["", ""]).scores
     assert same == pytest.approx(1, abs=1e-9)
     assert other < same
@@ -162,7 +231,7 @@ def test_windows_hold_all_words_and_are_about_equal(count):
     assert len(found) == -(-count // WINDOW_WORDS)
     lengths = [len(one.split()) for one in found]
     assert not lengths or (max(lengths) - min(lengths) <= 1 and max(lengths) <= WINDOW_WORDS)
-    assert found == oracle_v2.parts(" ".join(words))
+    assert found == oracle_forms.parts(" ".join(words))
 
 
 @pytest.mark.parametrize(
@@ -182,41 +251,49 @@ def test_windows_hold_all_words_and_are_about_equal(count):
 )
 def test_what_is_copied(text, share):
     context = "They won the old game. It was late."
-    assert copied_share(text, context) == pytest.approx(share) == oracle_v2.copied(text, context)
+    assert copied_share(text, context) == pytest.approx(share) == oracle_forms.copied(text, context)
 
 
 def test_copying_costs_where_references_are_not_near_the_context(models):
     """A candidate with no word of the context is the same with and without the discount."""
     rows = [["they won the old game", "a truck took her"], ["q"] * 2, ["they won the old game"] * 2]
     free, paid = (
-        MarsScorer(store=False, variant="v2-lm", copy_discount=one, **models).score(*rows).rows for one in (0, 1)
+        MarsScorer(
+            store=False, variant="v2", copy_discount=one, max_mask_ratio=0, likelihood_weight=0.15, **models
+        )
+        .score(*rows)
+        .rows
+        for one in (0, 1)
     )
     assert free[1] == paid[1]
     assert paid[0].terms[0] == free[0].terms[0]
     assert paid[0].terms[1].value < free[0].terms[1].value
     near = [[row[0]] for row in (rows[0], rows[2], rows[2])]  # the reference is the context
-    assert len({MarsScorer(store=False, copy_discount=one, **models).score(*near).score for one in (0, 1)}) == 1
+    assert (
+        len({MarsScorer(store=False, copy_discount=one, **V2, **models).score(*near).score for one in (0, 1)}) == 1
+    )
 
 
 def test_a_blank_context_is_none(models):
-    scorer = MarsScorer(store=False, **models)
+    scorer = MarsScorer(store=False, **V2, **models)
     assert scorer.score(["a cat"], ["the cat"], [" \n "]).rows[0].terms[0].weight == 1
 
 
 def test_the_context_counts_where_it_is_nearest(models):
     """Words before and behind the window of the candidate do not matter."""
-    scorer = MarsScorer(store=False, context_weight=1.0, max_mask_ratio=0, **models)
+    scorer = MarsScorer(store=False, context_weight=1.0, **V2, **models)
     near = " ".join(["they won the game"] * 25)
     far = " ".join(["it was late"] * 25 + ["again"] * 25)
     alone, among = scorer.score(["they won the game"] * 2, ["a b c"] * 2, [near, f"{far} {near}"]).rows
     assert among.terms[1].value == pytest.approx(alone.terms[1].value, abs=1e-9)
 
 
-def test_only_v2_lm_reads_candidates_with_the_language_model(models, monkeypatch, tmp_path):
+def test_only_variants_with_likelihoods_read_candidates_with_the_language_model(models, monkeypatch, tmp_path):
     asked = []
     usual = LikelihoodReader._read
     monkeypatch.setattr(LikelihoodReader, "_read", lambda self, pairs: asked.extend(pairs) or usual(self, pairs))
-    MarsScorer(store=False, **models).score(*columns(ROWS))
+    for variant in ("v2", "v3"):
+        MarsScorer(store=False, variant=variant, **models).score(*columns(ROWS))
     assert not asked
     scorer = MarsScorer(store=tmp_path, variant="v2-lm", **models)
     cold = scorer.score(*columns([*ROWS, *ROWS])).scores
@@ -227,7 +304,8 @@ def test_only_v2_lm_reads_candidates_with_the_language_model(models, monkeypatch
 
 
 def test_a_warm_store_needs_no_model(models, monkeypatch, tmp_path):
-    cold = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in ("v2", "v2-lm")]
+    variants = ("v2", "v2-lm", "v3", "v3-lm")
+    cold = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in variants]
 
     def refuse(*args, **more):
         raise AssertionError("a model was used")
@@ -235,7 +313,8 @@ def test_a_warm_store_needs_no_model(models, monkeypatch, tmp_path):
     monkeypatch.setattr(SentenceEncoder, "encode", refuse)
     monkeypatch.setattr(LikelihoodReader, "_make_model", refuse)
     monkeypatch.setattr("mars_score.augmentation.Augmenter._make_infiller", refuse)
-    warm = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in ("v2", "v2-lm")]
+    monkeypatch.setattr("mars_score.sampling.samples.draw_samples", refuse)
+    warm = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in variants]
     assert [one.rows for one in warm] == [one.rows for one in cold]
 
 
@@ -244,14 +323,28 @@ def test_what_is_read_of_a_row():
     assert evidence.kinds(settings) == ("embed", "match", "likelihood")
     assert evidence.kinds(resolve_settings("mini", "v1").similarity) == ("embed",)
     assert evidence.kinds(resolve_settings("mini", context_weight=0).similarity) == ("match",)
-    nothing = evidence.needs(settings, "", [], "a context")
-    assert not any(nothing.values())
+    assert not any(evidence.needs(settings, evidence.ScorableRow("", (), "a context")).values())
+    reference = AugmentedReference("b", ())
+    row = evidence.ScorableRow("a", (reference,), "a context", "answer", ("c",))
+    adaptive = resolve_settings("mini", "v3-lm").similarity
+    assert evidence.needs(adaptive, row) == {
+        "embed": [],
+        "match": ["a", "b", "c"],
+        "likelihood": [("a context", "a")],
+    }
+    in_dialogue = dataclasses.replace(row, task="dialogue")
+    assert evidence.needs(adaptive, in_dialogue) == {
+        "embed": ["a context"],
+        "match": ["a", "b", "c"],
+        "likelihood": [],
+    }
+    assert evidence.needs(settings, in_dialogue)["likelihood"] == [("a context", "a")]
 
 
 def test_token_vectors_are_the_encoders(encoder):
     texts = ["She took a train.", "", "\u4f60\u597d a", "They won the old game again and again."]
     for text, one in zip(texts, SentenceEncoder(encoder).encode(texts, tokens=True), strict=True):
-        expected = oracle_v2.token_vectors(encoder, text)
+        expected = oracle_forms.token_vectors(encoder, text)
         for vector, other in zip(one.tokens, expected, strict=True):
             assert vector == pytest.approx(other.numpy(), abs=1e-9)
         [plain] = SentenceEncoder(encoder).encode([text])
@@ -322,7 +415,7 @@ def test_word_vectors_have_no_tokens():
 
     table = SentenceTransformer(modules=[Table()], device="cpu")
     with pytest.raises(ModelUnavailableError, match='matching="sentences"'):
-        MarsScorer("mini", store=False, encoder=table, max_mask_ratio=0).score(["a"], ["b"], ["c"])
+        MarsScorer("mini", store=False, encoder=table, samples=0).score(["a"], ["b"], ["c"])
 
 
 def test_values_out_of_range():

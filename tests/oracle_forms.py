@@ -1,4 +1,4 @@
-"""The plain form of variants v2 and v2-lm: one text and one token at a time; no batch, no store, no numpy."""
+"""The plain form of all variants but v1 and paper: one text, one token at a time; no batch, no store, no numpy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def recall(encoder, candidate: str, reference: str) -> float:
 
 
 def parts(context: str) -> list[str]:
-    """As few parts as a hundred words a part allow, about equally long."""
+    """As few parts of at most a hundred words as possible, about equally long."""
     words = context.split()
     count = (len(words) + 99) // 100
     if not count:
@@ -55,7 +55,7 @@ def copied(candidate: str, context: str) -> float:
 
 
 def log_probability(model, tokenizer, context: str, text: str) -> float:
-    """The mean of a text's tokens behind a context, which is cut from its end; at least a uniform guess's."""
+    """The mean over a text's tokens given a context, which is cut from its end; at least a uniform guess's."""
     context = context.strip()
     ids = oracle.encode(tokenizer, f" {text}" if context else text)
     before = oracle.encode(tokenizer, context)
@@ -66,31 +66,54 @@ def log_probability(model, tokenizer, context: str, text: str) -> float:
     return max(-math.log(oracle.perplexity(model, before, ids)), -math.log(model.config.vocab_size))
 
 
-def score(candidate: str, texts_of_references: list[list[str]], context: str, settings: Settings) -> float:
-    """Of a row; ``texts_of_references``: each reference and its augmentations."""
-    candidate, context = candidate.strip(), context if settings.use_context else ""
+def score(
+    candidate: str,
+    texts_of_references: list[list[str]],
+    context: str,
+    settings: Settings,
+    task: str = "",
+    samples: tuple[str, ...] = (),
+) -> float:
+    """Of a row; ``texts_of_references``: each reference and its augmentations; ``samples``: of its context."""
+    candidate, context = candidate.strip(), context.strip() if settings.use_context else ""
     if not candidate:
         return 0.0
     encoder, how = settings.models.encoder, settings.similarity
+    adaptive = how.row_weights == "adaptive"
+    references = [texts[0] for texts in texts_of_references]
     of_references = []
     for texts in texts_of_references:
         recalls = [recall(encoder, candidate, text) for text in texts]
         of_references.append((recalls[0] + max(recalls)) / 2)
-    total = max(of_references)
-    words = [len(texts[0].split()) for texts in texts_of_references]
-    mean_words = sum(words) / len(words)
-    credit = 1.0
-    if context.strip() and how.context_weight:
-        near = max(oracle.cosine(encoder, candidate, part) for part in parts(context))
-        of_references = max(
-            oracle.cosine(encoder, texts[0], part) for texts in texts_of_references for part in parts(context)
-        )
-        if of_references < 0.5:
-            credit = 1 - how.copy_discount * copied(candidate, context) * (1 - 2 * of_references)
-        share = how.context_weight * mean_words / (mean_words + 3)
-        total = (1 - share) * total + share * near * credit
-    if how.likelihood_weight:
+    value = max(of_references)
+    words = sum(len(reference.split()) for reference in references) / len(references)
+    weight, near, credit, share = 0.0, 0.0, 1.0, words / (words + 3)
+    if context and how.context_weight and not (adaptive and task in ("answer", "data")):
+        closeness = [nearness(encoder, reference, context) for reference in references]
+        if adaptive:
+            mean = sum(closeness) / len(closeness)
+            share *= 1 if mean <= 0.7 else 0 if mean >= 0.95 else (0.95 - mean) / 0.25
+        if max(closeness) < 0.5:
+            credit = 1 - how.copy_discount * copied(candidate, context) * (1 - 2 * max(closeness))
+        weight, near = how.context_weight * share, nearness(encoder, candidate, context)
+    total = weight * near * credit
+    if samples:
+        share *= credit / len(references)
+        best = max(recall(encoder, candidate, one) for one in samples)
+        if best > value:
+            value = share * best + (1 - share) * value
+        expected = [max(recall(encoder, one, reference) for reference in references) for one in samples]
+        cosines = [oracle.cosine(encoder, candidate, one) for one in samples]
+        total += how.sample_weight * share * sum(cosines) / len(samples)
+        total -= how.expected_weight * sum(expected) / len(samples)
+    total += (1 - weight) * value
+    if how.likelihood_weight and not (adaptive and task == "dialogue"):
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
-        share = how.likelihood_weight * mean_words**2 / (mean_words**2 + 20**2)
+        share = how.likelihood_weight * words**2 / (words**2 + 20**2)
         total += share * (alone / 2 + (given - alone) * credit)
     return total
+
+
+def nearness(encoder, text: str, context: str) -> float:
+    """Cosine with the part of the context that is the most similar."""
+    return max(oracle.cosine(encoder, text, part) for part in parts(context))
