@@ -44,7 +44,7 @@ def test_several_references_of_all_kinds(make):
         return [make(["one", "two"]), "three", make(["four"])]
 
     assert check_references(rows()) == [("one", "two"), ("three",), ("four",)]
-    assert check_contexts(rows(), 3, use_context=True) == ["one two", "three", "four"]
+    assert check_contexts(rows(), 3, use_context=True) == ["one\ntwo", "three", "four"]
 
 
 def test_rows_that_are_lists_in_arrow_and_numpy():

@@ -259,6 +259,26 @@ def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, variant, s
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
 
 
+def test_a_run_stopped_between_samples_keeps_its_bytes(models, any_sample, tmp_path, monkeypatch):
+    work, drawn, stop_at = executors.work.Worker.work, [], [2]
+
+    def stopping(self, chunk):
+        if chunk.stage == "sample":
+            drawn.append(chunk.number)
+            if chunk.number in stop_at:
+                stop_at.clear()
+                raise KeyboardInterrupt
+        return work(self, chunk)
+
+    argv = [write(tmp_path / "rows.jsonl", make_rows(24)), "--chunk-size", 2, "--no-store", *models, "--out"]
+    assert score(*argv, tmp_path / "whole.jsonl") == 0
+    monkeypatch.setattr(executors.work.Worker, "work", stopping)
+    assert [score(*argv, tmp_path / "stopped.jsonl") for _ in range(2)] == [130, 0]
+    assert drawn[:4] == [0, 1, 2, 2]
+    assert sorted(drawn[3:]) == drawn[3:] == list(range(2, drawn[-1] + 1))
+    assert (tmp_path / "stopped.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
 def test_another_input_or_setting_is_refused(faulty, tmp_path, capsys):
     limited, _ = faulty
     path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
@@ -464,7 +484,7 @@ def test_processes_that_die_again_and_again_are_given_up(monkeypatch):
 @pytest.mark.parametrize("fault", ["deleted", "truncated", "replaced by a folder"])
 def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, fault):
     path, store = write(tmp_path / "rows.jsonl", make_rows(30)), tmp_path / "store"
-    argv = [path, "--chunk-size", 3, *models]
+    argv = [path, "--chunk-size", 3, "--variant", "v2", *models]
     assert score(*argv, "--out", tmp_path / "sound.jsonl", "--store", tmp_path / "sound") == 0
     work = executors.work.Worker.work
     harmed = []

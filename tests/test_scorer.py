@@ -177,10 +177,11 @@ def test_the_cases_differ(make):
         "augmentation_aggregation": "weighted",
     }
     scores = make(**usual).score(*columns(ROWS)).scores
+    plain = {"planner": "none", "plan_step": 0.02}
     for settings in (
-        {"planner": "none"},
+        plain,
         {"use_context": False},
-        {"infiller": "masked"},
+        {**plain, "infiller": "masked"},
         {"q": 0.5},
         {"augmentation_aggregation": "best"},
     ):

@@ -235,9 +235,10 @@ def named(folders):
     }
 
 
-@pytest.mark.parametrize(("variant", "corpus"), [("v1", None), ("v1", CORPUS), ("v2", None), ("v2-lm", CORPUS)])
+@pytest.mark.parametrize(("variant", "corpus"), [("v1", None), ("v1", CORPUS), ("v2", None), ("v3-lm", CORPUS)])
 def test_another_process_loads_nothing_for_what_is_kept(named, work, variant, corpus):
-    settings = {**named, "variant": variant, "planner": "self", "plan_step": 0.5, "idf_corpus": corpus}
+    infilled = {"planner": "self", "plan_step": 0.5, "idf_corpus": corpus, "max_mask_ratio": 0.6}
+    settings = {**named, "variant": variant, **infilled, "task": "story"}
     here = MarsScorer(**settings).score(*columns(ROWS))
     assert work.take().jobs
     there = elsewhere(settings, ROWS)
@@ -403,7 +404,6 @@ OTHER_MODELS = {
 # (settings, what is changed): the infills are made anew
 NEW_WORK = [
     ({}, {"planner": "self"}),
-    (PLANNED, {"planner": "none"}),
     (PLANNED, {"plan_step": 0.51}),
     (PLANNED, {"plan_iterations": 2}),
     (PLANNED, {"plan_temperature": 1.2}),
