@@ -101,11 +101,9 @@ def score(
         share *= credit / len(references)
         best = max(recall(encoder, candidate, one) for one in samples)
         if best > value:
-            value = share * best + (1 - share) * value
-        expected = [max(recall(encoder, one, reference) for reference in references) for one in samples]
+            value += 0.5 * share * (best - value)
         cosines = [oracle.cosine(encoder, candidate, one) for one in samples]
         total += how.sample_weight * share * sum(cosines) / len(samples)
-        total -= how.expected_weight * sum(expected) / len(samples)
     total += (1 - weight) * value
     if how.likelihood_weight and not (adaptive and task == "dialogue"):
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))

@@ -102,7 +102,7 @@ CASES = {
     "v3-lm": {"variant": "v3-lm", "samples": 2},
     "v3 and infills": {"max_mask_ratio": 0.6, "mask_ratio_step": 0.3},
     "v3 without samples": {"samples": 0},
-    "weights by length": {"row_weights": "length", "sample_weight": 1.0, "expected_weight": 0.5},
+    "weights by length": {"row_weights": "length", "sample_weight": 1.0},
     "v2": {"variant": "v2", "mask_ratio_step": 0.3},
     "v2-lm": {"variant": "v2-lm", "mask_ratio_step": 0.3},
     "no context": {"variant": "v2-lm", "use_context": False, "max_mask_ratio": 0},
@@ -183,7 +183,7 @@ def test_the_terms_add_up(models):
 def test_the_terms_of_v3(models):
     result = MarsScorer(store=False, variant="v3-lm", **models).score(*columns(ROWS))
     terms = [{term.name: term for term in row.terms} for row in result.rows]
-    sampled = ["references", "context", "samples", "expected"]
+    sampled = ["references", "context", "samples"]
     assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood"]
     assert list(terms[4]) == sampled  # a dialogue
     assert list(terms[7]) == ["references", "likelihood"]  # a question
@@ -192,10 +192,9 @@ def test_the_terms_of_v3(models):
         if row.samples:
             drawn = TASKS_AND_SAMPLES[ROWS[result.rows.index(row)][2]][1]
             assert tuple(one.text for one in row.samples) == drawn
-            assert by_name["expected"].weight == -0.2
             assert 0 <= by_name["context"].weight <= 0.4 * 5.5 / (5.5 + 3)
     assert terms[4]["context"].weight == pytest.approx(0.4 * 1 / (1 + 3))  # a reference of one word
-    assert terms[0]["samples"].weight == pytest.approx(terms[0]["context"].weight / 4 / 2)  # of two references
+    assert terms[0]["samples"].weight == pytest.approx(terms[0]["context"].weight / 2 / 2)  # of two references
     assert 0 < terms[6]["context"].weight < 0.4 * 7 / (7 + 3) - 0.01  # a reference that is close to the context
     assert result.to_dict()["rows"][0]["samples"] == [dataclasses.asdict(one) for one in result.rows[0].samples]
 

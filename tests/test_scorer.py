@@ -658,7 +658,6 @@ CHANGES = {
     "sample_seed": 1,
     "task": "story",
     "sample_weight": 0.3,
-    "expected_weight": 0.1,
     "augmentation_aggregation": "weighted",
     "q": 0.7,
     "reference_aggregation": "mean",

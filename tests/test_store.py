@@ -458,7 +458,6 @@ NEW_SAMPLES = [
 # the samples are those that are kept, too
 OLD_SAMPLES = [
     (SAMPLED, {"sample_weight": 0.5}),
-    (SAMPLED, {"expected_weight": 0.5}),
     (SAMPLED, {"row_weights": "adaptive"}),
     (SAMPLED, {"encoder": "another"}),
 ]

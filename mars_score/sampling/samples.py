@@ -99,7 +99,9 @@ def prompt_of(sampler: Sampler, request: Request) -> Prompt:
     """What the sampler's language model continues for a request."""
     model = sampler.model
     with model.exclusive():  # a call changes settings of the tokenizer
-        return make_prompt(model.codec, request.context, request.task, model.window - token_limit(sampler, request))
+        return make_prompt(
+            model.codec, request.context, request.task, model.window - token_limit(sampler, request)
+        )
 
 
 def draw_samples(
