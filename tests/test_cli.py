@@ -100,7 +100,7 @@ def test_samples_in_detail(run, write):
     _, out, _ = run("score", write(rows), "--json", "--detailed")
     [row] = json.loads(out)["rows"]
     assert row["samples"] == [{"text": "b", "similarity": 1.0}, {"text": "is", "similarity": 0.0}]
-    assert [term["name"] for term in row["terms"]] == ["references", "context", "samples", "expected"]
+    assert [term["name"] for term in row["terms"]] == ["references", "context", "samples"]
     _, out, _ = run("score", write(rows), "--detailed")
     assert [line.split(maxsplit=1) for line in out.splitlines()[-2:]] == [
         ["1.0000", "sample: b"],
@@ -268,7 +268,6 @@ def test_options_become_arguments(run, write, fake, tmp_path):
         "likelihood_weight": ("0.1", 0.1),
         "row_weights": ("adaptive", "adaptive"),
         "sample_weight": ("0.2", 0.2),
-        "expected_weight": ("0.3", 0.3),
         "augmentation_aggregation": ("weighted", "weighted"),
         "q": ("0.5", 0.5),
         "reference_aggregation": ("mean", "mean"),

@@ -41,6 +41,7 @@ def test_an_interrupted_run_has_stored_its_infills(tmp_path, workers):
     command += [str(tmp_path / "rows.jsonl"), "--language-model", str(tmp_path / "gpt2")]
     command += ["--encoder", str(tmp_path / "encoder"), "--store", str(tmp_path / "store"), "--dtype", "float64"]
     command += ["--chunk-size", "400", "--batch-size", "2", "--workers", str(workers), "--quiet"]  # one chunk
+    command += ["--variant", "v2"]  # which infills
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
         while not (before := store.info()["infills"][0]) and process.poll() is None:

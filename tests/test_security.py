@@ -213,7 +213,7 @@ def test_a_language_models_own_code_never_runs(language_model, sprung, monkeypat
     config = json.loads((folder / "config.json").read_text())
     auto_map = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": auto_map}))
-    with pytest.raises(ModelUnavailableError, match="code of its own, which MARS never runs"):
+    with pytest.raises(ModelUnavailableError, match="its own code, which MARS never runs"):
         load_language_model(folder)
     assert not sprung.exists()
 
@@ -224,7 +224,7 @@ def test_an_encoders_own_code_never_runs(tmp_path, sprung):
     listed = json.loads((folder / "modules.json").read_text())
     listed[1]["type"] = "own.Model"
     (folder / "modules.json").write_text(json.dumps(listed))
-    with pytest.raises(ModelUnavailableError, match="code of its own, which MARS never runs"):
+    with pytest.raises(ModelUnavailableError, match="its own code, which MARS never runs"):
         load_encoder(folder)
     assert not sprung.exists()
 
@@ -453,7 +453,7 @@ def test_uploads_are_read_and_nothing_that_they_name(secret, tmp_path):
 @pytest.mark.parametrize("path", ["/etc/passwd", "http://127.0.0.1:9/rows.jsonl"])
 def test_the_space_opens_uploads_only(path):
     """A visitor who sends another path in the place of an upload gets nothing, and nothing is fetched for them."""
-    engine = Engine("mini")
+    engine = Engine()
     page = build(engine, Handlers(engine), [])
     parts = {one["id"]: one for one in page.config["components"]}
     takers = [one for one in page.config["dependencies"] if "file" in {parts[i]["type"] for i in one["inputs"]}]
