@@ -454,7 +454,7 @@ def test_uploads_are_read_and_nothing_that_they_name(secret, tmp_path):
 def test_the_space_opens_uploads_only(path):
     """A visitor who sends another path in the place of an upload gets nothing, and nothing is fetched for them."""
     engine = Engine()
-    page = build(engine, Handlers(engine), [])
+    page = build(Handlers(engine), [])
     parts = {one["id"]: one for one in page.config["components"]}
     takers = [one for one in page.config["dependencies"] if "file" in {parts[i]["type"] for i in one["inputs"]}]
     assert len(takers) == 2
