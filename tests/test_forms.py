@@ -194,7 +194,9 @@ def test_the_terms_of_v3(models):
             assert tuple(one.text for one in row.samples) == drawn
             assert 0 <= by_name["context"].weight <= 0.5 * 5.5 / (5.5 + 3)
     assert terms[4]["context"].weight == pytest.approx(0.5 * 1 / (1 + 3))  # a reference of one word
-    assert terms[0]["samples"].weight == pytest.approx(terms[0]["context"].weight * 0.2 / 0.5 / 2)  # of two references
+    assert terms[0]["samples"].weight == pytest.approx(
+        terms[0]["context"].weight * 0.2 / 0.5 / 2
+    )  # of two references
     assert 0 < terms[6]["context"].weight < 0.5 * 7 / (7 + 3) - 0.01  # a reference that is close to the context
     assert result.to_dict()["rows"][0]["samples"] == [dataclasses.asdict(one) for one in result.rows[0].samples]
 

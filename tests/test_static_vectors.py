@@ -150,4 +150,6 @@ class TestWheel:
         assert similarities[1] == 0
         assert similarities[2] == pytest.approx(1)  # "went" and "walked" share a vector
         assert result.signature.entries["encoder"] == f"{WHEEL}==0.1.0"
-        assert result.notices == ()
+        [notice] = result.notices
+        assert "unknown to the sentence encoder" in notice
+        assert notice.endswith("1 of 3 rows (1)")

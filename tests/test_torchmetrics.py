@@ -76,7 +76,7 @@ def test_all_rows_are_scored_together(filled, recorder):
         [
             PREDS,
             [[TARGETS[0]], TARGETS[1], [TARGETS[2]], [TARGETS[3]]],
-            [CONTEXTS[0], "Where is the cat?", *CONTEXTS[2:]],
+            [CONTEXTS[0], "Where is\nthe cat?", *CONTEXTS[2:]],
         ]
     ]
     assert score.dtype == torch.float32

@@ -198,7 +198,7 @@ def test_padding_is_no_text(mars, recorder):
 
 def test_given_contexts_come_before_inputs(mars, recorder):
     compute_metrics(mars, Tokenizer(), ["x", ["y", "z"]])(PREDICTION)
-    assert recorder.seen[0][2] == ["x", "y z"]
+    assert recorder.seen[0][2] == ["x", "y\nz"]
 
 
 def test_a_scorer_does_as_well_as_the_metric(recorder):
