@@ -131,7 +131,7 @@ class Form:
         credit: Floats | float = 1.0
         if self.discount:
             credit = 1 - columns["copied"] * has_context * np.maximum(0, 1 - 2 * columns.largest("closeness"))
-        of_samples = share * credit / np.maximum(columns.count("recalls"), 1) * drawn
+        of_samples = share * np.maximum(0, credit) / np.maximum(columns.count("recalls"), 1) * drawn
         best = columns.largest("sample_recalls" if self.matching == "recalls" else "sample_cosines")
         value = value + self.best * of_samples * np.maximum(0, best - value)
         score = (1 - weight) * value + weight * columns["context_nearest"] * credit

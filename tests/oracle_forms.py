@@ -98,7 +98,7 @@ def score(
         weight, near = how.context_weight * share, nearness(encoder, candidate, context)
     total = weight * near * credit
     if samples:
-        share *= credit / len(references)
+        share *= max(0.0, credit) / len(references)
         best = max(recall(encoder, candidate, one) for one in samples)
         if best > value:
             value += 0.5 * share * (best - value)

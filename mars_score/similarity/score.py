@@ -122,7 +122,7 @@ def _terms(
     if parts:
         terms.append(Term("context", credit * _nearness(row.candidate, parts, evidence, settings), weight))
     if samples:
-        share *= credit / of_row.references
+        share *= max(0.0, credit) / of_row.references
         value += BEST_SAMPLE * share * max(0.0, max(one.similarity for one in samples) - value)
         mean = sum(_cosine(row.candidate, one.text, evidence, settings) for one in samples) / len(samples)
         terms.append(Term("samples", mean, settings.sample_weight * share))
