@@ -64,7 +64,8 @@ def _write_cells(rows: Path, file: BinaryIO | gzip.GzipFile, delimiter: str) -> 
     """A header and one record per row; values that are no strings are written as JSON, None as an empty cell."""
     columns = list(dict.fromkeys(name for row in stream_rows(rows) for name in row))
     lines = _Lines(file)
-    writer = csv.writer(lines, delimiter=delimiter, lineterminator="\n")
+    # Ended by CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
+    writer = csv.writer(lines, delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(columns)
     for row in stream_rows(rows):
         writer.writerow([_cell(row.get(name)) for name in columns])
