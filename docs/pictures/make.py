@@ -91,7 +91,11 @@ def visit(context: BrowserContext, address: str) -> Page:
 
 
 def visible_text(page: Page, selector: str = "body") -> list[str]:
-    """The lines of text that an element shows, then what its text fields hold."""
+    """The lines of text that an element shows, then what its text fields hold.
+
+    Gradio's announcements to screen readers, which come and go, are left out.
+    """
+    page.add_style_tag(content=".sr-only[role=status] { display: none }")
     shown = [line.strip() for line in page.inner_text(selector).splitlines()]
     fields = page.locator(f"{selector} textarea:visible")
     return [line for line in shown if line] + [fields.nth(index).input_value() for index in range(fields.count())]
