@@ -1,4 +1,4 @@
-"""Everything that a score depends on besides the texts: one frozen dataclass per stage of the pipeline.
+"""The settings of each stage of the pipeline: one frozen dataclass per stage.
 
 A setting is added here and nowhere else: its checks, its command line option, its entry in the signature and its
 part of the store's keys follow from its type and from what :func:`mars_score.fields.setting` says about it.
@@ -6,26 +6,22 @@ part of the store's keys follow from its type and from what :func:`mars_score.fi
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from mars_score.fields import (
     POSITIVE,
     Checked,
-    Setting,
     list_of_texts,
     model_pair,
     sentence_encoder,
     setting,
-    settings_of,
     task_or_prompt,
-    unknown,
     weights_of,
 )
-from mars_score.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PAPER_POS_WEIGHTS, PRESETS, VARIANTS, Variant
+from mars_score.presets import PAPER_POS_WEIGHTS
 
 # Universal part-of-speech tags (https://universaldependencies.org/u/pos/) with spaCy's SPACE left out.
 POS_TAGS = [
@@ -224,93 +220,3 @@ class ModelSettings(Checked):
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = setting(
         "float32", "Number type of the language models and the encoder."
     )
-
-
-@dataclass(frozen=True)
-class Settings(Checked):
-    """All settings of a scorer; make one with :func:`resolve_settings`."""
-
-    variant: Variant = setting(MISSING, "Form of the score with all its constants.")
-    use_context: bool = setting(True, "False: no context anywhere.")
-    masking: MaskingSettings = field(default_factory=MaskingSettings)
-    planning: PlanningSettings = field(default_factory=PlanningSettings)
-    infilling: InfillingSettings = field(default_factory=InfillingSettings)
-    sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
-    models: ModelSettings = field(default_factory=ModelSettings)
-
-    STAGES: ClassVar[dict[str, type[Checked]]] = {
-        "masking": MaskingSettings,
-        "planning": PlanningSettings,
-        "infilling": InfillingSettings,
-        "sampling": SamplingSettings,
-        "similarity": SimilaritySettings,
-        "models": ModelSettings,
-    }
-
-    def items(self) -> Iterator[tuple[str, Any]]:
-        """All settings as flat (name, value) pairs, in pipeline order."""
-        for values in (self, *(getattr(self, stage) for stage in self.STAGES)):
-            for one in settings_of(type(values)):
-                yield one.name, getattr(values, one.name)
-
-
-SETTINGS: dict[str, Setting] = {
-    one.name: one for cls in (Settings, *Settings.STAGES.values()) for one in settings_of(cls)
-}
-SETTING_NAMES: tuple[str, ...] = tuple(SETTINGS)
-
-
-def resolve_settings(preset: str | None = None, variant: str | None = None, **overrides: Any) -> Settings:
-    """Settings from a preset (models), a variant (form and constants) and single settings, in that order.
-
-    Args:
-        preset: ``"mini"``, ``"base"`` or ``"paper"``; None: the environment's ``MARS_PRESET``, else ``"base"``.
-        variant: a name of :data:`mars_score.presets.VARIANTS`; None: ``"paper"`` with preset ``"paper"``, else
-            ``"v3"``.
-        overrides: any names of :data:`SETTING_NAMES`.
-
-    Raises:
-        ValueError: an unknown preset or variant, a value out of range, or a changed setting that has no effect.
-        TypeError: an unknown setting.
-    """
-    origin = "" if preset else "MARS_PRESET: "
-    preset = preset or os.environ.get("MARS_PRESET") or DEFAULT_PRESET
-    if not isinstance(preset, str) or preset not in PRESETS:
-        raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    if variant is None:
-        variant = "paper" if preset == "paper" else DEFAULT_VARIANT
-    if not isinstance(variant, str) or variant not in VARIANTS:
-        raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
-    for name in overrides:
-        if name not in SETTINGS:
-            raise unknown("setting", name, SETTING_NAMES)
-    usual = {**PRESETS[preset], **VARIANTS[variant]}
-    values = {"variant": variant, **usual, **overrides}
-    stages = {stage: _make(cls, values) for stage, cls in Settings.STAGES.items()}
-    settings: Settings = _make(Settings, values, **stages)
-    _refuse_without_effect(settings, {name: usual.get(name, SETTINGS[name].default) for name in overrides})
-    return settings
-
-
-def _make(cls: type[Checked], values: Mapping[str, Any], **stages: Checked) -> Any:
-    return cls(**{one.name: values[one.name] for one in settings_of(cls) if one.name in values}, **stages)
-
-
-def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None:
-    """Raise ValueError where a setting differs from its usual value but others leave it without effect."""
-    values = dict(settings.items())
-    for name, before in usual.items():
-        if values[name] != before and (needed := _unmet_need(name, values)):
-            other, wanted = needed
-            remedy = f"set {other} {wanted}" if wanted is POSITIVE else f"set {other}={wanted!r}"
-            effect = f"{name}={values[name]!r} has no effect with {other}={values[other]!r}"
-            raise ValueError(f"{effect}; {remedy} or leave {name} out")
-
-
-def _unmet_need(name: str, values: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """The setting, with the value that it must have, without which another has no effect; None: it has one."""
-    needs = SETTINGS[name].needs
-    if needs is None:
-        return None
-    return needs if values[needs[0]] != needs[1] else _unmet_need(needs[0], values)
