@@ -54,7 +54,23 @@ def text_of(codec, prompt):
     ],
 )
 def test_the_form_of_a_context_suggests_a_task(context, limit, task):
-    assert task_of(context, limit) == task
+    assert task_of(context, ["It was the baker."], limit) == task
+
+
+@pytest.mark.parametrize(
+    ("references", "task"),
+    [
+        (["Lena asks Mr. Ortiz for a day off."], "summary"),
+        (["Next week they will be short of staff.", "There is a day off for lena, says ortiz."], "summary"),
+        (["Mr. Ortiz: Then take the Friday."], "dialogue"),
+        (["Thank you, Lena, that is kind."], "dialogue"),
+        ([], "dialogue"),
+    ],
+)
+def test_references_about_the_speakers_of_a_transcript_ask_for_a_summary(references, task):
+    transcript = "Lena: Could I have Monday off?\nOrtiz: Monday is hard.\nLena: Or another day?"
+    assert task_of(transcript, references, 16) == task
+    assert task_of(transcript.replace(":", ","), references, 16) == "dialogue"
 
 
 def test_a_named_task_and_a_prompt_go_before_the_form():

@@ -444,7 +444,7 @@ def test_examples_are_as_their_lines_say():
     marathon, piano, ferry, letter, interview = examples = read_examples(ROOT / "examples")
     assert share(marathon, 1) == 0
     assert "dinner" in words(marathon.question.candidates[2])
-    assert task_of(marathon.question.context, 16) == "dialogue"
+    assert task_of(marathon.question.context, [], 16) == "dialogue"
     assert share(piano, -1) > 0.5
     assert {"swam", "lake"} <= set(words(piano.question.candidates[-1]))
     assert len(ferry.question.references) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,14 @@ from mars_score.infilling.tokens import TextCodec
 
 CONTEXT = "{context}"
 PROMPT_TOKENS = 512  # of the context at most: reading more changes few samples and costs the most
-TURN_WORDS = 60  # lines that are all this short are turns of a dialogue
+TURN_WORDS = 25  # lines of no more words on average are turns of a dialogue; paragraphs are longer
 TURNS = 8  # the last ones that are read
 LONG = 2  # words of a context per token of a sample, above which it is summarized
 FEW_WORDS = 5  # a context of fewer words says too little to be continued
 DATA_MARKS = "=_|[]{}<>\t"  # of tables and meaning representations
 DATA_CHARACTERS = 40  # per mark, in a context that is no prose
 CLOSING = " \n\t\"'\u2019\u201d)]"  # may stand after a question mark
+SPEAKER = re.compile(r"([^\W\d_]+)[\w .'-]{0,30}:\s")  # at the beginning of a turn
 QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 ROLE_TOKENS = 8  # of a chat template, for each turn
 
@@ -47,16 +49,16 @@ SYSTEM = "You write short, plain answers."
 SYSTEM_OF_DIALOGUE = "You are chatting with a friend. Reply to the last message in one short sentence."
 
 
-def task_of(context: str, token_limit: int) -> str:
+def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     """The task that the form of a context suggests.
 
-    Several short lines are a dialogue, a question wants an answer, a few words or a record of fields and values
-    are data, a text of many more words than a sample has tokens is to be summarized, and any other text is
-    continued.
+    Several short lines are a dialogue, or a transcript to be summarized where the references speak about its
+    speakers; a question wants an answer, a few words or a record of fields and values are data, a text of many
+    more words than a sample has tokens is to be summarized, and any other text is continued.
     """
     lines = _turns(context)
-    if len(lines) > 1 and all(len(line.split()) <= TURN_WORDS for line in lines):
-        return "dialogue"
+    if len(lines) > 1 and len(context.split()) <= TURN_WORDS * len(lines):
+        return "summary" if _about_speakers(lines, references) else "dialogue"
     if context.rstrip(CLOSING).endswith(QUESTION_MARKS):
         return "answer"
     marks = sum(character in DATA_MARKS for character in context)
@@ -121,6 +123,20 @@ def _prompt_ids(codec: TextCodec, context: str, task: str) -> list[int]:
 
 def _turns(context: str) -> list[str]:
     return [line.strip() for line in context.splitlines() if line.strip()]
+
+
+def _about_speakers(turns: Sequence[str], references: Sequence[str]) -> bool:
+    """Whether each turn begins with "Name:", and a reference, no turn itself, with a name or has two of them."""
+    speakers = [SPEAKER.match(turn) for turn in turns]
+    names = {speaker[1].casefold() for speaker in speakers if speaker}
+    if not all(speakers):
+        return False
+    for reference in references:
+        words = re.findall(r"[^\W\d_]+", reference.casefold())
+        begins = bool(words) and words[0] in names
+        if not SPEAKER.match(reference) and (begins or len(names.intersection(words)) > 1):
+            return True
+    return False
 
 
 def _chat_ids(tokenizer: Any, system: str, turns: Sequence[str]) -> list[int]:

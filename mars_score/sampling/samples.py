@@ -67,7 +67,7 @@ def make_request(context: str, references: Sequence[str], settings: SamplingSett
     """The request of a row: samples are about as long as its references (by their median length)."""
     words = statistics.median(len(reference.split()) for reference in references)
     limit = next((limit for limit in TOKEN_LIMITS if TOKENS_PER_WORD * words <= limit), TOKEN_LIMITS[-1])
-    return Request(context, limit, settings.task or task_of(context, limit))
+    return Request(context, limit, settings.task or task_of(context, references, limit))
 
 
 def requests_of(
