@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import fakes
@@ -29,11 +30,11 @@ def fake(monkeypatch):
 
 @pytest.fixture
 def compare(tmp_path, capsys):
-    """Runs the command over two lists of rows; returns exit code, standard output, standard error."""
+    """Runs the command over lists of rows; returns exit code, standard output, standard error."""
 
-    def run(*options, first=ROWS, second=OTHERS, names=("ours", "theirs")):
+    def run(*options, first=ROWS, second=OTHERS, more=(), names=("ours", "theirs")):
         paths = []
-        for name, rows in zip(names, (first, second), strict=True):
+        for name, rows in zip(names, (first, second, *more), strict=True):
             paths.append(tmp_path / f"{name}.jsonl")
             paths[-1].parent.mkdir(exist_ok=True)
             paths[-1].write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -66,13 +67,14 @@ def test_text(compare):
     assert code == 0
     lines = out.splitlines()
     assert lines[0] == "3 rows, two systems"
-    assert lines[1].startswith("paired bootstrap p = ")
+    assert lines[1].startswith("approximate randomisation p = ")
     assert "(99 resamples of 3 rows)" in lines[1]
     assert lines[2].split() == ["system", "MARS", "95%", "interval"]
     assert lines[3].split()[:2] == ["ours", "0.8333"]
     assert lines[5].split()[:2] == ["difference", "+0.5000"]
     assert lines[6] == "ours wins 2, ties 1, loses 0 of 3 rows"
-    assert lines[7].startswith("signature mars|")
+    assert re.fullmatch(r"verdict: ours cannot be told apart from theirs \(p = 0\.\d+\)", lines[7])
+    assert lines[8].startswith("signature mars|")
     shown = lines.index("rows that differ most")
     assert lines[shown + 1 :] == [
         "line 3: +1.0000",
@@ -173,3 +175,105 @@ def test_numbers_out_of_range(compare):
         code, _, err = compare(option, value)
         assert code == 2
         assert message in err
+
+
+# More than two systems
+
+MANY = [{"prediction": "a b", "reference": "a b", "context": f"number {row}"} for row in range(16)]
+WEAK = [{**row, "prediction": "q" if number % 2 else "a b"} for number, row in enumerate(MANY)]
+POOR = [{**row, "prediction": "q" if number % 2 else "a q"} for number, row in enumerate(MANY)]
+THREE = {"first": WEAK, "second": MANY, "more": [POOR], "names": ("weak", "good", "poor")}
+
+
+def test_three_systems(compare):
+    code, out, err = compare("--rows", 1, **THREE)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[:2] == ["16 rows, 3 systems", "bootstrap intervals (10000 resamples of 16 rows)"]
+    assert [line.split()[:2] for line in lines[3:6]] == [
+        ["good", "1.0000"],
+        ["weak", "0.5000"],
+        ["poor", "0.2500"],
+    ]
+    assert "p adjusted for 3 tests (Holm)" in lines[7]
+    good = lines[9].split()
+    assert good == ["good", "+0.5000", "+0.7500"]
+    # Weak and poor differ in 8 rows, all in one direction: p = 2/256, twice that for the second of three tests.
+    assert re.fullmatch(
+        r"verdict: good scores higher than weak \(\+0\.500, p = 0\.01\d+\) and poor \(\+0\.750, p = 0\.000\d+\); "
+        r"weak scores higher than poor \(\+0\.250, p = 0\.01\d+\)",
+        lines[12],
+    ), lines[12]
+    assert lines[-6:] == [
+        "line 2: +1.0000",
+        "  context: number 1",
+        "  reference: a b",
+        "  good 1.0000: a b",
+        "  weak 0.0000: q",
+        "  poor 0.0000: q",
+    ]
+
+
+def test_three_systems_as_json(compare):
+    found = json.loads(compare("--json", "--test", "bootstrap", **THREE)[1])
+    assert [(one["name"], one["mars"]) for one in found["systems"]] == [("good", 1), ("weak", 0.5), ("poor", 0.25)]
+    assert [pair["systems"] for pair in found["pairs"]] == [["good", "weak"], ["good", "poor"], ["weak", "poor"]]
+    assert all(pair["adjusted_p"] >= pair["p"] for pair in found["pairs"])
+    assert [(pair["wins"], pair["ties"], pair["losses"]) for pair in found["pairs"]] == [
+        (8, 8, 0),
+        (16, 0, 0),
+        (8, 8, 0),
+    ]
+    assert (found["test"], found["correction"], found["groups"]) == ("bootstrap", "holm", 16)
+
+
+def test_long_texts_are_cut_to_fit(compare, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    long = [{**ROWS[0], "prediction": "word " * 100}]
+    lines = compare(first=long, second=OTHERS[:1])[1].splitlines()
+    [line] = [line for line in lines if line.startswith("  ours 0.0000: word word")]
+    assert len(line) == 60
+    assert line.endswith("…")
+
+
+def test_tables_for_papers(compare):
+    names = ("100%_weak", "good", "poor")
+    latex = compare("--table", "latex", **{**THREE, "names": names})[1]
+    assert latex.count(r"\begin{tabular}{lrr") == latex.count(r"\bottomrule") == 2
+    assert r"100\%\_weak & 0.5000 & " in latex
+    assert all(line.startswith("%") or "mars|" not in line for line in latex.splitlines())
+    markdown = compare("--table", "markdown", **{**THREE, "names": names})[1]
+    assert "100%\\_weak" in markdown
+    grids = re.findall(r"^\| +system.*\|$\n\| :-[-:| ]+\|$", markdown, flags=re.MULTILINE)
+    assert len(grids) == 1
+    assert "scores higher than" in markdown
+    assert compare("--table", "markdown")[1].count("\n| ") == 5  # heading, rule, two systems, difference
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "message"),
+    [
+        ((), [changed(0, prediction=3)], "other.jsonl:1: column 'prediction' must be a string"),
+        ((), [changed(1, context="x")], "other.jsonl:2: column 'context' differs from"),
+        ((), [OTHERS[:2]], "ours.jsonl:3: "),
+        (("--plot", "a.svg"), [OTHERS], "--plot draws two systems, got 3 files; leave it out"),
+    ],
+)
+def test_a_third_file_that_does_not_match(compare, fake, options, more, message):
+    code, out, err = compare(*options, more=more, names=("ours", "theirs", "other"))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert fake.loads == 0
+
+
+def test_one_file_is_no_comparison(tmp_path, capsys):
+    assert main(["compare", str(tmp_path / "a.jsonl")]) == 2
+    assert "needs at least two files" in capsys.readouterr().err
+
+
+def test_a_file_given_twice(compare, tmp_path, capsys):
+    compare()
+    ours, theirs = (str(tmp_path / f"{name}.jsonl") for name in ("ours", "theirs"))
+    assert main(["compare", ours, theirs, ours, "--json"]) == 0
+    names = {one["name"] for one in json.loads(capsys.readouterr().out)["systems"]}
+    assert names == {f"{ours} (1)", theirs, f"{ours} (3)"}

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mars_score.compare import compare_systems
-from mars_score.stats.paired import paired_test
+from mars_score.compare import compare_systems, rank_systems
+from mars_score.compare.verdict import verdict
+from mars_score.stats.paired import holm, paired_test, paired_tests
 
 RNG = np.random.default_rng(5)
 FIRST, SECOND = RNG.normal(0.55, 0.1, 12), RNG.normal(0.5, 0.1, 12)
@@ -152,11 +153,84 @@ def test_numbers_out_of_range(options, message):
 
 
 def test_scores_that_are_not_paired():
-    with pytest.raises(ValueError, match="two lists of one length"):
+    with pytest.raises(ValueError, match="two or more lists of one length"):
         paired_test(FIRST, SECOND[:-1])
 
 
+def test_all_pairs_are_tested_as_two_alone():
+    third = FIRST + SECOND
+    found = paired_tests((FIRST, SECOND, third), groups=GROUPS, resamples=20_000)
+    assert list(found) == [(0, 1), (0, 2), (1, 2)]
+    for pair, scores in {(0, 1): (FIRST, SECOND), (0, 2): (FIRST, third), (1, 2): (SECOND, third)}.items():
+        alone = paired_test(*scores, groups=GROUPS, resamples=20_000)
+        assert found[pair].randomisation_p == pytest.approx(alone.randomisation_p, abs=0.01)
+        assert found[pair].bootstrap_p == pytest.approx(alone.bootstrap_p, abs=0.01)
+        assert found[pair].difference.low == pytest.approx(alone.difference.low, abs=1e-9)  # the same draws
+
+
+def closed(p_values, place):
+    """The closure of Bonferroni's tests: the worst p over all intersections of hypotheses with this one."""
+    others = [other for other in range(len(p_values)) if other != place]
+    subsets = ((place, *some) for size in range(len(others) + 1) for some in itertools.combinations(others, size))
+    return max(min(1, len(subset) * min(p_values[one] for one in subset)) for subset in subsets)
+
+
+def test_holm_is_the_closure_of_bonferroni():
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 3, 6):
+        for p_values in rng.uniform(0, 1, (20, size)) ** 3:
+            expected = [closed(p_values, place) for place in range(size)]
+            assert holm(list(p_values)) == pytest.approx(expected)
+    assert holm([0.01, math.nan, 0.03])[::2] == pytest.approx([0.02, 0.03])
+    assert math.isnan(holm([0.01, math.nan])[1])
+
+
 # Systems
+
+
+def rank(scorer, **options):
+    systems = {"poor": ["q", "q", "q", "q"], "A": ["a b", "x q", "d", "q"], "B": ["a q", "x q", "q", " "]}
+    return rank_systems(scorer, systems, REFERENCES, CONTEXTS, **options)
+
+
+def test_ranking(scorer):
+    found = rank(scorer)
+    assert [(one.name, one.score) for one in found.systems] == [("A", 0.625), ("B", 0.25), ("poor", 0.0)]
+    two = compare(scorer)
+    assert found.pairs[0].interval == two.test.difference
+    assert (found.intervals[0], found.intervals[1]) == (two.test.first, two.test.second)
+    assert [pair.win_tie_loss for pair in found.pairs] == [(2, 2, 0), (3, 1, 0), (2, 2, 0)]
+    assert [row.row for row in found.most_different(9)] == [0, 2, 1]
+    assert found.rows[0].candidates == ("a b", "a q", "q")
+    assert found.notices == ("1 blank candidates score 0.0 [rows 0-3: poor, rows 4-7: A, rows 8-11: B]",)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"systems": {"A": ["a"]}}, "at least two systems, got 1"),
+        ({"systems": {"A": ["a"], "references": ["a", "b"]}}, r"systems\['references'\] has 2"),
+        ({"systems": {"A": ["a"], "B": [None]}}, r"systems\['B'\]\[0\] must be a string, got NoneType"),
+        ({"test": "t"}, "test must be one of randomisation, bootstrap, got 't'"),
+    ],
+)
+def test_bad_systems(scorer, options, message):
+    rows = {"systems": {"A": ["a"], "B": ["b"]}, "references": ["a"], "contexts": [""]}
+    with pytest.raises((ValueError, TypeError), match=message):
+        rank_systems(scorer, **{**rows, **options})
+    assert not scorer.loaded
+
+
+def test_verdict():
+    pairs = [("B", "A", 0.03, 0.01), ("B", "C", 0.031, 0.03), ("A", "C", 0.001, 0.8)]
+    expected = "B scores higher than A (+0.030, p = 0.01) and C (+0.031, p = 0.03); "
+    assert verdict(pairs, 0.95) == expected + "A cannot be told apart from C (p = 0.8)"
+    assert verdict([("A", "B", 1.0, math.nan)], 0.95) == "A cannot be told apart from B (no test)"
+    pairs[1] = ("B", "C", 0.031, 0.06)
+    expected = "B scores higher than A (+0.030, p = 0.01), but cannot be told apart from C (p = 0.06); "
+    assert verdict(pairs, 0.95).startswith(expected)
+    assert verdict([("A", "B", 1.0, 0.05)], 0.95).startswith("A scores higher")
 
 
 def compare(scorer, **options):

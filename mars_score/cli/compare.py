@@ -1,28 +1,37 @@
-"""``mars compare``: two systems over the same references and contexts."""
+"""``mars compare``: two or more systems over the same references and contexts."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.cli import pairs
 from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, progress_bars, scoring
+from mars_score.cli.tables import TABLES
+
+if TYPE_CHECKING:
+    from mars_score.compare import SystemComparison, SystemRanking
+
+_OPTIONS = ("tie_margin", "confidence", "resamples", "seed")
+TESTS = ("randomisation", "bootstrap")  # as in mars_score.stats.paired, which imports numpy
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
-    text = "Compare the candidates of two systems for the same references and contexts."
+    text = "Compare the candidates of two or more systems for the same references and contexts."
     parser = commands.add_parser("compare", help=text, description=text)
-    parser.add_argument("first", metavar="A.jsonl", help="rows of the first system, one JSON object per line")
-    parser.add_argument("second", metavar="B.jsonl", help="the same rows with the candidates of the second system")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="of each system its candidates, the other columns being the same"
+    )
     add_column_options(parser, ("prediction", "reference", "context"))
     parser.add_argument(
         "--group-column",
         metavar="NAME",
-        help="column of A.jsonl; rows that share its value are drawn together (default: each row alone)",
+        help="column of the first file; rows that share its value are drawn together (default: each row alone)",
     )
     parser.add_argument("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
     parser.add_argument(
@@ -32,8 +41,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--resamples", type=int, default=10_000, metavar="N", help="of intervals and tests (10000)"
     )
+    parser.add_argument(
+        "--test", choices=TESTS, default="randomisation", help="what gives the p-values (default: randomisation)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of intervals and tests (0)")
-    parser.add_argument("--plot", metavar="FILE.svg", help="draw scores and differences; .svg or .png")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw two systems; .svg or .png")
+    parser.add_argument("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser)
     parser.set_defaults(run=run)
@@ -41,48 +54,53 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Compare, draw and print; see :func:`mars_score.cli.main` for errors."""
-    first, second = pairs.read(args)
+    if len(args.files) < 2:
+        raise ValueError(f"a comparison needs at least two files, got {args.files[0]} alone; add another")
+    if args.plot and len(args.files) > 2:
+        raise ValueError(f"--plot draws two systems, got {len(args.files)} files; leave it out")
+    files = pairs.read(args)
     names = columns(args)
     remedy = "add it or name another with --group-column"
-    groups = first.labels(args.group_column, remedy=remedy) if args.group_column else None
+    groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
     if args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
     if args.plot:
         from mars_score.compare.plot import check_plot
 
         check_plot(args.plot)
-    from mars_score.compare import compare_systems
+    from mars_score.compare import compare_systems, rank_systems
     from mars_score.scorer import MarsScorer
 
+    systems = dict(zip(_names(args.files), map(names.candidates, files), strict=True))
+    references, contexts = names.references(files[0]), names.contexts(files[0])
+    options: dict[str, Any] = {name: getattr(args, name) for name in _OPTIONS}
+    options["groups"] = groups
+    found: SystemComparison | SystemRanking
     with progress_bars(quiet=args.quiet) as progress, scoring():  # the result repeats the notices
-        found = compare_systems(
-            MarsScorer(**scorer_arguments(args), progress=progress),
-            names.candidates(first),
-            names.candidates(second),
-            names.references(first),
-            names.contexts(first),
-            names=_names(args.first, args.second),
-            groups=groups,
-            tie_margin=args.tie_margin,
-            confidence=args.confidence,
-            resamples=args.resamples,
-            seed=args.seed,
-        )
+        scorer = MarsScorer(**scorer_arguments(args), progress=progress)
+        if len(systems) == 2:
+            (first, ones), (second, others) = systems.items()
+            options["names"] = first, second
+            found = compare_systems(scorer, ones, others, references, contexts, **options)
+        else:
+            found = rank_systems(scorer, systems, references, contexts, test=args.test, **options)
     if args.plot:
         from mars_score.compare.plot import write_plot
 
-        write_plot(found, args.plot)
+        write_plot(found, args.plot)  # type: ignore[arg-type]  # checked: of two systems
     if args.json:
         print(json.dumps(found.to_dict(args.rows)))  # in ASCII: safe on any terminal
         return
     from mars_score.cli.compared import show_comparison
 
-    show_comparison(found, args.rows)
+    show_comparison(found, args.rows, args.test, args.table)
     if args.plot:
         print_line(f"plot: {args.plot}")
 
 
-def _names(first: str, second: str) -> tuple[str, str]:
-    """The files' names without their endings, or their paths where these are equal."""
-    names = Path(first).stem, Path(second).stem
-    return names if names[0] != names[1] else (first, second)
+def _names(files: Sequence[str]) -> list[str]:
+    """The files' names without their endings, or their paths where two of these are equal."""
+    names = [Path(file).stem for file in files]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]

@@ -1,57 +1,110 @@
-"""A comparison of two systems as people read it."""
+"""A comparison of systems as people read it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from mars_score.cli.running import print_line
-from mars_score.cli.tables import one_line, show_table
-from mars_score.compare.result import RowPair, SystemComparison
+from mars_score.cli.tables import fitted, one_line, show_table
+from mars_score.compare.ranking import SystemRanking
+from mars_score.compare.result import ComparedRow, SystemComparison
 from mars_score.report.contents import MISSING, Table
 from mars_score.stats.draws import Interval
+from mars_score.stats.paired import TESTS, Test
 
 
-def show_comparison(found: SystemComparison, rows: int) -> None:
-    """Print scores, tests, signature and the rows that differ most to standard output."""
-    show_table(_table(found))
-    first, second = (one_line(name, True) for name in found.names)
+def show_comparison(found: SystemComparison | SystemRanking, rows: int, test: Test, form: str) -> None:
+    """Print tables, verdict, signature and the ``rows`` rows that differ most to standard output.
+
+    ``test`` is shown of two systems; ``form`` is one of :data:`mars_score.cli.tables.TABLES`.
+    """
+    names = [one_line(one.name, True) for one in found.systems]
+    if isinstance(found, SystemRanking):
+        _show(found, _ranking_tables(found, names), [f"verdict: {found.verdict}"], names, rows, form)
+        return
     wins, ties, losses = found.win_tie_loss
-    print_line(f"{first} wins {wins}, ties {ties}, loses {losses} of {len(found.rows)} rows")
-    print_line(f"signature {found.signature}")
-    for notice in found.notices:
-        print_line(f"notice: {one_line(notice, True)}")
+    counts = f"{names[0]} wins {wins}, ties {ties}, loses {losses} of {len(found.rows)} rows"
+    _show(found, [_table(found, names, test)], [counts, f"verdict: {found.verdict(test)}"], names, rows, form)
+
+
+def _show(
+    found: SystemComparison | SystemRanking,
+    tables: Sequence[Table],
+    findings: Sequence[str],
+    names: Sequence[str],
+    rows: int,
+    form: str,
+) -> None:
+    """Tables, findings, signature and the rows that differ most; only tables, with a full note, but for text."""
+    lines = [one_line(line, True) for line in (*findings, f"signature {found.signature}")]
+    if form != "text":
+        first, *others = tables
+        for table in (replace(first, note="\n".join(f"{line}." for line in (first.note, *lines))), *others):
+            show_table(table, form)
+        return
+    for table in tables:
+        show_table(table)
+    for line in (*lines, *(f"notice: {one_line(notice, True)}" for notice in found.notices)):
+        print_line(line)
     shown = found.most_different(rows)
     if shown:
         print_line("")
         print_line("rows that differ most")
     for row in shown:
-        for line in _lines(row, (first, second)):
+        for line in _lines(row, names):
             print_line(line)
 
 
-def _table(found: SystemComparison) -> Table:
-    test = found.test
-    unit = "rows" if test.groups == len(found.rows) else "groups"
-    note = (
-        f"paired bootstrap p = {_p(test.bootstrap_p)}, approximate randomisation p = {_p(test.randomisation_p)} "
-        f"({found.resamples} resamples of {test.groups} {unit})"
-    )
-    if test.groups < 2:
-        note += "\nwith one there is nothing to draw from: no intervals, no tests"
+def _table(found: SystemComparison, names: Sequence[str], test: Test) -> Table:
+    tests = found.test
     values = [
-        *((one_line(one.name, True), f"{one.score:.4f}") for one in found.systems),
+        *((name, f"{one.score:.4f}") for name, one in zip(names, found.systems, strict=True)),
         ("difference", f"{found.difference:+.4f}"),
     ]
-    intervals = [_interval(one) for one in (test.first, test.second, test.difference)]
+    intervals = [_interval(one) for one in (tests.first, tests.second, tests.difference)]
     return Table(
         f"{len(found.rows)} rows, two systems",
-        note,
+        f"{TESTS[test]} p = {_p(tests.p(test))} {_resamples(found, tests.groups)}",
         ("system", "MARS", f"{found.confidence:.0%} interval"),
         tuple((*value, interval) for value, interval in zip(values, intervals, strict=True)),
     )
 
 
-def _lines(row: RowPair, names: tuple[str, str]) -> list[str]:
+def _ranking_tables(found: SystemRanking, names: Sequence[str]) -> list[Table]:
+    """Scores with intervals, and a matrix of differences and p-values."""
+    scores = Table(
+        f"{len(found.rows)} rows, {len(names)} systems",
+        f"bootstrap intervals {_resamples(found, found.groups)}",
+        ("system", "MARS", f"{found.confidence:.0%} interval"),
+        tuple(
+            (name, f"{one.score:.4f}", _interval(interval))
+            for name, one, interval in zip(names, found.systems, found.intervals, strict=True)
+        ),
+    )
+    cells = {(pair.first, pair.second): f"{pair.difference:+.4f}" for pair in found.pairs}
+    cells |= {(pair.second, pair.first): f"p {_p(pair.adjusted_p)}" for pair in found.pairs}
+    systems = [one.name for one in found.systems]
+    matrix = Table(
+        "differences (row minus column) and p-values",
+        f"{TESTS[found.test]} of each two systems; p adjusted for {len(found.pairs)} tests (Holm)",
+        ("", *names),
+        tuple(
+            (name, *(cells.get((system, other), "") for other in systems))
+            for name, system in zip(names, systems, strict=True)
+        ),
+    )
+    return [scores, matrix]
+
+
+def _resamples(found: SystemComparison | SystemRanking, groups: int) -> str:
+    unit = "rows" if groups == len(found.rows) else "groups"
+    note = f"({found.resamples} resamples of {groups} {unit})"
+    return note if groups > 1 else f"{note}\nwith one there is nothing to draw from: no intervals, no tests"
+
+
+def _lines(row: ComparedRow, names: Sequence[str]) -> list[str]:
     texts = [
         *([("context", row.context)] if row.context else []),
         *(("reference", reference) for reference in row.references),
@@ -60,9 +113,10 @@ def _lines(row: RowPair, names: tuple[str, str]) -> list[str]:
             for name, score, candidate in zip(names, row.scores, row.candidates, strict=True)
         ),
     ]
+    difference = row.difference if len(names) == 2 else row.spread
     return [
-        f"line {row.row + 1}: {row.difference:+.4f}",
-        *(f"  {what}: {one_line(text, True)}" for what, text in texts),
+        f"line {row.row + 1}: {difference:+.4f}",
+        *(fitted(f"{what}: {text}", indent=2) for what, text in texts),
     ]
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 from mars_score.cli.running import print_line
 from mars_score.report.contents import Table
+
+TABLES = ("text", "markdown", "latex")
+
+
+def fitted(text: str, indent: int = 0) -> str:
+    """``text`` as an indented line, cut to the width of the terminal (80 without one)."""
+    line, width = " " * indent + one_line(text, True), shutil.get_terminal_size().columns
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def one_line(text: str, whole: bool) -> str:
@@ -14,8 +23,17 @@ def one_line(text: str, whole: bool) -> str:
     return line if whole or len(line) <= 80 else line[:79] + "…"
 
 
-def show_table(table: Table) -> None:
-    """Print a table to standard output: drawn on a terminal, aligned text of any width elsewhere."""
+def show_table(table: Table, form: str = "text") -> None:
+    """Print a table to standard output: drawn on a terminal, aligned text of any width elsewhere.
+
+    ``form`` is one of :data:`TABLES`.
+    """
+    if form != "text":
+        from mars_score.report.latex import table_to_latex
+        from mars_score.report.markdown import table_to_markdown
+
+        print_line((table_to_markdown if form == "markdown" else table_to_latex)(table) + "\n")
+        return
     from rich.console import Console
     from rich.table import Table as Drawn
     from rich.text import Text

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from mars_score.compare.verdict import verdict
 from mars_score.stats.draws import Interval
-from mars_score.stats.paired import PairedTest
+from mars_score.stats.paired import PairedTest, Test
 
 # Scores that differ by less than this are equal.
-_SAME = 1e-9
+SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -28,27 +30,57 @@ class SystemScore:
 
 
 @dataclass(frozen=True)
-class RowPair:
-    """What both systems wrote for a row.
+class ComparedRow:
+    """What the systems wrote for a row.
 
     Attributes:
         row: counted from 0.
         context: what it was written from; empty without contexts.
         references: by people.
-        candidates: of the first and of the second system.
-        scores: of the first and of the second system.
+        candidates: one of each system.
+        scores: one of each system.
     """
 
     row: int
     context: str
     references: tuple[str, ...]
-    candidates: tuple[str, str]
-    scores: tuple[float, float]
+    candidates: tuple[str, ...]
+    scores: tuple[float, ...]
 
     @property
     def difference(self) -> float:
         """The first score minus the second."""
         return self.scores[0] - self.scores[1]
+
+    @property
+    def spread(self) -> float:
+        """The highest score minus the lowest."""
+        return max(self.scores) - min(self.scores)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "row": self.row,
+            "difference": self.difference if len(self.scores) == 2 else self.spread,
+            "context": self.context,
+            "references": list(self.references),
+            "candidates": list(self.candidates),
+            "scores": list(self.scores),
+        }
+
+
+def most_different(rows: Sequence[ComparedRow], count: int) -> list[ComparedRow]:
+    """The ``count`` rows that differ most, the largest spread first; rows of equal scores are left out."""
+    differing = [row for row in rows if row.spread > SAME]
+    return sorted(differing, key=lambda row: -row.spread)[:count]
+
+
+def win_tie_loss(first: Sequence[float], second: Sequence[float], margin: float) -> tuple[int, int, int]:
+    """In how many rows the first score is higher, the same (differs by no more than ``margin``), lower."""
+    margin = max(margin, SAME)
+    wins = sum(one - other > margin for one, other in zip(first, second, strict=True))
+    losses = sum(other - one > margin for one, other in zip(first, second, strict=True))
+    return wins, len(first) - wins - losses, losses
 
 
 @dataclass(frozen=True)
@@ -67,7 +99,7 @@ class SystemComparison:
     """
 
     names: tuple[str, str]
-    rows: tuple[RowPair, ...]
+    rows: tuple[ComparedRow, ...]
     test: PairedTest
     confidence: float
     resamples: int
@@ -92,52 +124,47 @@ class SystemComparison:
     @property
     def win_tie_loss(self) -> tuple[int, int, int]:
         """In how many rows the first system scores higher, the same, lower."""
-        margin = max(self.tie_margin, _SAME)
-        wins = sum(row.difference > margin for row in self.rows)
-        losses = sum(row.difference < -margin for row in self.rows)
-        return wins, len(self.rows) - wins - losses, losses
+        first, second = self.systems
+        return win_tie_loss(first.scores, second.scores, self.tie_margin)
 
-    def most_different(self, count: int) -> list[RowPair]:
+    def verdict(self, test: Test = "randomisation") -> str:
+        """Which system scores higher, or that they cannot be told apart, in one sentence."""
+        first, second = self.names if self.difference >= 0 else self.names[::-1]
+        return verdict([(first, second, abs(self.difference), self.test.p(test))], self.confidence)
+
+    def most_different(self, count: int) -> list[ComparedRow]:
         """The ``count`` rows that differ most, the largest difference first; rows of equal scores are left out."""
-        differing = [row for row in self.rows if abs(row.difference) > _SAME]
-        return sorted(differing, key=lambda row: -abs(row.difference))[:count]
+        return most_different(self.rows, count)
 
     def to_dict(self, rows: int = 3) -> dict[str, Any]:
         """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
         intervals = (self.test.first, self.test.second)
         return {
             "systems": [
-                {"name": one.name, "mars": one.score, "interval": _plain(interval), "scores": list(one.scores)}
+                {"name": one.name, "mars": one.score, "interval": plain(interval), "scores": list(one.scores)}
                 for one, interval in zip(self.systems, intervals, strict=True)
             ],
             "difference": self.difference,
-            "interval": _plain(self.test.difference),
-            "bootstrap_p": _defined(self.test.bootstrap_p),
-            "randomisation_p": _defined(self.test.randomisation_p),
+            "interval": plain(self.test.difference),
+            "bootstrap_p": defined(self.test.bootstrap_p),
+            "randomisation_p": defined(self.test.randomisation_p),
             **dict(zip(("wins", "ties", "losses"), self.win_tie_loss, strict=True)),
+            "verdict": self.verdict(),
             "confidence": self.confidence,
             "resamples": self.resamples,
             "groups": self.test.groups,
             "tie_margin": self.tie_margin,
             "signature": self.signature,
             "notices": list(self.notices),
-            "most_different": [
-                {
-                    "row": one.row,
-                    "difference": one.difference,
-                    "context": one.context,
-                    "references": list(one.references),
-                    "candidates": list(one.candidates),
-                    "scores": list(one.scores),
-                }
-                for one in self.most_different(rows)
-            ],
+            "most_different": [row.to_dict() for row in self.most_different(rows)],
         }
 
 
-def _defined(value: float) -> float | None:
+def defined(value: float) -> float | None:
+    """None for NaN, which JSON has not."""
     return None if math.isnan(value) else value
 
 
-def _plain(interval: Interval) -> list[float | None]:
-    return [_defined(interval.low), _defined(interval.high)]
+def plain(interval: Interval) -> list[float | None]:
+    """Its ends, for JSON."""
+    return [defined(interval.low), defined(interval.high)]

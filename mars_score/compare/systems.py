@@ -1,17 +1,20 @@
-"""Scores two systems in one call and compares them."""
+"""Scores systems in one call and compares them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mars_score.compare.result import RowPair, SystemComparison
+from mars_score.compare.ranking import SystemRanking, pairs_of
+from mars_score.compare.result import ComparedRow, SystemComparison, SystemScore
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.stats.draws import check_resampling
-from mars_score.stats.paired import paired_test
-from mars_score.stats.rated import Labels, codes_of
+from mars_score.stats.paired import TESTS, Test, paired_test, paired_tests
+from mars_score.stats.rated import Labels, check_known, codes_of
 
 if TYPE_CHECKING:
+    from mars_score.result import MarsResult
     from mars_score.scorer import MarsScorer
 
 
@@ -42,7 +45,7 @@ def compare_systems(
         names: of the systems.
         groups: one label per row, strings or integers; rows of a group (a document) are drawn together.
         tie_margin: scores of a row that differ by no more are a tie.
-        confidence: as for :func:`mars_score.stats.paired.paired_test`.
+        confidence: as for :func:`mars_score.stats.paired.paired_tests`.
         resamples: likewise.
         seed: likewise.
 
@@ -50,33 +53,129 @@ def compare_systems(
         TypeError, ValueError: bad input, named with its row, before any model is loaded.
         ModelUnavailableError: a model cannot be loaded.
     """
-    columns = (
-        check_candidates(first, where="first[{}]".format),
-        check_candidates(second, where="second[{}]".format),
-    )
-    texts = check_references(references)
-    given = check_contexts(contexts, len(texts), use_context=scorer.settings.use_context)
-    check_lengths(first=columns[0], second=columns[1], references=texts, contexts=given)
-    if not (tie_margin >= 0 and math.isfinite(tie_margin)):
-        raise ValueError(f"tie_margin must be a number of at least 0, got {tie_margin}")
+    checked = _check(scorer, {"first": first, "second": second}, references, contexts, groups, tie_margin)
     check_resampling(confidence, resamples)
-    if groups is not None:
-        codes_of("groups", groups, len(texts))
-    if not texts:
-        raise ValueError("there are no rows to compare")
-
-    result = scorer.score([*columns[0], *columns[1]], texts * 2, given * 2)
-    count = len(texts)
-    scores = result.scores[:count], result.scores[count:]
-    pairs = zip(given, texts, zip(*columns, strict=True), zip(*scores, strict=True), strict=True)
-    place = f"[rows 0-{count - 1}: {names[0]}, rows {count}-{2 * count - 1}: {names[1]}]"
+    result, rows = _scored(scorer, *checked)
+    scores = [tuple(row.scores[which] for row in rows) for which in (0, 1)]
     return SystemComparison(
         names,
-        tuple(RowPair(row, *pair) for row, pair in enumerate(pairs)),
+        tuple(rows),
         paired_test(*scores, groups=groups, confidence=confidence, resamples=resamples, seed=seed),
         confidence,
         resamples,
         tie_margin,
         str(result.signature),
-        tuple(f"{notice} {place}" for notice in result.notices),
+        _notices(result, names, len(rows)),
     )
+
+
+def rank_systems(
+    scorer: MarsScorer,
+    systems: Mapping[str, Any],
+    references: Any,
+    contexts: Any = None,
+    *,
+    test: Test = "randomisation",
+    groups: Labels | None = None,
+    tie_margin: float = 0.0,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> SystemRanking:
+    """Rank two or more systems over the same references and contexts by their MARS scores, and test each two.
+
+    All are scored in one call: each reference is augmented once, and IDF is the same for all.
+
+    Args:
+        scorer: holds models and settings.
+        systems: from the name of each system to its candidates, one per row.
+        references: as for :meth:`MarsScorer.score`.
+        contexts: as for :meth:`MarsScorer.score`.
+        test: what gives the p-values. Approximate randomisation draws under the hypothesis that both systems are
+            alike, and so keeps its level also with few rows; the bootstrap does so with many only.
+        groups: as for :func:`compare_systems`, like all that follows.
+        tie_margin: scores of a row that differ by no more are a tie.
+        confidence: of the intervals; 1 - confidence is the level of the tests.
+        resamples: how many.
+        seed: of the random numbers.
+
+    Raises:
+        TypeError, ValueError: bad input, named with its row, before any model is loaded; fewer than two systems.
+        ModelUnavailableError: a model cannot be loaded.
+    """
+    if len(systems) < 2:
+        raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
+    check_known("test", test, tuple(TESTS))
+    columns = {f"systems[{name!r}]": candidates for name, candidates in systems.items()}
+    checked = _check(scorer, columns, references, contexts, groups, tie_margin)
+    check_resampling(confidence, resamples)
+    result, rows = _scored(scorer, *checked)
+    scores = [SystemScore(name, tuple(row.scores[which] for row in rows)) for which, name in enumerate(systems)]
+    order = sorted(range(len(scores)), key=lambda which: -scores[which].score)
+    ranked = tuple(scores[which] for which in order)
+    options = {"groups": groups, "confidence": confidence, "resamples": resamples}
+    tests = paired_tests([one.scores for one in ranked], **options, seed=seed)  # type: ignore[arg-type]
+    return SystemRanking(
+        ranked,
+        (tests[0, 1].first, *(tests[0, place].second for place in range(1, len(ranked)))),
+        pairs_of(ranked, tests, test, tie_margin),
+        tuple(_in_order(row, order) for row in rows),
+        test,
+        confidence,
+        resamples,
+        tests[0, 1].groups,
+        tie_margin,
+        str(result.signature),
+        _notices(result, list(systems), len(rows)),
+    )
+
+
+_Checked = tuple[list[list[str]], list[tuple[str, ...]], list[str]]
+
+
+def _check(
+    scorer: MarsScorer,
+    systems: Mapping[str, Any],
+    references: Any,
+    contexts: Any,
+    groups: Labels | None,
+    tie_margin: float,
+) -> _Checked:
+    """Candidates of each system, references and contexts."""
+    columns = {
+        name: check_candidates(candidates, where=f"{name}[{{}}]".format) for name, candidates in systems.items()
+    }
+    texts = check_references(references)
+    given = check_contexts(contexts, len(texts), use_context=scorer.settings.use_context)
+    check_lengths(**columns, references=texts, contexts=given)
+    if not (tie_margin >= 0 and math.isfinite(tie_margin)):
+        raise ValueError(f"tie_margin must be a number of at least 0, got {tie_margin}")
+    if groups is not None:
+        codes_of("groups", groups, len(texts))
+    if not texts:
+        raise ValueError("there are no rows to compare")
+    return list(columns.values()), texts, given
+
+
+def _scored(
+    scorer: MarsScorer, columns: list[list[str]], references: list[tuple[str, ...]], contexts: list[str]
+) -> tuple[MarsResult, list[ComparedRow]]:
+    """All systems scored in one call, and their rows side by side."""
+    candidates = [text for column in columns for text in column]
+    result = scorer.score(candidates, references * len(columns), contexts * len(columns))
+    count = len(references)
+    scores = [result.scores[start : start + count] for start in range(0, len(candidates), count)]
+    rows = zip(contexts, references, zip(*columns, strict=True), zip(*scores, strict=True), strict=True)
+    return result, [ComparedRow(number, *row) for number, row in enumerate(rows)]
+
+
+def _in_order(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
+    candidates = tuple(row.candidates[which] for which in order)
+    scores = tuple(row.scores[which] for which in order)
+    return ComparedRow(row.row, row.context, row.references, candidates, scores)
+
+
+def _notices(result: MarsResult, names: Sequence[str], count: int) -> tuple[str, ...]:
+    """With the rows of each system, which are counted through."""
+    places = (f"rows {which * count}-{(which + 1) * count - 1}: {name}" for which, name in enumerate(names))
+    return tuple(f"{notice} [{place}]" for place in [", ".join(places)] for notice in result.notices)

@@ -53,7 +53,7 @@ def _parts(parts: Sequence[Part]) -> Iterator[str]:
             continue
         yield f"### {_line(first.title)}"
         if isinstance(first, Table):
-            yield from _table(first)
+            yield from _noted(first)
             continue
         charts = [part for part in together if isinstance(part, Scatter | Bars)]
         yield _grid(*_numbers(charts))
@@ -65,7 +65,12 @@ def _key(numbered: tuple[int, Part]) -> object:
     return part.title if isinstance(part, Scatter) else place
 
 
-def _table(table: Table) -> Iterator[str]:
+def table_to_markdown(table: Table) -> str:
+    """A table with its title and note."""
+    return showable("\n\n".join([f"**{_line(table.title)}**", *_noted(table)]))
+
+
+def _noted(table: Table) -> Iterator[str]:
     if table.note:
         yield _line(table.note)
     yield _grid(table.columns, table.rows)

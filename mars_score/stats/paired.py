@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import nan
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +21,9 @@ from mars_score.stats.draws import (
 )
 from mars_score.stats.rated import Labels, Values, codes_of
 from mars_score.stats.weighted import Floats
+
+Test = Literal["randomisation", "bootstrap"]
+TESTS: dict[Test, str] = {"randomisation": "approximate randomisation", "bootstrap": "paired bootstrap"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,10 @@ class PairedTest:
     randomisation_p: float
     groups: int
 
+    def p(self, test: Test) -> float:
+        """The p-value of one of the tests; or NaN."""
+        return self.bootstrap_p if test == "bootstrap" else self.randomisation_p
+
 
 def paired_test(
     first: Values,
@@ -50,55 +60,90 @@ def paired_test(
     resamples: int = 10_000,
     seed: int | np.random.Generator = 0,
 ) -> PairedTest:
-    """Compare the means of paired scores.
+    """Compare the means of paired scores: :func:`paired_tests` of two systems."""
+    options = {"groups": groups, "confidence": confidence, "resamples": resamples}
+    return paired_tests((first, second), **options, seed=seed)[0, 1]  # type: ignore[arg-type]
 
-    Paired bootstrap (Koehn 2004): rows (groups) are drawn with replacement, the same for both; intervals are
+
+def paired_tests(
+    scores: Sequence[Values],
+    *,
+    groups: Labels | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int | np.random.Generator = 0,
+) -> dict[tuple[int, int], PairedTest]:
+    """Compare the means of the scores of each two systems; all pairs see the same resamples.
+
+    Paired bootstrap (Koehn 2004): rows (groups) are drawn with replacement, the same for all; intervals are
     percentiles, p as in :func:`mars_score.stats.draws.bootstrap_p`. Approximate randomisation (Noreen 1989): both
     scores of a row (group) are swapped or not, at random; p as in :func:`mars_score.stats.draws.permutation_p`, of
     the size of the difference.
 
     Args:
-        first: (rows,) scores.
-        second: (rows,) scores of the same rows.
+        scores: (systems, rows) scores of the same rows.
         groups: (rows,) labels, strings or integers, of rows that are not independent; None: all rows are.
         confidence: coverage of the intervals, between 0 and 1.
         resamples: how many, of each kind.
         seed: of a new generator, or a generator. The same seed gives the same digits.
 
     Returns:
-        The test; NaN with fewer than two groups.
+        The test of each pair (i, j) of systems, i < j; NaN with fewer than two groups.
 
     Raises:
         ValueError: lengths differ or are 0, or a number is out of range.
     """
     check_resampling(confidence, resamples)
-    sums = _sums(first, second, groups)
-    count = len(sums)
+    *sums, sizes = _sums(scores, groups)
+    pairs, count = list(combinations(range(len(scores)), 2)), len(sizes)
     if count < 2:
         unknown = Interval.unknown("fewer than two groups")
-        return PairedTest(unknown, unknown, unknown, nan, nan, count)
+        return dict.fromkeys(pairs, PairedTest(unknown, unknown, unknown, nan, nan, count))
     rng = np.random.default_rng(seed)
-    means = [lambda counts, column=column: counts @ sums[:, column] / (counts @ sums[:, 2]) for column in (0, 1)]
-    ones, others = resample(means, draw_groups(count), count, resamples, rng)
-    differences = (sums[:, 0] - sums[:, 1]) / sums[:, 2].sum()
+
+    def means(counts: Floats) -> Floats:
+        return np.stack([counts @ column / (counts @ sizes) for column in sums], axis=1)
+
+    (drawn,) = resample([means], draw_groups(count), count, resamples, rng)
+    differences = np.stack([sums[i] - sums[j] for i, j in pairs], axis=1) / sizes.sum()
     (swapped,) = resample([lambda signs: np.abs(signs @ differences)], draw_signs(count), count, resamples, rng)
-    return PairedTest(
-        Interval.of(ones, confidence),
-        Interval.of(others, confidence),
-        Interval.of(ones - others, confidence),
-        bootstrap_p(ones - others),
-        permutation_p(swapped, abs(differences.sum())),
-        count,
-    )
+    intervals = [Interval.of(column, confidence) for column in drawn.T]
+    return {
+        (i, j): PairedTest(
+            intervals[i],
+            intervals[j],
+            Interval.of(drawn[:, i] - drawn[:, j], confidence),
+            bootstrap_p(drawn[:, i] - drawn[:, j]),
+            permutation_p(swapped[:, pair], abs(differences[:, pair].sum())),
+            count,
+        )
+        for pair, (i, j) in enumerate(pairs)
+    }
 
 
-def _sums(first: Values, second: Values, groups: Labels | None) -> Floats:
-    """Of each group the sums of both scores and the number of rows, (groups, 3)."""
-    one, other = (np.asarray(values, dtype=np.float64) for values in (first, second))
-    if one.ndim != 1 or one.shape != other.shape or not len(one):
-        raise ValueError(f"scores must be two lists of one length, got shapes {one.shape} and {other.shape}")
-    columns = np.stack([one, other, np.ones(len(one))], axis=1)
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number (Holm 1979): the chance of any false rejection stays below the level.
+
+    The p-value of rank i (from 0) of m becomes the largest of (m - k) p_k over the ranks k up to i, at most 1. NaN
+    is neither counted nor changed.
+    """
+    order = [place for place in np.argsort(p_values) if not np.isnan(p_values[place])]
+    adjusted, largest = list(p_values), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def _sums(scores: Sequence[Values], groups: Labels | None) -> Floats:
+    """The sums of each system's scores over each group, and the number of rows, (systems + 1, groups)."""
+    columns = [np.asarray(values, dtype=np.float64) for values in scores]
+    shapes = {column.shape for column in columns}
+    if len(columns) < 2 or len(shapes) > 1 or columns[0].ndim != 1 or not len(columns[0]):
+        found = " and ".join(str(column.shape) for column in columns)
+        raise ValueError(f"scores must be two or more lists of one length, got shapes {found}")
+    stacked = np.stack([*columns, np.ones(len(columns[0]))])
     if groups is None:
-        return columns
-    codes = codes_of("groups", groups, len(one))[1]
-    return np.stack([np.bincount(codes, weights=column) for column in columns.T], axis=1)
+        return stacked
+    codes = codes_of("groups", groups, len(columns[0]))[1]
+    return np.stack([np.bincount(codes, weights=column) for column in stacked])
