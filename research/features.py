@@ -89,7 +89,7 @@ def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[s
     for start in range(0, len(rows), AT_ONCE):
         part = rows[start : start + AT_ONCE]
         samples = [drawn[requests[row[1:]]].texts for _, _, row in part]
-        features = _features(reader, [row for _, _, row in part], augmented, samples, likelihoods)
+        features = features_of(reader, [row for _, _, row in part], augmented, samples, likelihoods)
         for (index, name, row), values in zip(part, features, strict=True):
             item = data.items[index]
             yield {
@@ -104,7 +104,7 @@ def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[s
             }
 
 
-def _features(
+def features_of(
     reader: Reader,
     rows: Sequence[Row],
     augmented: dict[Any, tuple[AugmentedReference, ...]],
