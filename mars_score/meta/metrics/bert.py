@@ -54,8 +54,15 @@ class BertScore(Metric):
                 read = self._read(utils, texts_of(rows, part))
                 for index in part:
                     candidate, references, _ = rows[index]
-                    scores[index] = max(_f1(utils, read[candidate], read[one]) for one in references)
+                    scores[index] = max(_match(utils, read[candidate], read[one])[2] for one in references)
         return scores
+
+    def precision_recall_f1(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, float, float]]:
+        """Of each candidate and reference; all of them are in memory together."""
+        utils = need("bert_score.utils")
+        with ordinary_mode(), exclusive(self._transformer.model):
+            read = self._read(utils, list(dict.fromkeys(text for pair in pairs for text in pair)))
+        return [_match(utils, read[candidate], read[reference]) for candidate, reference in pairs]
 
     def _read(self, utils: Any, texts: Sequence[str]) -> dict[str, tuple[Tensor, Tensor]]:
         """Token vectors, (tokens, dimensions), and token weights of each text, special tokens included."""
@@ -73,12 +80,15 @@ class BertScore(Metric):
         return read
 
 
-def _f1(utils: Any, candidate: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]) -> float:
-    """Of one pair; 0 if a text has none but special tokens."""
+def _match(
+    utils: Any, candidate: tuple[Tensor, Tensor], reference: tuple[Tensor, Tensor]
+) -> tuple[float, float, float]:
+    """Precision, recall and F1 of one pair; 0 if a text has none but special tokens."""
     if not (candidate[1].any() and reference[1].any()):
-        return 0.0
+        return 0.0, 0.0, 0.0
     sides = []
     for vectors, weights in (reference, candidate):
         mask = torch.ones(1, len(vectors), dtype=torch.bool, device=vectors.device)
         sides += [vectors[None].clone(), mask, weights[None].clone()]  # it normalises them in place
-    return float(utils.greedy_cos_idf(*sides)[2])
+    precision, recall, f1 = (float(one) for one in utils.greedy_cos_idf(*sides))
+    return precision, recall, f1

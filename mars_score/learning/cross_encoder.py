@@ -1,0 +1,136 @@
+"""A pre-trained encoder that reads reference, candidate and context as one sequence."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mars_score.errors import UnsupportedModelError
+from mars_score.meta.metrics.tokens import Transformer
+from mars_score.models.torch_modes import ordinary_mode
+
+Segments = tuple[str, str, str]  # reference, candidate, parts of the context; each may be blank
+TEXT_TOKENS = 96  # read of a reference, and of a candidate
+ALL_TOKENS = 256  # of a sequence; the context gets what is left
+
+
+class CrossEncoder(torch.nn.Module):
+    """A copy of an encoder's transformer, in single precision, and linear layers on its pooled output.
+
+    Args:
+        encoder: a ``SentenceTransformer``.
+        outputs: size of each layer's output by its name.
+        seed: of the layers' first weights.
+
+    Raises:
+        ModelUnavailableError: the encoder has no transformer.
+        UnsupportedModelError: its tokenizer has no separator.
+    """
+
+    def __init__(self, encoder: Any, outputs: Mapping[str, int], seed: int = 0) -> None:
+        super().__init__()
+        inner = Transformer.of(encoder)
+        self._tokenizer, self._window = inner.tokenizer, min(inner.window, ALL_TOKENS)
+        self._begin, self._separator = inner.tokenizer.cls_token_id, inner.tokenizer.sep_token_id
+        if self._begin is None or self._separator is None:
+            raise UnsupportedModelError(
+                f"the tokenizer of {type(inner.model).__name__} has no separator between texts, which a trained "
+                "encoder needs; choose another encoder"
+            )
+        self.transformer = copy.deepcopy(inner.model).float().requires_grad_(True)
+        self.transformer.get_input_embeddings().requires_grad_(False)
+        self.layers = torch.nn.ModuleDict()
+        self._add(outputs, seed)
+
+    def forward(self, rows: Sequence[Segments]) -> dict[str, Tensor]:
+        """What each layer makes of each row: (rows, size of the output)."""
+        pooled = self.pooled(rows)
+        return {name: layer(pooled) for name, layer in self.layers.items()}
+
+    def pooled(self, rows: Sequence[Segments]) -> Tensor:
+        """The mean of all token vectors of each row, (rows, dimensions)."""
+        states, mask = self.read([self._sequence(one) for one in self._ids(rows)])
+        weights = mask[..., None].to(states.dtype)
+        return (states * weights).sum(1) / weights.sum(1)
+
+    def read(self, sequences: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
+        """Last hidden states (sequences, longest, dimensions), and which of them are no padding."""
+        device, longest = self.transformer.device, max(len(ids) for ids, _ in sequences)
+        padding = self._tokenizer.pad_token_id or 0
+        ids = torch.tensor([[*one, *[padding] * (longest - len(one))] for one, _ in sequences], device=device)
+        types = torch.tensor([[*one, *[0] * (longest - len(one))] for _, one in sequences], device=device)
+        lengths = torch.tensor([len(one) for one, _ in sequences], device=device)
+        mask = (torch.arange(longest, device=device) < lengths[:, None]).long()
+        of_types = {"token_type_ids": types} if getattr(self.transformer.config, "type_vocab_size", 0) > 1 else {}
+        return self.transformer(input_ids=ids, attention_mask=mask, **of_types).last_hidden_state, mask
+
+    def _ids(self, rows: Sequence[Segments]) -> Iterator[list[list[int]]]:
+        """Token ids of each segment of each row, without special tokens."""
+        flat = self.token_ids([text for row in rows for text in row])
+        return (flat[start : start + 3] for start in range(0, len(flat), 3))
+
+    def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, without special tokens."""
+        return list(
+            self._tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
+        )
+
+    def _sequence(self, segments: list[list[int]]) -> tuple[list[int], list[int]]:
+        """Token ids and types: begin, reference, separator, candidate, separator, context, separator."""
+        reference, candidate, context = segments
+        most = min(TEXT_TOKENS, (self._window - 4) // 2)
+        reference, candidate = reference[:most], candidate[:most]
+        context = context[: self._window - 4 - len(reference) - len(candidate)]
+        end = self._separator
+        ids = [self._begin, *reference, end, *candidate, end, *context, end]
+        types = [0] * (len(reference) + 2) + [1] * (len(candidate) + 1) + [0] * (len(context) + 1)
+        return ids, types
+
+    def begin_and_end(self, ids: list[int]) -> list[int]:
+        """The sequence of a single text, as much of it as is read."""
+        return [self._begin, *ids[: self._window - 2], self._separator]
+
+    @contextmanager
+    def more_layers(self, outputs: Mapping[str, int], seed: int) -> Iterator[None]:
+        """Within, the network has further layers."""
+        self._add(outputs, seed)
+        try:
+            yield
+        finally:
+            for name in outputs:
+                del self.layers[name]
+
+    def _add(self, outputs: Mapping[str, int], seed: int) -> None:
+        with torch.random.fork_rng(devices=[]), ordinary_mode(grad=True):
+            torch.manual_seed(seed)
+            for name, size in outputs.items():
+                layer = torch.nn.Linear(self.transformer.config.hidden_size, size)
+                self.layers[name] = layer.to(self.transformer.device)
+
+    def trained(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The weights that differ from the encoder's own, by name."""
+        found = {name: one for name, one in self.named_parameters() if one.requires_grad}
+        return {name: one.detach().cpu().numpy() for name, one in found.items()}
+
+    def take(self, arrays: Mapping[str, np.ndarray[Any, Any]], where: object) -> None:
+        """Take over weights that ``trained`` gave; layers that were not saved keep theirs.
+
+        Raises:
+            ValueError: weights of another network; names ``where`` they are from.
+        """
+        own = {name: one for name, one in self.named_parameters() if one.requires_grad}
+        for name, parameter in own.items():
+            if name not in arrays and name.startswith("layers."):
+                continue
+            if name not in arrays or arrays[name].shape != tuple(parameter.shape):
+                raise ValueError(
+                    f"{where}: the weights of {name} are missing or of another size; it was trained with another "
+                    "encoder, or by another version"
+                )
+            parameter.data.copy_(torch.from_numpy(np.array(arrays[name])))

@@ -1,0 +1,147 @@
+"""What is known of synthetic pairs without ratings (BLEURT, section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mars_score.errors import UnsupportedModelError
+from mars_score.learning.pairs import BACK_TRANSLATED, Pair
+from mars_score.learning.translation import Model, RoundTrip
+from mars_score.meta.metrics.base import Models
+from mars_score.meta.metrics.bert import BertScore
+from mars_score.meta.metrics.bleu import sentence_bleu
+from mars_score.meta.metrics.extras import need
+from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.result import AugmentedReference
+from mars_score.runtime import Runtime
+from mars_score.settings import Settings, resolve_settings
+from mars_score.similarity.features import Reader, ScorableRow, needs
+from mars_score.similarity.likelihood import LikelihoodReader
+from mars_score.similarity.score import score_row
+from mars_score.store.results import ResultStore
+
+Signals = Mapping[
+    str, NDArray[np.float64]
+]  # name -> (pairs, size); of a classification the classes' probabilities
+ENTAILMENT, FLAG = "entailment", "back-translation flag"
+CLASSIFICATIONS = (ENTAILMENT, FLAG)
+_PART = 256  # pairs whose token vectors are in memory together
+
+
+def read_signals(
+    pairs: Sequence[Pair],
+    settings: Settings,
+    runtime: Runtime,
+    round_trips: Sequence[RoundTrip] = (),
+    entailment: Model | None = None,
+) -> dict[str, NDArray[np.float64]]:
+    """All signals for which there is a model.
+
+    Args:
+        pairs: of texts and what was made of them.
+        settings: name the encoder and the language model.
+        runtime: see :class:`mars_score.runtime.Runtime`.
+        round_trips: each adds its likelihoods in both directions; the first makes the flag meaningful.
+        entailment: a sequence classifier with three classes and its tokenizer.
+
+    Raises:
+        ImportError: sacreBLEU, rouge-score or bert-score is missing; says how to get it.
+        ModelUnavailableError, UnsupportedModelError: a model cannot be loaded, or is of another kind.
+    """
+    readers: dict[str, Callable[[Sequence[Pair]], Any]] = {
+        "BLEU": lambda part: [[sentence_bleu(one.candidate, [one.source.text]) / 100] for one in part],
+        "ROUGE-L": _rouge,
+        "BERTScore": partial(_bertscore, metric=_bertscore_metric(settings, runtime)),
+        "MARS": partial(_mars_terms, reader=_reader(settings, runtime)),
+        "likelihood": partial(_likelihoods, reader=LikelihoodReader(settings.models, runtime)),
+    }
+    for number, one in enumerate(round_trips, 1):
+        readers[f"back-translation {number}"] = partial(_back_translation, by=one)
+    if round_trips:
+        readers[FLAG] = lambda part: [
+            [one.method != BACK_TRANSLATED, one.method == BACK_TRANSLATED] for one in part
+        ]
+    if entailment:
+        readers[ENTAILMENT] = partial(_entailment, by=entailment)
+    found: dict[str, list[Any]] = {name: [] for name in readers}
+    for start in range(0, len(pairs), _PART):
+        part = pairs[start : start + _PART]
+        runtime.report("signals", start, len(pairs))
+        for name, read in readers.items():
+            found[name] += list(read(part))
+    runtime.report("signals", len(pairs), len(pairs))
+    return {name: np.array(rows, dtype=np.float64) for name, rows in found.items()}
+
+
+def _rouge(pairs: Sequence[Pair]) -> list[tuple[float, float, float]]:
+    """Precision, recall and F of ROUGE-L."""
+    scorer = need("rouge_score.rouge_scorer").RougeScorer(["rougeL"], use_stemmer=True)
+    found = [scorer.score(one.source.text, one.candidate)["rougeL"] for one in pairs]
+    return [(one.precision, one.recall, one.fmeasure) for one in found]
+
+
+def _bertscore_metric(settings: Settings, runtime: Runtime) -> BertScore:
+    return BertScore(
+        Models(settings, runtime.encoder_batch_size, runtime.device, runtime.store.folder, ResultStore(None))
+    )
+
+
+def _bertscore(pairs: Sequence[Pair], metric: BertScore) -> list[tuple[float, float, float]]:
+    return metric.precision_recall_f1([(one.candidate, one.source.text) for one in pairs])
+
+
+def _reader(settings: Settings, runtime: Runtime) -> Reader:
+    """Without a store: token vectors of all pairs would fill it."""
+    return Reader(settings, Runtime(None, runtime.encoder_batch_size, runtime.device, ResultStore(None)))
+
+
+def _mars_terms(pairs: Sequence[Pair], reader: Reader) -> list[list[float]]:
+    """MARS's similarity with the text, and with the context (0 without one)."""
+    form = resolve_settings(None, "v2", max_mask_ratio=0).similarity
+    rows = [
+        ScorableRow(one.candidate.strip(), (AugmentedReference(one.source.text, ()),), one.source.context)
+        for one in pairs
+    ]
+    items: dict[str, dict[Any, None]] = {}
+    for row in rows:
+        for kind, needed in needs(form, row).items():
+            items.setdefault(kind, {}).update(dict.fromkeys(needed))
+    evidence = {kind: reader.read(kind, list(of_kind)) for kind, of_kind in items.items()}
+    terms = [{one.name: one.value for one in score_row(row, evidence, form).terms} for row in rows]
+    return [[one["references"], one.get("context", 0.0)] for one in terms]
+
+
+def _likelihoods(pairs: Sequence[Pair], reader: LikelihoodReader) -> list[tuple[float, float]]:
+    """Mean log probability given the context, and what the context adds to it."""
+    keys = [(one.source.context, one.candidate.strip()) for one in pairs]
+    found = reader.read(keys)
+    return [(found[key].given_context, found[key].lift) for key in keys]
+
+
+def _back_translation(pairs: Sequence[Pair], by: RoundTrip) -> list[tuple[float, float]]:
+    texts, candidates = [one.source.text for one in pairs], [one.candidate for one in pairs]
+    return list(zip(by.likelihoods(texts, candidates), by.likelihoods(candidates, texts), strict=True))
+
+
+def _entailment(pairs: Sequence[Pair], by: Model) -> list[list[float]]:
+    """The probabilities of the three classes, in the classifier's order, of "the text entails the candidate"."""
+    model, tokenizer = by
+    if model.config.num_labels != 3:
+        raise UnsupportedModelError(
+            f"the entailment model has {model.config.num_labels} classes, but three are needed (entailment, "
+            "neutral, contradiction)"
+        )
+    found: list[list[float]] = []
+    with exclusive(model), ordinary_mode():
+        for start in range(0, len(pairs), 16):
+            part = pairs[start : start + 16]
+            texts = [one.source.text for one in part], [one.candidate for one in part]
+            encoded = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt").to(model.device)
+            found += torch.softmax(model(**encoded).logits.float(), -1).tolist()
+    return found
