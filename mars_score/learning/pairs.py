@@ -21,6 +21,8 @@ from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
 from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.sentences import sentences
+from mars_score.runtime import Runtime
+from mars_score.settings import Settings
 
 FEWEST_WORDS, MOST_WORDS = 4, 100  # of a text to make pairs from
 MASKED = {"random": (0.15, 0.4), "span": (0.3,)}  # shares of the words that are masked together
@@ -99,6 +101,15 @@ def _usable(sources: Iterable[Source]) -> list[Source]:
 def generator(*labels: object) -> random.Random:
     """A generator that is the same for the same labels in every process."""
     return random.Random(repr(labels))
+
+
+def infillers(settings: Settings, runtime: Runtime) -> dict[str, Augmenter]:
+    """The project's own infilling engine, and a masked language model where the settings name one."""
+    found = {"infill": Augmenter(settings, runtime)}
+    if settings.models.masked_language_model is not None:
+        masked = replace(settings, infilling=replace(settings.infilling, infiller="masked"))
+        found["masked"] = Augmenter(masked, runtime)
+    return found
 
 
 def make_pairs(

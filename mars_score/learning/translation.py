@@ -10,7 +10,7 @@ import torch
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 
 _IGNORED = -100  # label of padding, as transformers has it
-_MORE_TOKENS = 32  # that a translation may have beyond twice its source's
+_MOST_TOKENS = 128  # of a translation
 
 Model = tuple[Any, Any]  # model and tokenizer
 
@@ -72,8 +72,7 @@ class RoundTrip:
             for start in range(0, len(order), self._size):
                 part = order[start : start + self._size]
                 tokens = self._tokens(by, [texts[index] for index in part])
-                most = 2 * tokens["input_ids"].shape[1] + _MORE_TOKENS
-                output = model.generate(**tokens, num_beams=1, do_sample=False, max_new_tokens=most)
+                output = model.generate(**tokens, num_beams=1, do_sample=False, max_new_tokens=_MOST_TOKENS)
                 for index, text in zip(
                     part, tokenizer.batch_decode(output, skip_special_tokens=True), strict=True
                 ):
