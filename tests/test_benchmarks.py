@@ -38,8 +38,8 @@ def test_operations_of_a_job():
 
 
 @pytest.fixture
-def features(monkeypatch, tmp_path, encoder):
-    """Rated rows and the file of their features, read by tiny models, whose samples pass the gates."""
+def rated(monkeypatch, tmp_path, encoder):
+    """Rated rows and their file; tiny models, whose samples pass the gates."""
     monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda text, *_: None if text else "empty")
     tiny = {"language_model": tiny_models.tiny_gpt2(1), "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, "mini", tiny)
@@ -56,18 +56,20 @@ def features(monkeypatch, tmp_path, encoder):
         }
         for number in range(12)
     ]
-    (tmp_path / "toy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = [
-        "features.py",
-        str(tmp_path / "toy.jsonl"),
-        "--infills",
-        "--likelihood",
-        "--out",
-        str(tmp_path / "out.jsonl"),
-    ]
-    monkeypatch.setattr("sys.argv", [*arguments, "--store", str(tmp_path)])
+    file = tmp_path / "toy.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return rows, file
+
+
+@pytest.fixture
+def features(rated, monkeypatch):
+    """Rated rows and the file of their features."""
+    rows, file = rated
+    out = file.with_name("out.jsonl")
+    arguments = ["features.py", str(file), "--infills", "--likelihood", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", [*arguments, "--store", str(file.parent)])
     importlib.import_module("research.features").main()
-    return rows, tmp_path / "out.jsonl"
+    return rows, out
 
 
 def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
@@ -94,6 +96,33 @@ def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
         else:
             forms.main()
             assert " nan" not in capsys.readouterr().out
+
+
+def test_kinds_of_infills(rated, monkeypatch, capsys):
+    """Each kind keeps the words that it should, and the table has two lines for it."""
+    rows, file = rated
+    research, out = importlib.import_module("research.infills"), file.with_name("infills.jsonl")
+    arguments = ["infills.py", str(file), "--store", str(file.parent)]
+    monkeypatch.setattr("sys.argv", [*arguments, "--out", str(out)])
+    research.main()
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    kinds = ("ratios", "random", "spans", "endings", "samples")
+    with_context = [row for row in rows if row["context"]]
+    assert [line["kind"] for line in lines] == [kind for kind in kinds for _ in with_context]
+    for line in lines:
+        reference, *texts = line["texts"]
+        words = reference.split()
+        assert len(texts) == 3
+        if line["kind"] == "endings":
+            assert all(text.startswith(" ".join(words[: round(0.4 * len(words))])) for text in texts)
+        if line["kind"] == "spans":
+            assert texts[0].endswith(words[-1])
+            assert texts[-1].startswith(words[0])
+    monkeypatch.setattr("sys.argv", ["infills.py", str(out)])
+    research.main()
+    printed = capsys.readouterr().out
+    assert "nan" not in printed
+    assert [printed.count(f"| {kind}, ") for kind in kinds] == [2] * 5
 
 
 def test_rates(monkeypatch, capsys, tmp_path, encoder, llama):
