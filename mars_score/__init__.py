@@ -7,13 +7,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mars_score.functions import score, score_iter
     from mars_score.result import MarsResult
     from mars_score.scorer import MarsScorer
 
 __version__ = "0.1.0"
-__all__ = ["MarsResult", "MarsScorer", "__version__"]
+__all__ = ["MarsResult", "MarsScorer", "__version__", "score", "score_iter"]
 
-_HOME = {"MarsScorer": "mars_score.scorer", "MarsResult": "mars_score.result"}
+_HOME = {
+    "MarsScorer": "mars_score.scorer",
+    "MarsResult": "mars_score.result",
+    "score": "mars_score.functions",
+    "score_iter": "mars_score.functions",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from mars_score.data.contexts import as_prose
 from mars_score.masking.template import Template
 from mars_score.signature import Signature
 
@@ -97,18 +98,37 @@ class RowScore:
 
 
 @dataclass(frozen=True)
+class ScoredTexts:
+    """What a score is of.
+
+    Attributes:
+        row: number of the input row, from 0; that of the candidates of one row is the same.
+        candidate: without outer whitespace.
+        references: by people.
+        context: blank for none.
+    """
+
+    row: int
+    candidate: str
+    references: tuple[str, ...]
+    context: str
+
+
+@dataclass(frozen=True)
 class MarsResult:
     """Scores of a call.
 
     Attributes:
-        rows: one entry per row, in input order.
+        rows: one entry per candidate, in input order.
         signature: all that the scores depend on besides the texts; cite it beside the score.
         notices: sentences on rows that were treated in a special way (blank, shortened), with their numbers.
+        texts: what each entry of ``rows`` is the score of.
     """
 
     rows: tuple[RowScore, ...]
     signature: Signature
     notices: tuple[str, ...] = field(default=())
+    texts: tuple[ScoredTexts, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         return f"MarsResult(score={self.score:.4f}, rows={len(self.rows)}, signature='{self.signature}')"
@@ -133,6 +153,36 @@ class MarsResult:
             "notices": list(self.notices),
             "rows": [row_to_dict(row) for row in self.rows],
         }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Per candidate a dict of its input row's number, the texts, the score as ``"mars"``, and its terms.
+
+        ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
+        ``"samples"`` are the texts that were drawn given the context.
+        """
+        return [
+            {
+                "row": texts.row,
+                "prediction": texts.candidate,
+                "references": list(texts.references),
+                "context": as_prose(texts.context),
+                "mars": row.score,
+                "terms": {term.name: term.value for term in row.terms},
+                "weights": {term.name: term.weight for term in row.terms},
+                "samples": [sample.text for sample in row.samples],
+            }
+            for texts, row in zip(self.texts, self.rows, strict=True)
+        ]
+
+    def to_pandas(self) -> Any:
+        """``to_records`` as a pandas frame; terms and weights are columns such as ``terms.references``.
+
+        Raises:
+            ImportError: pandas is missing.
+        """
+        import pandas
+
+        return pandas.json_normalize(self.to_records(), max_level=1)
 
     def to_json(self, **kwargs: Any) -> str:
         """``to_dict`` as JSON text; keyword arguments go to ``json.dumps``."""

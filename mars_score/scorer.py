@@ -10,11 +10,12 @@ from functools import cached_property, partial
 from typing import Any
 
 from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs
+from mars_score.data.tables import columns_of, is_tabular, one_candidate_each
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.diagnostics import Notices, warn
 from mars_score.models.fingerprints import unchanging
 from mars_score.models.loading import check_device
-from mars_score.result import AugmentedReference, MarsResult, RowScore
+from mars_score.result import AugmentedReference, MarsResult, RowScore, ScoredTexts
 from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of
 from mars_score.settings import Settings, resolve_settings
@@ -76,14 +77,25 @@ class MarsScorer:
         return f"MarsScorer({', '.join(f'{name}={_shown(value)}' for name, value in {**shown, **values}.items())})"
 
     @unchanging()
-    def score(self, predictions: Any, references: Any, contexts: Any = None) -> MarsResult:
+    def score(
+        self,
+        predictions: Any,
+        references: Any = None,
+        contexts: Any = None,
+        *,
+        columns: Mapping[str, str | None] | None = None,
+    ) -> MarsResult:
         """Score candidates.
 
         Args:
-            predictions: one candidate per row, stripped of outer whitespace; a blank one scores 0.0.
+            predictions: one candidate per row, stripped of outer whitespace; a blank one scores 0.0. Or a list of
+                candidates, which are scored each. Or, alone, a table (see
+                :func:`mars_score.data.tables.columns_of`).
             references: a string or a list of strings per row.
-            contexts: a string per row, or a list of strings, the turns of a dialogue, which become the lines of
-                one; may be left out with ``use_context=False``.
+            contexts: per row a string; a list of strings, the turns of a dialogue, which become the lines of one;
+                chat messages ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``,
+                each read by itself. May be left out with ``use_context=False``.
+            columns: what the columns of a table are called, such as ``{"reference": "answer"}``.
 
         Returns:
             Scores in [-1, 1] (mostly in [0, 1]), higher is better, with all their details. With
@@ -93,6 +105,12 @@ class MarsScorer:
             TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
             ModelUnavailableError: a model cannot be loaded.
         """
+        if references is None and contexts is None and is_tabular(predictions):
+            use_context = self.settings.use_context
+            predictions, references, contexts = columns_of(predictions, columns, use_context=use_context)
+        elif columns is not None:
+            raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
+        predictions, references, contexts, numbers = one_candidate_each(predictions, references, contexts)
         candidates = [candidate.strip() for candidate in check_candidates(predictions)]
         rows, texts = self._check(references, contexts, predictions=candidates)
         if not rows:
@@ -108,7 +126,8 @@ class MarsScorer:
             )
             scores, flags = self._score(scorable)
         signature = make_signature(self.settings, self._augmenter.analyser.pipeline, map(len, rows))
-        return MarsResult(tuple(scores), signature, _warn(flags))
+        inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
+        return MarsResult(tuple(scores), signature, _warn(flags), inputs)
 
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """The references of each row, their infills and the samples of its context: references for any metric.

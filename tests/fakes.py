@@ -9,11 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from mars_score.augmentation import Augmented
+from mars_score.data.tables import columns_of, is_tabular, one_candidate_each
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.errors import MarsWarning
 from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
-from mars_score.result import Augmentation, AugmentedReference, MarsResult, ReferenceScore, RowScore, Term
+from mars_score.result import (
+    Augmentation,
+    AugmentedReference,
+    MarsResult,
+    ReferenceScore,
+    RowScore,
+    ScoredTexts,
+    Term,
+)
 from mars_score.runs.worker import Worker
 from mars_score.runtime import Runtime
 from mars_score.sampling.samples import Samples
@@ -58,7 +67,10 @@ class FakeScorer:
             if FakeScorer.chatter:
                 print(FakeScorer.chatter)
 
-    def score(self, predictions, references, contexts=None):
+    def score(self, predictions, references=None, contexts=None, *, columns=None):
+        if references is None and is_tabular(predictions):
+            predictions, references, contexts = columns_of(predictions, columns)
+        predictions, references, contexts, numbers = one_candidate_each(predictions, references, contexts)
         candidates, references = check_candidates(predictions), check_references(references)
         contexts = check_contexts(contexts, len(candidates), use_context=self.settings.use_context)
         check_lengths(predictions=candidates, references=references, contexts=contexts)
@@ -71,7 +83,8 @@ class FakeScorer:
         for notice in notices:
             warnings.warn(notice, MarsWarning, stacklevel=2)
         brief = {"version": "0", "max_mask_ratio": self.settings.masking.max_mask_ratio}
-        return MarsResult(rows, Signature({**brief, "texts": list(contexts)}, tuple(brief)), notices)
+        texts = tuple(map(ScoredTexts, numbers, candidates, references, contexts))
+        return MarsResult(rows, Signature({**brief, "texts": list(contexts)}, tuple(brief)), notices, texts)
 
     def _row(self, candidate, references, context):
         if not candidate.strip():

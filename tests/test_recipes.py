@@ -15,6 +15,7 @@ import tiny_models
 from datasets import Dataset
 from transformers import EvalPrediction
 
+import mars_score
 from mars_metric import Mars
 from mars_score import presets, shared
 from mars_score.scorer import MarsScorer
@@ -119,6 +120,67 @@ def test_lighteval():
     responses = [ModelResponse(text=["c"]), ModelResponse(text=["d e"])]
     assert apply_metric(responses, docs, [names["mars_metric"]]) == [{"mars": 1.0}, {"mars": 0.5}]
     assert names["mars_metric"].get_corpus_aggregations()["mars"]([1.0, 0.5]) == 0.75
+
+
+def test_tables(capsys):
+    (block,) = blocks("Tables")
+    names = {}
+    exec(block, names)
+    assert [record["row"] for record in names["result"].to_records()] == [0, 1, 1]
+    assert "terms.references" in capsys.readouterr().out
+
+
+def test_chats_and_passages():
+    (block,) = blocks("Chats and passages")
+    names = {"mars_score": mars_score}
+    exec(block, names)
+    first, second = (record["context"] for record in names["result"].to_records())
+    assert first.splitlines()[-1] == names["chat"][-1]["content"]
+    assert second.split("\n\n") == names["passages"]["passages"]
+
+
+def test_streams(capsys, fake):
+    (block,) = blocks("Streams")
+    exec(block, {"mars_score": mars_score})
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["0", "1", "2"]
+    assert fake.loads == 1
+
+
+def test_gates():
+    (block,) = blocks("Gates")
+    names = {"mars_score": mars_score}
+    exec(block, names)
+    with pytest.raises(AssertionError, match="the mean score"):
+        names["assert_scores"](names["result"], fail_under=1.1)
+
+
+@pytest.fixture
+def result(fake):
+    return fake("mini").score(["a b", "c q"], ["a b", "c d"], ["first", "second"])
+
+
+def test_mlflow(tmp_path, monkeypatch, result):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.chdir(tmp_path)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'runs.db'}")
+    (block,) = blocks("MLflow")
+    exec(block, {"result": result})
+    [run] = mlflow.search_runs(output_format="list")
+    assert run.data.metrics == {"mars": 0.75}
+    assert run.data.params == {"mars_signature": result.signature.short}
+    table = mlflow.load_table("mars.json")
+    assert list(table["mars"]) == result.scores
+
+
+def test_weights_and_biases(tmp_path, monkeypatch, result):
+    pytest.importorskip("wandb")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    (block,) = blocks("Weights and Biases")
+    exec(block, {"result": result})
+    [table] = tmp_path.rglob("*.table.json")
+    rows = json.loads(table.read_text(encoding="utf-8"))
+    assert [row[rows["columns"].index("mars")] for row in rows["data"]] == result.scores
 
 
 def test_every_heading_is_tested():

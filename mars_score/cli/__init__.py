@@ -1,6 +1,6 @@
 """The command ``mars``: reads rows from files, scores or augments them, prints or writes the outcome.
 
-Exit codes: 0 done; 1 a model cannot be had; 2 bad input or usage; 130 interrupted.
+Exit codes: 0 done; 1 a model cannot be had; 2 bad input or usage; 3 scores below a threshold; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
     try:
         args = make_parser().parse_args(argv)
-        args.run(args)
+        code = args.run(args) or 0
         sys.stdout.flush()
     except SystemExit as stop:  # --help and --version
         return int(stop.code or 0)
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)
     except (ValueError, TypeError) as error:
         return _fail(str(error), 2)
-    return 0
+    return int(code)
 
 
 def _fail(message: str, code: int) -> int:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from mars_score.cli import pairs
 from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, progress_bars, scoring
-from mars_score.cli.tables import TABLES
 
 if TYPE_CHECKING:
     from mars_score.compare import SystemComparison, SystemRanking
 
 _OPTIONS = ("tie_margin", "confidence", "resamples", "seed")
+TABLES = ("text", "markdown", "latex")
 TESTS = ("randomisation", "bootstrap")  # as in mars_score.stats.paired, which imports numpy
 
 

@@ -18,7 +18,7 @@ from mars_score.stats.paired import TESTS, Test
 def show_comparison(found: SystemComparison | SystemRanking, rows: int, test: Test, form: str) -> None:
     """Print tables, verdict, signature and the ``rows`` rows that differ most to standard output.
 
-    ``test`` is shown of two systems; ``form`` is one of :data:`mars_score.cli.tables.TABLES`.
+    ``test`` is shown of two systems; ``form`` is one of "text", "markdown", "latex".
     """
     names = [one_line(one.name, True) for one in found.systems]
     if isinstance(found, SystemRanking):

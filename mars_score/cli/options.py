@@ -20,7 +20,10 @@ _SCORER_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "stor
 
 def add_input_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
     """The file and the names of its columns."""
-    text = "JSONL (one JSON object per line), .csv, .tsv (also .gz), .parquet, or a folder that datasets saved"
+    text = (
+        "JSON (one object per line, or a list), .csv, .tsv (also .gz), .parquet, a folder that datasets saved, "
+        "or - for JSON from standard input"
+    )
     parser.add_argument("file", metavar="FILE", help=text)
     add_column_options(parser, columns)
 

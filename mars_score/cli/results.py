@@ -38,16 +38,17 @@ def show_json(run: Run, *, detailed: bool) -> None:
     print("}")
 
 
-def show_text(run: Run, *, detailed: bool) -> None:
-    """Score, signature, notices and some rows (all of them if ``detailed``)."""
+def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
+    """Score, signature (``short`` or in full), notices and some rows (all of them if ``detailed``)."""
+    signature = run.signature.short if short else str(run.signature)
     tally = Tally.from_dict(run.records.fact("complete"))
     partial = not detailed and len(tally.shown) < tally.rows
     lines = _detailed_lines(run) if detailed else ((score, row, text) for score, row, text in tally.shown)
     if sys.stdout.isatty():
-        _show_table(tally, str(run.signature), lines, partial=partial, whole=detailed)
+        _show_table(tally, signature, lines, partial=partial, whole=detailed)
         return
     print_line(f"MARS {tally.mean:.4f}   rows {tally.rows}")
-    print_line(f"signature {run.signature}")
+    print_line(f"signature {signature}")
     for notice in tally.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
     print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from mars_score.cli.running import print_notices, progress_bars, scoring
 
 ENGINES = ("processes", "ray")
 CHUNK_SIZE = 256
+STANDARD_INPUT = "-"
 OUT = (
     "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "
     "output as JSONL"
@@ -97,6 +100,13 @@ def done_run(
     Yields the run and what ``write`` returned, as plain data. At the end of the block, however it ends,
     the output is moved into its place and the folder removed.
     """
+    with _readable_again(args):
+        yield from _done_run(args, work, write)
+
+
+def _done_run(
+    args: argparse.Namespace, work: Callable[[Any, Any], None], write: Callable[[Any, Path], Any]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
     spec = make_spec(args)
     from mars_score.runs.folder import finish
     from mars_score.runs.run import Run
@@ -117,6 +127,22 @@ def done_run(
             if args.out is not None:
                 place(folder, args.out)
             finish(folder)
+
+
+@contextmanager
+def _readable_again(args: argparse.Namespace) -> Iterator[None]:
+    """Copy standard input, if it is the input, to a temporary file, as a run reads its input several times."""
+    if args.file != STANDARD_INPUT:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="mars-stdin-") as folder:
+        args.file = str(Path(folder) / "rows.jsonl")
+        with open(args.file, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            raise type(error)(str(error).replace(args.file, "standard input")) from None
 
 
 @contextmanager

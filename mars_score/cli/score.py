@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,30 @@ def add_parser(commands: Any) -> None:
     add_input_options(parser, ("prediction", "reference", "context"))
     parser.add_argument("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars"'))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--short", action="store_true", help="show the short form of the signature")
     parser.add_argument("--detailed", action="store_true", help="also show the augmented references of every row")
+    gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
+    gate.add_argument("--fail-under", type=float, metavar="X", help="the mean score is below X")
+    gate.add_argument("--fail-rows-under", type=float, metavar="Y", help="the score of any row is below Y")
     add_run_options(parser)
     add_scorer_options(parser)
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Score, write and print; see :func:`mars_score.cli.main` for errors."""
+def run(args: argparse.Namespace) -> int:
+    """Score, write and print; see :func:`mars_score.cli.main` for errors.
+
+    Returns:
+        The exit code: 3 if scores are below their thresholds, else 0.
+    """
     if args.out == "-" and args.json:
         raise ValueError("--json and --out - both write to standard output; give one of them")
+    from mars_score.gates import check_threshold, failures
+
+    check_threshold("--fail-under", args.fail_under)
+    check_threshold("--fail-rows-under", args.fail_rows_under)
     from mars_score.cli.results import show_json, show_text
+    from mars_score.runs.tally import Tally
     from mars_score.runs.writing import write_scores
 
     def work(a_run: Any, workers: Any) -> None:
@@ -38,7 +52,19 @@ def run(args: argparse.Namespace) -> None:
     def write(a_run: Any, folder: Path) -> Any:
         return write_scores(a_run, folder, rows=args.out is not None)
 
-    with done_run(args, work, write) as (a_run, _):
+    with done_run(args, work, write) as (a_run, told):
         if args.out != "-":
-            show = show_json if args.json else show_text
-            show(a_run, detailed=args.detailed)
+            if args.json:
+                show_json(a_run, detailed=args.detailed)
+            else:
+                show_text(a_run, detailed=args.detailed, short=args.short)
+        rows = (
+            (part.file.start + index + 1, *scored)
+            for part, scores in a_run.scored()
+            for index, scored in enumerate(zip(scores.scores, part.candidates, strict=True))
+        )
+        mean = Tally.from_dict(told).mean
+        failed = list(failures(mean, rows, args.fail_under, args.fail_rows_under, row_word="line"))
+    for line in failed:
+        print(f"mars: {line}", file=sys.stderr)
+    return 3 if failed else 0

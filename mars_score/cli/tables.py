@@ -8,8 +8,6 @@ import sys
 from mars_score.cli.running import print_line
 from mars_score.report.contents import Table
 
-TABLES = ("text", "markdown", "latex")
-
 
 def fitted(text: str, indent: int = 0) -> str:
     """``text`` as an indented line, cut to the width of the terminal (80 without one)."""
@@ -26,7 +24,7 @@ def one_line(text: str, whole: bool) -> str:
 def show_table(table: Table, form: str = "text") -> None:
     """Print a table to standard output: drawn on a terminal, aligned text of any width elsewhere.
 
-    ``form`` is one of :data:`TABLES`.
+    ``form`` is ``"text"``, ``"markdown"`` or ``"latex"``.
     """
     if form != "text":
         from mars_score.report.latex import table_to_latex

@@ -25,7 +25,7 @@ def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     follows, compressed. ``*.csv``, ``*.tsv``: a header with the names of the columns, then one record per row; a
     cell that is a number, true, false or a list in JSON's form is read as that (but see
     :meth:`mars_score.data.files.RowFile.texts`), an empty one as an empty text. All else: one JSON object
-    per line, in UTF-8; blank lines are allowed at the end only.
+    per line, in UTF-8 (blank lines are allowed at the end only), or a JSON list of objects.
 
     Raises:
         OSError: the file cannot be read.
@@ -73,9 +73,15 @@ def content_digest(path: str | os.PathLike[str]) -> str:
 
 
 def json_rows(name: str) -> Iterator[dict[str, Any]]:
-    """The rows of a file of one JSON object per line, whatever its name; errors as for :func:`stream_rows`."""
+    """The rows of a file of one JSON object per line, or of a JSON list of objects, whatever its name.
+
+    Errors as for :func:`stream_rows`. A list is held in memory.
+    """
     blank = 0  # the number of the first blank line, which only blank lines may follow
     with _opened(name) as file:
+        if file.peek(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):  # type: ignore[union-attr]
+            yield from _list_rows(file.read(LONGEST_LINE + 1), name)
+            return
         for number, line in enumerate(_lines(file, name), 1):
             raw = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if not raw.strip():
@@ -108,6 +114,25 @@ def _lines(file: BinaryIO | gzip.GzipFile, name: str) -> Iterator[bytes]:
         if len(line) > LONGEST_LINE:
             raise ValueError(f"{name}:{number}: a line of over {LONGEST_LINE:,} bytes; write one object per line")
         yield line.removesuffix(b"\n")
+
+
+def _list_rows(raw: bytes, name: str) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON list."""
+    if len(raw) > LONGEST_LINE:
+        raise ValueError(f"{name}: a list of over {LONGEST_LINE:,} bytes; write one object per line")
+    try:
+        rows = json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: not UTF-8, at byte {error.start + 1}; convert the file") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ValueError(f"{name}: not JSON that can be read: {reason}") from None
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise ValueError(f"{name}: entry {number} of the list is no JSON object but {type(row).__name__}")
+        yield row
 
 
 def _parse(place: str, raw: bytes) -> dict[str, Any]:

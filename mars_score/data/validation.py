@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
+from mars_score.data.contexts import text_of_passages, turns_of_messages
+
 Row = tuple[str, tuple[str, ...], str]  # candidate, references, context
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 
@@ -54,14 +56,15 @@ def check_contexts(contexts: Any, rows: int, *, use_context: bool, where: Where 
     """The contexts, one string per row (the strings of a list, such as the turns of a dialogue, are its lines).
 
     Args:
-        contexts: a string or a list of strings per row; None only without ``use_context``.
+        contexts: per row a string, a list of strings, chat messages ``[{"role": ..., "content": ...}]`` or
+            retrieved passages ``{"passages": [...]}``; None only without ``use_context``.
         rows: number of rows of the other inputs.
         use_context: False returns empty contexts; given ones are checked all the same.
         where: names a row in an error; by default ``contexts[3]``.
 
     Raises:
         ValueError: contexts are omitted although ``use_context`` is True.
-        TypeError: not a list, or a row that is neither a string nor a list of strings.
+        TypeError: not a list, or a row in another form.
     """
     where = where or "contexts[{}]".format
     if contexts is None:
@@ -69,8 +72,18 @@ def check_contexts(contexts: Any, rows: int, *, use_context: bool, where: Where 
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
         return [""] * rows
     column = _column("contexts", contexts)
-    checked = [_lines(_texts(where(row), value)) for row, value in enumerate(column)]
+    checked = [_context(where(row), value) for row, value in enumerate(column)]
     return checked if use_context else [""] * len(checked)
+
+
+def _context(where: str, value: Any) -> str:
+    """A context in any of its forms as one text."""
+    if isinstance(value, Mapping):
+        return _text(where, text_of_passages(where, value))
+    entries = None if isinstance(value, str) else entries_of(value)
+    if entries and all(isinstance(one, Mapping) for one in entries):
+        return _text(where, _lines(turns_of_messages(where, entries)))
+    return _lines([_text(where, one) for one in ([value] if entries is None else entries)])
 
 
 def _lines(texts: Sequence[str]) -> str:
@@ -90,13 +103,13 @@ def _column(name: str, value: Any) -> list[Any]:
     """The entries of a column."""
     if value is None:
         raise TypeError(f"{name} are missing: pass a list with one entry per row")
-    entries = _entries(value)
+    entries = entries_of(value)
     if entries is None:
         if isinstance(value, str):
             remedy = "for a single row pass a list of one"
         elif isinstance(value, Set):
             remedy = "a set has no order: pass a list in the order of the rows"
-        elif isinstance(value, Mapping) or _is_table(value):
+        elif isinstance(value, Mapping) or is_table(value):
             remedy = f'pass one of its columns, such as data["{name}"]'
         else:
             remedy = "pass a list"
@@ -106,13 +119,13 @@ def _column(name: str, value: Any) -> list[Any]:
 
 def _texts(where: str, value: Any) -> list[str]:
     """A row that is a text or a list of texts, as a list."""
-    entries = None if isinstance(value, str) else _entries(value)
+    entries = None if isinstance(value, str) else entries_of(value)
     return [_text(where, text) for text in ([value] if entries is None else entries)]
 
 
-def _entries(value: Any) -> list[Any] | None:
+def entries_of(value: Any) -> list[Any] | None:
     """The entries of an ordered iterable as Python objects; None for strings, sets, tables and everything else."""
-    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or _is_table(value):
+    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or is_table(value):
         return None
     if getattr(value, "ndim", 1) == 0:  # a NumPy scalar
         return None
@@ -122,7 +135,7 @@ def _entries(value: Any) -> list[Any] | None:
     return list(value) if is_iterable else None
 
 
-def _is_table(value: Any) -> bool:
+def is_table(value: Any) -> bool:
     """Whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
     return hasattr(value, "columns") or hasattr(value, "column_names")
 

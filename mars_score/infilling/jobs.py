@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mars_score.data.contexts import as_prose
 from mars_score.infilling.tokens import TextCodec, has_line_break
 from mars_score.masking.template import Template
 
@@ -91,7 +92,7 @@ def fit_context(
 
     The result depends on the reference, but on none of its templates.
     """
-    ids = codec.encode(context.strip()) if context.strip() else []
+    ids = codec.encode(as_prose(context.strip())) if context.strip() else []
     reference_tokens = len(codec.encode(" " + reference if ids else reference))
     limit = max(0, window - (2 * reference_tokens + RESERVE))
     if max_context_tokens is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
+from mars_score.data.contexts import BETWEEN_PASSAGES, as_prose
 from mars_score.infilling.tokens import TextCodec
 
 CONTEXT = "{context}"
@@ -54,8 +55,11 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
 
     Several short lines are a dialogue, or a transcript to be summarized where the references speak about its
     speakers; a question wants an answer, a few words or a record of fields and values are data, a text of many
-    more words than a sample has tokens is to be summarized, and any other text is continued.
+    more words than a sample has tokens is to be summarized, and any other text, passages included, is continued.
     """
+    prose = "summary" if len(context.split()) > LONG * token_limit else "story"
+    if BETWEEN_PASSAGES in context:
+        return prose
     lines = _turns(context)
     if len(lines) > 1 and len(context.split()) <= TURN_WORDS * len(lines):
         return "summary" if _about_speakers(lines, references) else "dialogue"
@@ -64,7 +68,7 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     marks = sum(character in DATA_MARKS for character in context)
     if len(context.split()) < FEW_WORDS or marks * DATA_CHARACTERS > len(context):
         return "data"
-    return "summary" if len(context.split()) > LONG * token_limit else "story"
+    return prose
 
 
 @dataclass(frozen=True)
@@ -93,13 +97,14 @@ def make_prompt(codec: TextCodec, context: str, task: str, room: int) -> Prompt:
         task: one of :data:`mars_score.fields.TASKS`, or a text with ``{context}``.
         room: tokens that a prompt may have.
     """
-    ids = codec.encode(context.strip())
+    context = as_prose(context.strip())
+    ids = codec.encode(context)
     budget = max(0, min(PROMPT_TOKENS, room - len(_prompt_ids(codec, "", task)) - ROLE_TOKENS * TURNS))
     cut = len(ids) > budget
     if cut:
         kept = ids[:budget] if task == "summary" else ids[len(ids) - budget :]
         context = codec.decode(kept).strip("\ufffd\n ")
-    tokens = _prompt_ids(codec, context.strip(), task)
+    tokens = _prompt_ids(codec, context, task)
     return Prompt(tuple(tokens[-room:]), cut or len(tokens) > room)
 
 

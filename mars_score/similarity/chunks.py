@@ -8,16 +8,22 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from mars_score.data.contexts import passages_of
+
 WINDOW_WORDS = 100  # about 140 tokens: sentence encoders read 256 or more, and were trained with less
 RUN_WORDS = 5  # so many words in the same order are no coincidence
 
 
 def windows(context: str) -> list[str]:
-    """The context in as few parts of at most ``WINDOW_WORDS`` words as will do, about equally long; none if blank.
+    """The parts of at most ``WINDOW_WORDS`` words in which a context is read; none if it is blank.
 
-    Words are what whitespace separates, and are joined by spaces.
+    Of each passage as few as will do, about equally long. Words are what whitespace separates, and are joined by
+    spaces.
     """
-    words = context.split()
+    return [part for passage in passages_of(context) for part in _parts(passage.split())]
+
+
+def _parts(words: Sequence[str]) -> list[str]:
     count = math.ceil(len(words) / WINDOW_WORDS)
     cuts = [round(part * len(words) / count) for part in range(count + 1)] if count else [0]
     return [" ".join(words[start:end]) for start, end in pairwise(cuts)]

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import torch
 
+from mars_score.data.contexts import as_prose
 from mars_score.infilling.cache import KeyValueCache
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.tokens import TextCodec
@@ -81,7 +82,7 @@ def surprisals(
         batch_size: largest number of texts per forward pass; None: 128. Halved where memory runs out.
     """
     contexts = {
-        context: model.codec.encode(context.strip()) if context.strip() else []
+        context: model.codec.encode(as_prose(context.strip())) if context.strip() else []
         for context in dict.fromkeys(context for context, _ in pairs)
     }
     different = {

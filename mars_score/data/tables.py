@@ -1,0 +1,112 @@
+"""Tables and lists of rows -> columns: pandas, polars, pyarrow, datasets, dicts of columns, lists of dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mars_score.data.validation import check_candidates, check_lengths, entries_of, is_table
+from mars_score.fields import unknown
+
+NAMES = ("prediction", "reference", "context")
+_Columns = tuple[Any, Any, Any]  # predictions, references, contexts
+
+
+def is_tabular(data: Any) -> bool:
+    """Whether ``data`` is a table or a list of dicts, and not a column of texts."""
+    if isinstance(data, Mapping) or is_table(data):
+        return True
+    return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], Mapping)
+
+
+def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_context: bool = True) -> _Columns:
+    """Predictions, references and contexts of a table.
+
+    Args:
+        data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
+            of dicts, one per row.
+        names: what columns are called if not ``prediction``, ``reference`` and ``context`` (or in the plural),
+            such as ``{"reference": "answer"}``. A name of None: there are none.
+        use_context: False: without contexts.
+
+    Raises:
+        TypeError: an unknown key of ``names``, or a row that is no dict.
+        ValueError: a column is missing, or there are two of its names; names the columns there are.
+    """
+    names = names or {}
+    for name in names:
+        if name not in NAMES:
+            raise unknown("column", name, NAMES)
+    if isinstance(data, Sequence):
+        data = _columns_of_rows(data)
+    found = list(
+        data if isinstance(data, Mapping) else getattr(data, "column_names", getattr(data, "columns", ()))
+    )
+    wanted = NAMES if use_context else NAMES[:2]
+    predictions, references, contexts = (
+        _column(data, found, name, names.get(name, name)) if name in wanted else None for name in NAMES
+    )
+    return predictions, references, contexts
+
+
+def _column(data: Any, found: Sequence[Any], name: str, called: str | None) -> list[Any] | None:
+    """A column's values; the plural of a usual name is taken, too."""
+    if called is None:
+        return None
+    there = [one for one in ([called, f"{called}s"] if called == name else [called]) if one in found]
+    remedy = f"say which column holds the {name}s: columns={{{name!r}: ...}}"
+    if len(there) != 1 or found.count(there[0]) > 1:
+        fault = f"several columns could be {called!r}" if there else f"there is no column {called!r}"
+        shown = ", ".join(map(repr, found)) or "none"
+        raise ValueError(f"{fault} (columns here: {shown}); {remedy}")
+    values = entries_of(data[there[0]])
+    if values is None:
+        raise TypeError(f"column {there[0]!r} must hold one entry per row; {remedy}")
+    return values
+
+
+def _columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
+    """The columns of a list of dicts, which all must have."""
+    names = list(rows[0])
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
+    shared = [name for name in names if all(name in row for row in rows)]
+    for name in names:
+        if name not in shared and name in (*NAMES, *(f"{one}s" for one in NAMES)):
+            number = next(number for number, row in enumerate(rows) if name not in row)
+            raise ValueError(f"row {number} has no {name!r}, which the first has; add it or leave the row out")
+    return {name: [row[name] for row in rows] for name in shared}
+
+
+def one_candidate_each(predictions: Any, references: Any, contexts: Any) -> tuple[Any, Any, Any, list[int]]:
+    """Rows with lists of candidates as several rows; and of each row the number of the one that it comes from.
+
+    Columns without lists of candidates are returned as they are, unchecked.
+
+    Raises:
+        TypeError, ValueError: a list that is empty or holds anything but strings, or columns of different lengths.
+    """
+    rows = entries_of(predictions)
+    several = [None if isinstance(row, str) else entries_of(row) for row in rows or ()]
+    if rows is None or all(one is None for one in several):
+        return predictions if rows is None else rows, references, contexts, list(range(len(several)))
+    of_references, of_contexts = (
+        column if (listed := entries_of(column)) is None else listed for column in (references, contexts)
+    )
+    given = {"references": of_references, "contexts": of_contexts}
+    check_lengths(predictions=rows, **{name: column for name, column in given.items() if isinstance(column, list)})
+    candidates, numbers = [], []
+    for number, (row, of_row) in enumerate(zip(rows, several, strict=True)):
+        if of_row == []:
+            raise ValueError(
+                f"predictions[{number}] is an empty list; give at least one candidate or leave the row out"
+            )
+        where = f"predictions[{number}][{{}}]" if of_row else f"predictions[{number}]"
+        found = check_candidates([row] if of_row is None else of_row, where=where.format)
+        candidates += found
+        numbers += [number] * len(found)
+    expanded = (
+        [column[number] for number in numbers] if isinstance(column, list) else column for column in given.values()
+    )
+    return candidates, *expanded, numbers  # type: ignore[return-value]

@@ -1,0 +1,122 @@
+"""Thresholds for builds and tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import fakes
+import pytest
+
+from mars_score.cli import main
+from mars_score.gates import SHOWN, assert_scores
+
+ROWS = [
+    {"prediction": "a b", "reference": "a b", "context": "first"},
+    {"prediction": "c\nq", "reference": "c d", "context": "second"},
+    {"prediction": " ", "reference": "d", "context": "third"},
+]
+# With v2 and contexts that share no word: 0.8, 0.4 (a reference of two words leaves 0.2 to the context), and 0.
+
+
+@pytest.fixture
+def score(tmp_path, monkeypatch, capsys):
+    """Runs ``mars score`` over the rows; returns exit code, standard output, standard error."""
+    fakes.install_worker(monkeypatch)
+    path = tmp_path / "rows.jsonl"
+
+    def run(*options, rows=ROWS):
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        code = main(["score", str(path), "--variant", "v2", *map(str, options)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_a_build_that_passes(score):
+    for options in (
+        ("--fail-under", 0.39),
+        ("--fail-rows-under", 0),
+        ("--fail-under", 0.1, "--fail-rows-under", -1),
+    ):
+        code, out, err = score(*options)
+        assert (code, err) == (0, "")
+        assert out.startswith("MARS 0.4000")
+
+
+def test_a_build_that_fails(score, tmp_path):
+    code, out, err = score("--fail-under", 0.41, "--fail-rows-under", 0.5, "--out", tmp_path / "scores.jsonl")
+    assert code == 3
+    assert out.startswith("MARS 0.4000")
+    assert err.splitlines() == [
+        "mars: the mean score 0.4000 is below 0.41",
+        "mars: 2 scores are below 0.5:",
+        "mars:   line 3: 0.0000  ",
+        "mars:   line 2: 0.4000  c q",
+    ]
+    assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 3  # written all the same
+    code, out, _ = score("--fail-under", 0.41, "--json")
+    assert (code, len(json.loads(out)["scores"])) == (3, 3)
+
+
+def test_the_lowest_of_many_rows_are_shown(score):
+    code, _, err = score("--fail-rows-under", 0.5, rows=ROWS[1:2] * 300)
+    assert code == 3
+    assert err.splitlines()[0] == f"mars: 300 scores are below 0.5; the {SHOWN} lowest are:"
+    assert len(err.splitlines()) == SHOWN + 1
+
+
+@pytest.mark.parametrize("option", ["--fail-under", "--fail-rows-under"])
+def test_thresholds_that_are_no_numbers(score, option):
+    code, out, err = score(option, "nan")
+    assert (code, out) == (2, "")
+    assert f"{option} must be a finite number, got nan" in err
+    assert score(option, "x")[0] == 2
+
+
+@pytest.fixture
+def result(monkeypatch):
+    scorer = fakes.install(monkeypatch)("mini")
+    return scorer.score(["a b", "c q", "q " * 99], ["a b", "c d", "d"], ["first", "second", "third"])
+
+
+def test_a_test_that_passes(result):
+    assert_scores(result, fail_under=0.5, fail_rows_under=0)
+
+
+def test_a_test_that_fails(result):
+    with pytest.raises(AssertionError) as caught:
+        assert_scores(result, fail_under=0.6, fail_rows_under=0.6)
+    lines = str(caught.value).splitlines()
+    assert lines[:2] == ["the mean score 0.5000 is below 0.6", "2 scores are below 0.6:"]
+    assert lines[2].startswith("  row 2: 0.0000  q q q")
+    assert lines[2].endswith("…")
+    assert lines[3] == "  row 1: 0.5000  c q"
+    assert lines[4].startswith("signature mars|")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({}, "give fail_under"), ({"fail_under": float("inf")}, "fail_under must be a finite number, got inf")],
+)
+def test_bad_thresholds(result, options, message):
+    with pytest.raises(ValueError, match=message):
+        assert_scores(result, **options)
+
+
+def test_what_pytest_shows(tmp_path):
+    """A real pytest over a test that fails: the line of the test and the reason, nothing from within MARS."""
+    (tmp_path / "test_it.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import fakes\nfrom mars_score.gates import assert_scores\n\n\n"
+        "def test_answers(monkeypatch):\n"
+        "    result = fakes.install(monkeypatch)('mini').score(['q'], ['a'], ['b'])\n"
+        "    assert_scores(result, fail_under=0.5)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_it.py")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    assert ">       assert_scores(result, fail_under=0.5)\n" in shown
+    assert "E       AssertionError: the mean score 0.0000 is below 0.5\n" in shown
+    assert "gates.py" not in shown

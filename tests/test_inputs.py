@@ -1,0 +1,351 @@
+"""What people have: frames, data sets, rows as dicts, chat messages, passages, lists of candidates, streams."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import fakes
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import mars_score
+from mars_score import MarsScorer, presets, shared
+from mars_score.cli import main
+from mars_score.data.contexts import as_prose
+from mars_score.data.readers import stream_rows
+from mars_score.data.tables import columns_of
+from mars_score.data.validation import check_contexts
+from mars_score.sampling.prompts import task_of
+from mars_score.similarity.chunks import windows
+
+ROWS = [
+    {
+        "prediction": "She took the bus.",
+        "reference": "She went by bus.",
+        "context": "The car broke down in the morning.",
+    },
+    {
+        "prediction": "He was late.",
+        "reference": ["He waited.", "He was there."],
+        "context": "It was late and it rained.",
+    },
+]
+COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+
+
+@pytest.fixture
+def tiny(monkeypatch, gpt2, encoder):
+    """Preset "mini" stands for tiny models."""
+    monkeypatch.setattr(shared, "_scorers", {})
+    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, "mini", models)
+    return MarsScorer("mini", samples=2)
+
+
+def polars_frame(columns):
+    polars = pytest.importorskip("polars")
+    references = [[one] if isinstance(one, str) else one for one in columns["reference"]]  # of one type
+    return polars.DataFrame({**columns, "reference": references})
+
+
+TABLES = {
+    "dict of columns": dict,
+    "pandas": pd.DataFrame,
+    "pandas, other index": lambda columns: pd.DataFrame(columns, index=[7, 3]),
+    "polars": polars_frame,
+    "pyarrow": lambda columns: pa.table({**columns, "reference": [["She went by bus."], columns["reference"][1]]}),
+    "datasets": lambda columns: datasets.Dataset.from_list(
+        [{**row, "reference": list(np.atleast_1d(row["reference"]))} for row in ROWS]
+    ),
+    "list of dicts": lambda columns: ROWS,
+}
+
+
+# Tables
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+def test_a_table_is_scored_as_its_columns(tiny, make):
+    expected = tiny.score(*COLUMNS.values())
+    found = tiny.score(make(COLUMNS))
+    assert found.scores == expected.scores
+    assert mars_score.score(make(COLUMNS), preset="mini", samples=2).scores == expected.scores
+
+
+def test_names_of_columns():
+    frame = pd.DataFrame({"answer": ["a"], "gold": ["b"], "contexts": ["c"], "id": [1]})
+    names = {"prediction": "answer", "reference": "gold"}
+    assert columns_of(frame, names) == (["a"], ["b"], ["c"])
+    assert columns_of(frame, {**names, "context": None}) == (["a"], ["b"], None)
+    assert columns_of(frame.drop(columns="contexts"), names, use_context=False) == (["a"], ["b"], None)
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "message"),
+    [
+        (
+            pd.DataFrame({"text": ["a"]}),
+            None,
+            r"no column 'prediction' \(columns here: 'text'\); say which",
+        ),
+        (pd.DataFrame({"prediction": ["a"], "predictions": ["a"]}), None, "several columns could be 'prediction'"),
+        (pd.DataFrame([["a", "b"]], columns=["prediction"] * 2), None, "several columns could be 'prediction'"),
+        (pd.DataFrame(COLUMNS), {"reference": "gold"}, r"no column 'gold' .* columns=\{'reference': ...\}"),
+        (pd.DataFrame(COLUMNS), {"references": "gold"}, "unknown column 'references'; did you mean 'reference'"),
+        (pd.DataFrame({**COLUMNS, "prediction": ["a", None]}), None, r"predictions\[1\] must be a string, got"),
+        (
+            pd.DataFrame({**COLUMNS, "context": [np.nan, "a"]}),
+            None,
+            r"contexts\[0\] must be .* got float \(nan",
+        ),
+        ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2 has no 'context', which the first has"),
+        ([*ROWS, "text"], None, r"row 2 must be a dict like the first, got str \('text'\)"),
+        (COLUMNS["prediction"], {"reference": "gold"}, "columns names the columns of a table"),
+    ],
+)
+def test_tables_that_are_wrong(table, columns, message, monkeypatch):
+    monkeypatch.setattr(MarsScorer, "_reader", None)  # nothing is loaded
+    with pytest.raises((ValueError, TypeError), match=message):
+        MarsScorer("mini").score(table, columns=columns)
+
+
+# Results
+
+
+def test_records_and_frame(tiny):
+    result = tiny.score(pd.DataFrame(COLUMNS))
+    for number, (record, row) in enumerate(zip(result.to_records(), ROWS, strict=True)):
+        assert (record["row"], record["prediction"], record["context"]) == (
+            number,
+            row["prediction"],
+            row["context"],
+        )
+        assert record["references"] == list(np.atleast_1d(row["reference"]))
+        assert record["mars"] == pytest.approx(
+            sum(record["weights"][name] * value for name, value in record["terms"].items())
+        )
+        assert len(record["samples"]) == len(result.rows[number].samples)
+    frame = result.to_pandas()
+    assert list(frame["mars"]) == result.scores
+    assert list(frame["terms.references"]) == [row.terms[0].value for row in result.rows]
+    assert {"row", "prediction", "references", "context", "weights.context"} <= set(frame.columns)
+
+
+# Several candidates per row
+
+
+def test_lists_of_candidates(tiny):
+    more = [["She took the bus.", "The cat slept."], "He was late."]
+    result = tiny.score(more, COLUMNS["reference"], COLUMNS["context"])
+    rows = [(0, "She took the bus."), (0, "The cat slept."), (1, "He was late.")]
+    assert [(one["row"], one["prediction"]) for one in result.to_records()] == rows
+    alone = tiny.score(COLUMNS["prediction"], COLUMNS["reference"], COLUMNS["context"]).scores
+    assert result.scores[::2] == pytest.approx(alone, abs=1e-9)
+    frame = pd.DataFrame({**COLUMNS, "prediction": pd.Series(more)})
+    assert tiny.score(frame).scores == result.scores
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        ([["a"], []], r"predictions\[1\] is an empty list; give at least one candidate"),
+        ([["a"], ["b", 3]], r"predictions\[1\]\[1\] must be a string, got int"),
+        ([["a"], None], r"predictions\[1\] must be a string, got NoneType"),
+        ([["a"]], "predictions has 1, references has 2"),
+    ],
+)
+def test_lists_of_candidates_that_are_wrong(candidates, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        MarsScorer("mini").score(candidates, COLUMNS["reference"], COLUMNS["context"])
+
+
+# Contexts
+
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Hello,\nyou!"},
+    {"role": "assistant", "content": "Hello."},
+    {"role": "user", "content": "Where is the bus?"},
+]
+
+
+def test_chat_messages_are_a_dialogue():
+    lines = "Be brief.\nHello, you!\nHello.\nWhere is the bus?"
+    for messages in (CHAT, tuple(CHAT), np.array(CHAT, dtype=object)):
+        assert check_contexts([messages], 1, use_context=True) == [lines]
+    assert check_contexts([[message["content"] for message in CHAT]], 1, use_context=True) == [lines]
+    assert check_contexts([CHAT[1:2]], 1, use_context=True) == ["Hello,\nyou!"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        (CHAT[:3], r"contexts\[0\] ends with a message of the assistant; the candidate answers"),
+        (CHAT[:1], r"contexts\[0\] ends with a message of the system"),
+        ([CHAT[1], CHAT[3]], r"contexts\[0\]\[1\] is a second message of the user in sequence; join the two"),
+        ([CHAT[1], CHAT[0]], r"contexts\[0\]\[1\] is a message of the system, which must be the first"),
+        ([{"role": "tool", "content": "x"}], r'contexts\[0\]\[0\]\["role"\] must be one of .*, got \'tool\''),
+        ([{"content": "x"}], r'contexts\[0\]\[0\]\["role"\] must be one of .*, got None'),
+        ([{"role": "user"}], r'contexts\[0\]\[0\]\["content"\] must be a string, got NoneType'),
+        ([{"role": "user", "content": " "}], r'contexts\[0\]\[0\]\["content"\] is blank; leave the message out'),
+        ([CHAT[1], "text"], r"contexts\[0\] must be a string, got dict"),
+    ],
+)
+def test_chat_messages_that_are_wrong(messages, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        check_contexts([messages], 1, use_context=True)
+
+
+PASSAGES = ["The bus leaves at nine.", "It stops at " + "the old " * 60 + "bridge.", "No bus on Sunday?"]
+
+
+def test_passages_are_read_one_by_one():
+    [context] = check_contexts([{"passages": PASSAGES}], 1, use_context=True)
+    found = windows(context)
+    assert (found[0], found[-1]) == (PASSAGES[0], PASSAGES[2])
+    assert " ".join(found[1:-1]) == PASSAGES[1]  # of more than 100 words: in two parts, of no other passage
+    assert len(found) == 4
+    assert len(windows(" ".join(PASSAGES))) == 2  # as one text
+    assert as_prose(context) == "\n\n".join(PASSAGES)
+    assert check_contexts([context], 1, use_context=True) == [context]  # as evaluate passes it on
+
+
+def test_passages_are_no_dialogue():
+    short = ["The bus leaves at nine in the morning.", "It stops at the old bridge over the river."]
+    [context] = check_contexts([{"passages": short}], 1, use_context=True)
+    assert task_of(context, [], 16) == "story"
+    assert task_of("\n".join(short), [], 16) == "dialogue"
+
+
+def test_a_row_with_passages_is_scored(tiny):
+    candidate, references = ["It leaves at nine."], ["At nine."]
+    passages = [PASSAGES[0], "No bus goes on Sunday or on Monday."]
+    [row] = tiny.score(candidate, references, [{"passages": passages}]).rows
+    alone = [tiny.score(candidate, references, [passage]).rows[0].terms[1].value for passage in passages]
+    assert (row.terms[1].name, row.terms[1].value) == ("context", pytest.approx(max(alone), abs=1e-9))
+    [record] = tiny.score(candidate, references, [{"passages": PASSAGES}]).to_records()
+    assert record["context"] == "\n\n".join(PASSAGES)
+    assert "context" in record["terms"]  # the last passage is a question, but the context is none
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ({"passages": []}, r"contexts\[0\] holds no passages; give at least one"),
+        ({"passages": ["a", " "]}, r'contexts\[0\]\["passages"\]\[1\] is blank; leave it out'),
+        ({"passages": ["a", 3]}, r'contexts\[0\]\["passages"\]\[1\] must be a string, got int \(3\)'),
+        ({"passages": "text"}, r"contexts\[0\] must be a string, got dict .* retrieved passages are given as"),
+        ({"passages": ["a"], "question": "b"}, "retrieved passages are given as"),
+        ({"text": "b"}, r'retrieved passages are given as \{"passages": \["...", "..."\]\}'),
+    ],
+)
+def test_passages_that_are_wrong(context, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        check_contexts([context], 1, use_context=True)
+
+
+# Streams
+
+
+def test_a_stream_is_scored_as_it_comes(tiny):
+    read = []
+
+    def stream():
+        for number in itertools.count():  # never ends
+            read.append(number)
+            yield ROWS[number % 2]
+
+    records = mars_score.score_iter(stream(), chunk_size=3, preset="mini", samples=2)
+    found = list(itertools.islice(records, 5))
+    assert [record["row"] for record in found] == [0, 1, 2, 3, 4]
+    assert len(read) == 6
+    expected = tiny.score(ROWS).scores
+    assert [record["mars"] for record in found] == pytest.approx([*expected, *expected, expected[0]], abs=1e-9)
+
+
+def test_masks_of_a_stream_need_a_corpus(tiny):
+    with pytest.raises(ValueError, match="pass some as idf_corpus"):
+        mars_score.score_iter(iter(ROWS), preset="mini", variant="v2")
+    corpus = ["She went by bus.", "He waited.", "He was there."]
+    options = {"preset": "mini", "variant": "v2", "idf_corpus": corpus}
+    found = [record["mars"] for record in mars_score.score_iter(iter(ROWS), chunk_size=1, **options)]
+    assert found == pytest.approx(mars_score.score(ROWS, **options).scores, abs=1e-9)
+
+
+def test_faults_in_a_stream(tiny):
+    rows = mars_score.score_iter([*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, preset="mini", samples=0)
+    assert [next(rows)["row"], next(rows)["row"]] == [0, 1]
+    with pytest.raises(TypeError, match=r"predictions\[0\] must be a string.*\(of the rows from 2 on\)"):
+        next(rows)
+    with pytest.raises(ValueError, match="chunk_size must be at least 1, got 0"):
+        mars_score.score_iter([], chunk_size=0)
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    "form", [lambda rows: json.dumps(rows), lambda rows: "\ufeff\n" + json.dumps(rows, indent=1)]
+)
+def test_a_list_in_a_file(tmp_path, form):
+    path = tmp_path / "rows.json"
+    path.write_text(form(ROWS), encoding="utf-8")
+    assert list(stream_rows(path)) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"a": 1},\n 3]', r"rows.json: entry 2 of the list is no JSON object but int"),
+        ('[{"a": 1},\n {"b" 3}]', r"rows.json:2:7: not JSON: Expecting ':' delimiter"),
+        ("[]", "rows.json: the file holds no rows"),
+        ("[" * 100_000, "nested too deeply"),
+        (b'[{"a": "\xff"}]', "rows.json: not UTF-8, at byte 9; convert the file"),
+    ],
+)
+def test_lists_that_are_wrong(tmp_path, text, message):
+    path = tmp_path / "rows.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=message):
+        list(stream_rows(path))
+
+
+def test_a_real_pipe(tmp_path):
+    """``cat rows.jsonl | mars score - --out -``, in processes of their own."""
+    (tmp_path / "fake_mars.py").write_text(
+        "import sys, pytest\nsys.path.insert(0, sys.argv.pop(1))\nimport fakes\nfrom mars_score.cli import main\n"
+        "with pytest.MonkeyPatch.context() as patch:\n    fakes.install_worker(patch)\n    sys.exit(main())\n"
+    )
+    command = [
+        sys.executable,
+        tmp_path / "fake_mars.py",
+        str(Path(__file__).parent),
+    ]
+    rows = "".join(json.dumps(row) + "\n" for row in ROWS)
+    piped = subprocess.run([*command, "score", "-", "--out", "-"], input=rows, capture_output=True, text=True)
+    assert piped.returncode == 0, piped.stderr
+    found = [json.loads(line) for line in piped.stdout.splitlines()]
+    assert [{name: row[name] for name in ROWS[0]} for row in found] == ROWS
+    assert all("mars" in row for row in found)
+    bad = subprocess.run([*command, "score", "-"], input=rows + "{\n", capture_output=True, text=True)
+    assert bad.returncode == 2
+    assert bad.stderr.startswith("mars: error: standard input:3:2: not JSON")
+
+
+def test_passages_and_chats_in_files(tmp_path, monkeypatch, capsys):
+    fakes.install_worker(monkeypatch)
+    rows = [{**ROWS[0], "context": {"passages": PASSAGES}}, {**ROWS[1], "context": CHAT}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["score", str(path), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["scores"]) == 2
+    path.write_text(json.dumps({**ROWS[0], "context": CHAT[:3]}) + "\n")
+    assert main(["score", str(path)]) == 2
+    assert "rows.jsonl:1: column 'context' ends with a message of the assistant" in capsys.readouterr().err
