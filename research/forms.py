@@ -65,13 +65,13 @@ class Columns:
         """The length of a list."""
         return np.array([float(len(row.get(name) or ())) for row in self._rows])
 
-    def mean(self, name: str) -> Floats:
-        """The mean of a list; 0 where it is empty."""
-        return self._reduced(name, lambda values: sum(values) / len(values))
+    def mean(self, name: str, most: int | None = None) -> Floats:
+        """The mean of a list, or of its first ``most``; 0 where it is empty."""
+        return self._reduced(name, lambda values: float(np.mean(values[:most])))
 
-    def largest(self, name: str) -> Floats:
-        """The largest of a list; 0 where it is empty."""
-        return self._reduced(name, max)
+    def largest(self, name: str, most: int | None = None) -> Floats:
+        """The largest of a list, or of its first ``most``; 0 where it is empty."""
+        return self._reduced(name, lambda values: max(values[:most]))
 
     def _reduced(self, name: str, reduce: Callable[[Sequence[Any]], float]) -> Floats:
         return np.array([reduce(row[name]) if row.get(name) else 0.0 for row in self._rows])
@@ -97,6 +97,7 @@ class Form:
             where the context is a question or data.
         best: share of the way to the best sample.
         samples: weight of the mean cosine with the samples.
+        most: how many of the samples count, the first ones; None: all.
         expected: weight of the samples' own similarity with the references, which is subtracted.
         likelihood: largest weight of the likelihood.
         likelihood_half: words of a reference at which it has half of that.
@@ -111,6 +112,7 @@ class Form:
     adaptive: bool = True
     best: float = BEST_SAMPLE
     samples: float = 0.2
+    most: int | None = None
     expected: float = 0.0
     likelihood: float = 0.0
     likelihood_half: float = LIKELIHOOD_WORDS
@@ -132,10 +134,10 @@ class Form:
         if self.discount:
             credit = 1 - columns["copied"] * has_context * np.maximum(0, 1 - 2 * columns.largest("closeness"))
         of_samples = share * np.maximum(0, credit) / np.maximum(columns.count("recalls"), 1) * drawn
-        best = columns.largest("sample_recalls" if self.matching == "recalls" else "sample_cosines")
+        best = columns.largest("sample_recalls" if self.matching == "recalls" else "sample_cosines", self.most)
         value = value + self.best * of_samples * np.maximum(0, best - value)
         score = (1 - weight) * value + weight * columns["context_nearest"] * credit
-        score = score + self.samples * of_samples * columns.mean("sample_cosines")
+        score = score + self.samples * of_samples * columns.mean("sample_cosines", self.most)
         score = score - self.expected * columns.mean("expected") * drawn
         if self.likelihood:
             share = words**2 / (words**2 + self.likelihood_half**2) if self.likelihood_half else 1.0
@@ -170,6 +172,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
         V3,
         {
             "without samples": replace(V3, best=0, samples=0),
+            **{f"with {most} of the samples": replace(V3, most=most) for most in (1, 2, 4)},
             "without the best sample": replace(V3, best=0),
             "without the mean cosine with the samples": replace(V3, samples=0),
             "minus what the samples reach": replace(V3, expected=0.2),
