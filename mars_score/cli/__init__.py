@@ -9,29 +9,18 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 from mars_score import __version__
 from mars_score.cli import augment, cache, compare, meta, score
+from mars_score.cli.parsing import Parser
 from mars_score.errors import ModelUnavailableError
 
 COMMANDS = (score, augment, compare, meta, cache)
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage that argparse puts before it."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False)
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what :func:`main` reports."""
-        raise ValueError(f"{message} (see: {self.prog} --help)")
-
-
 def make_parser() -> argparse.ArgumentParser:
     """The parser of ``mars`` with all its commands."""
-    parser = _Parser(
+    parser = Parser(
         prog="mars",
         description="MARS: scores generated text by its similarity with references that a language model "
         "augmented in the light of their context.",

@@ -6,9 +6,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import add_input_options, add_scorer_options
+from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options
 from mars_score.cli.running import print_notices
 from mars_score.cli.runs import OUT, add_run_options, done_run
+from mars_score.fields import settings_of
+from mars_score.settings import SimilaritySettings
 
 if TYPE_CHECKING:
     from mars_score.runs.run import Run
@@ -30,7 +32,20 @@ def add_parser(commands: Any) -> None:
         ),
     )
     add_run_options(parser)
-    add_scorer_options(parser)
+    add_scorer_options(parser, unused=(*(one.name for one in settings_of(SimilaritySettings)), "encoder"))
+    parser.shorten_help(
+        {
+            "file": FORMATS,
+            "out": "write each row with its augmented references",
+            **USUAL,
+            "samples": "texts to draw for each context (default: 8; 0: none)",
+            "workers": None,
+        },
+        [
+            "mars augment rows.jsonl --preset mini --out augmented.jsonl",
+            "mars augment rows.csv --preset mini --variant v2 --out augmented.csv",
+        ],
+    )
     parser.set_defaults(run=run)
 
 

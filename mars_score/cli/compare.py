@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli import pairs
-from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
+from mars_score.cli.options import USUAL, add_column_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, progress_bars, scoring
 
 if TYPE_CHECKING:
@@ -49,6 +49,21 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser)
+    parser.shorten_help(
+        {
+            "files": "one of each system: the same rows with its candidates",
+            **USUAL,
+            "group_column": "draw rows with one value there together (documents)",
+            "rows": None,
+            "table": "form of the tables: text, markdown, latex",
+            "plot": None,
+            "json": None,
+        },
+        [
+            "mars compare ours.jsonl theirs.jsonl --preset mini",
+            "mars compare a.csv b.csv c.csv --preset mini --table latex",
+        ],
+    )
     parser.set_defaults(run=run)
 
 

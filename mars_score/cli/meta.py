@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mars_score.cli.options import add_scorer_options, scorer_arguments
+from mars_score.cli.options import USUAL, add_scorer_options, scorer_arguments
 from mars_score.cli.running import print_line, progress_bars, scoring
 from mars_score.data.files import whole_file, write_row
 from mars_score.fields import TASKS
@@ -83,6 +83,20 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser, without=("task",))
+    parser.shorten_help(
+        {
+            "metrics": "names, listed by --help-all (default: all)",
+            "rating_column": None,
+            "groups": "a sample: at most N groups per file",
+            "preset": USUAL["preset"],
+            "report": "write a report as HTML and Markdown",
+            "json": None,
+        },
+        [
+            "mars meta rated.jsonl --preset mini --metrics mars,bertscore",
+            "mars meta rated.jsonl --preset mini --report report",
+        ],
+    )
     parser.set_defaults(run=run)
 
 

@@ -15,6 +15,12 @@ from mars_score.fields import Setting, settings_of
 from mars_score.presets import DEFAULT_PRESET, PRESETS
 from mars_score.settings import SETTING_NAMES, Settings
 
+# Of options that most commands list in --help.
+USUAL = {
+    "preset": f"models: {', '.join(PRESETS)} (default: {DEFAULT_PRESET})",
+    "task": "dialogue, summary, answer, ... (default: by the context)",
+}
+FORMATS = "JSONL, JSON, CSV, TSV or Parquet; -: standard input"
 _SCORER_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "store")
 
 
@@ -41,8 +47,16 @@ def columns(args: argparse.Namespace) -> Columns:
     return Columns(args.reference_column, context, getattr(args, "prediction_column", None))
 
 
-def add_scorer_options(parser: argparse.ArgumentParser, without: tuple[str, ...] = ()) -> None:
-    """Preset, device and the like, and all settings but those for which the command has options of its own."""
+def add_scorer_options(
+    parser: argparse.ArgumentParser, without: tuple[str, ...] = (), unused: tuple[str, ...] = ()
+) -> None:
+    """Preset, device and the like, and all settings.
+
+    Args:
+        parser: of a command.
+        without: settings for which the command has options of its own.
+        unused: settings without effect there; taken, so that commands can share their options, but not listed.
+    """
     group = parser.add_argument_group("models and machine")
     add = partial(group.add_argument, default=argparse.SUPPRESS)  # defaults stand in MarsScorer alone
     presets = f"which models: {', '.join(PRESETS)} (default: MARS_PRESET, else {DEFAULT_PRESET})"
@@ -55,7 +69,7 @@ def add_scorer_options(parser: argparse.ArgumentParser, without: tuple[str, ...]
     )
     add("--no-store", dest="store", action="store_false", help="no store: everything is computed anew")
     group.add_argument("--quiet", action="store_true", help="no progress bars")
-    _add_settings(parser, without)
+    _add_settings(parser, without, unused)
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
@@ -63,7 +77,7 @@ def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_SCORER_OPTIONS, *SETTING_NAMES) if hasattr(args, name)}
 
 
-def _add_settings(parser: argparse.ArgumentParser, without: tuple[str, ...]) -> None:
+def _add_settings(parser: argparse.ArgumentParser, without: tuple[str, ...], unused: tuple[str, ...]) -> None:
     """One option for each setting, in a group for each stage."""
     for name, stage in {"": Settings, **Settings.STAGES}.items():
         title, text = (f"settings: {name}", inspect.getdoc(stage)) if name else ("settings", None)
@@ -77,6 +91,7 @@ def _add_settings(parser: argparse.ArgumentParser, without: tuple[str, ...]) -> 
             if one.default not in (None, dataclasses.MISSING):
                 notes.append(f"(default: {one.default})")
             option, shown = f"--{one.name.replace('_', '-')}", " ".join(notes).replace("%", "%%")
+            shown = argparse.SUPPRESS if one.name in unused else shown
             group.add_argument(option, default=argparse.SUPPRESS, help=shown, **_parsing(one))
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mars_score.cli.options import add_input_options, add_scorer_options
+from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options
 from mars_score.cli.runs import OUT, add_run_options, done_run
 
 
@@ -25,6 +25,21 @@ def add_parser(commands: Any) -> None:
     gate.add_argument("--fail-rows-under", type=float, metavar="Y", help="the score of any row is below Y")
     add_run_options(parser)
     add_scorer_options(parser)
+    parser.shorten_help(
+        {
+            "file": FORMATS,
+            **USUAL,
+            "out": "write each row with its score, in any of these formats",
+            "json": None,
+            "detailed": None,
+            "fail_under": "exit status 3 if the mean score is below X",
+            "workers": None,
+        },
+        [
+            "mars score rows.jsonl --preset mini",
+            "mars score rows.csv --preset mini --out scores.csv --reference-column answer",
+        ],
+    )
     parser.set_defaults(run=run)
 
 
