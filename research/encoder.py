@@ -1,0 +1,205 @@
+"""Experiments with the trained encoder and with LS_Score, small enough for one core (docs/learning.md).
+
+    python -m research.encoder left-out DATA --out DIR    trained on some families of sets, measured on others
+    python -m research.encoder newsroom DATA --out DIR    LS_Score by aspect of Newsroom
+
+``DATA`` is a folder of rated sets. What is finished is kept in ``DIR``; a run that was stopped goes on there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import pearsonr, spearmanr
+
+from mars_score.learning.contrastive import LsHead, fit_contrast
+from mars_score.learning.encoder import EncoderHead
+from mars_score.learning.folder import read_head
+from mars_score.learning.heads import Example
+from mars_score.learning.pairs import Source, corpus_of, generator, infillers, make_pairs
+from mars_score.learning.pretraining import pretrain
+from mars_score.learning.ratings import TrainingSet, training_sets
+from mars_score.learning.signals import read_signals
+from mars_score.learning.training import TrainingSettings
+from mars_score.meta.items import RatedSet, read_rated_set
+from mars_score.meta.metrics import make_metric
+from mars_score.meta.metrics.base import Models
+from mars_score.meta.sentences import sentences
+from mars_score.runtime import Runtime
+from mars_score.settings import resolve_settings
+from mars_score.store.location import store_folder
+from mars_score.store.results import ResultStore
+
+FOLDS = (  # sets of one family are left out together
+    ("bagel", "sfhot", "sfres", "usr_personachat", "grade_convai2", "huse_gigaword"),
+    ("evouna_nq", "evouna_tq", "union_roc", "openmeva_roc", "mohler_asag", "simplicity_da", "asset_human"),
+)
+CORPUS = ("newsroom", "summeval", "realsumm", "dialsummeval", "qa_feedback", "qgeval")  # none of them in FOLDS
+SETTINGS = resolve_settings("mini", "v2", max_context_tokens=64)
+ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
+
+Floats = NDArray[np.float64]
+
+
+def run_left_out(data: Path, out: Path, runtime: Runtime, pairs: int, rows: int) -> None:
+    """The encoder with and without pre-training, and MARS without augmentations, on sets of other families."""
+    start = _pretrained(data, out, runtime, pairs)
+    for number, left_out in enumerate(FOLDS):
+        names = [name for fold in FOLDS if fold is not left_out for name in fold]
+        sets = [_few(one, rows) for one in training_sets([_sample(data, name, rows) for name in names])]
+        heads = {}
+        for name, saved in (("encoder", None), ("encoder, pre-trained", start)):
+            folder = out / f"fold{number}{'-pretrained' if saved else ''}"
+            heads[name] = _kept(folder, runtime, partial(_fit, start=saved, sets=sets))
+        for name in left_out:
+            test = _sample(data, name, 2 * rows)
+            mars = make_metric("mars[max_mask_ratio=0]", _models(runtime))
+            scores: dict[str, Sequence[float]] = {"MARS, no augmentations": mars.score(test.rows, test.corpus)}
+            scores |= {title: _scores(head, test) for title, head in heads.items()}
+            found = {title: float(pearsonr(one, test.ratings)[0]) for title, one in scores.items()}
+            print(json.dumps({"set": name, "rows": len(test.rows), **found}), flush=True)
+
+
+def _fit(head: EncoderHead, start: Path | None, sets: Sequence[TrainingSet]) -> None:
+    if start:
+        head.start_from(read_head(start))
+    head.fit(sets, [_examples(one.rows) for one in sets])
+
+
+def _pretrained(data: Path, out: Path, runtime: Runtime, count: int) -> Path:
+    """The folder of an encoder that learned synthetic pairs of sentences, each given the one before it."""
+    sources = []
+    for context in dict.fromkeys(c for name in CORPUS for _, _, c in read_rated_set(data / f"{name}.jsonl").rows):
+        of_context = [one for one in sentences(context) if 4 <= len(one.split()) <= 25]
+        sources += [Source(one, of_context[i - 1] if i else "") for i, one in enumerate(of_context)]
+
+    def train(head: EncoderHead) -> None:
+        pairs = make_pairs(list(dict.fromkeys(sources)), count, 0, infillers(SETTINGS, runtime))
+        pretrain(head, pairs, read_signals(pairs, SETTINGS, runtime))
+
+    _kept(out / "pretrained", runtime, train, epochs=2)
+    return out / "pretrained"
+
+
+def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
+    """LS_Score before training, trained on Newsroom's own texts and on those of other news, and its ablation."""
+    news = training_sets([read_rated_set(data / f"{name}.jsonl") for name in ("newsroom", "summeval", "realsumm")])
+    own = _some(corpus_of(news[:1]), texts)
+    of_others = {(reference, row[2]) for one in news[1:] for row in one.rows for reference in row[1]}
+    others = _some([Source(*one) for one in of_others], texts)
+    heads = {
+        "LS_Score, untrained": LsHead(SETTINGS, runtime),
+        "LS_Score, Newsroom's texts": _kept(out / "ls-own", runtime, lambda h: fit_contrast(h, own), LsHead, 2),
+        "LS_Score, CNN/DM's texts": _kept(
+            out / "ls-others", runtime, lambda h: fit_contrast(h, others), LsHead, 2
+        ),
+        "encoder + linear, CNN/DM's texts": _kept(
+            out / "linear", runtime, lambda h: fit_contrast(h, others), epochs=2
+        ),
+    }
+    test = read_rated_set(data / "newsroom.jsonl")
+    lines = [json.loads(line) for line in (data / "newsroom.jsonl").read_text(encoding="utf-8").splitlines()]
+    scores: dict[str, Sequence[float]] = {
+        name: make_metric(name, _models(runtime)).score(test.rows, test.corpus)
+        for name in ("length", "context_cosine", "context_sentences_cosine")
+    }
+    scores |= {name: _scores(head, test) for name, head in heads.items()}
+    length = np.array(scores["length"])
+    for name, one in scores.items():
+        found = {aspect: float(spearmanr(one, [row["ratings"][aspect] for row in lines])[0]) for aspect in ASPECTS}
+        overall = np.array(test.ratings)
+        found["overall, Pearson"] = float(pearsonr(one, overall)[0])
+        if name != "length":
+            found["the same, given the length"] = partial_correlation(np.array(one), overall, length)
+        print(json.dumps({"score": name, **found}), flush=True)
+
+
+def partial_correlation(x: Floats, y: Floats, given: Floats) -> float:
+    """Pearson's correlation of what a line in ``given`` leaves of ``x`` and of ``y``."""
+    rest = [one - np.polyval(np.polyfit(given, one, 1), given) for one in (x, y)]
+    return float(np.corrcoef(*rest)[0, 1])
+
+
+def _kept(
+    folder: Path,
+    runtime: Runtime,
+    train: Callable[[Any], None],
+    cls: type[EncoderHead] = EncoderHead,
+    epochs: int = 3,
+) -> EncoderHead:
+    """A head from its folder, or trained and saved there."""
+    if (folder / "head.json").is_file():
+        return cls.load(read_head(folder), SETTINGS, runtime)
+    folder.mkdir(parents=True, exist_ok=True)
+    head = cls(SETTINGS, runtime, TrainingSettings(epochs=epochs), checkpoints=folder)
+    train(head)
+    head.save(folder)
+    return head
+
+
+def _models(runtime: Runtime) -> Models:
+    return Models(
+        SETTINGS,
+        None,
+        None,
+        runtime.store.folder,
+        ResultStore(runtime.store.folder),
+        {"preset": "mini", "variant": "v2"},
+    )
+
+
+def _sample(data: Path, name: str, rows: int) -> RatedSet:
+    whole = read_rated_set(data / f"{name}.jsonl")
+    return whole.sample(max(12, round(rows * len(set(whole.groups)) / len(whole.items))))
+
+
+def _few(data: TrainingSet, rows: int) -> TrainingSet:
+    """About so many rows, of as many groups."""
+    return data.take(sorted(range(len(data.rows)), key=lambda i: generator(data.groups[i], i).random())[:rows])
+
+
+def _some(sources: Sequence[Source], count: int) -> list[Source]:
+    return sorted(sources, key=lambda one: generator(0, one).random())[:count]
+
+
+def _examples(rows: Sequence[Any]) -> list[Example]:
+    return [Example(candidate.strip(), references, context.strip()) for candidate, references, context in rows]
+
+
+def _scores(head: EncoderHead, test: RatedSet) -> list[float]:
+    return [sum(term.value * term.weight for term in terms) for terms in head.score(_examples(test.rows))]
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment", choices=("left-out", "newsroom"))
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--pairs", type=int, default=1200, help="synthetic pairs")
+    parser.add_argument("--rows", type=int, default=50, help="ratings of each set, about")
+    parser.add_argument("--texts", type=int, default=100, help="for LS_Score to learn from")
+    args = parser.parse_args()
+    runtime = Runtime(store=ResultStore(store_folder()), progress=_report)
+    if args.experiment == "left-out":
+        run_left_out(args.data, args.out, runtime, args.pairs, args.rows)
+    else:
+        run_newsroom(args.data, args.out, runtime, args.texts)
+
+
+def _report(stage: str, done: int, total: int) -> None:
+    if done % 20 == 0 or done == total:
+        print(f"{time.strftime('%X')} {stage} {done}/{total}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
