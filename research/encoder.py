@@ -96,30 +96,34 @@ def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
     own = _some(corpus_of(news[:1]), texts)
     of_others = {(reference, row[2]) for one in news[1:] for row in one.rows for reference in row[1]}
     others = _some([Source(*one) for one in of_others], texts)
-    heads = {
-        "LS_Score, untrained": LsHead(SETTINGS, runtime),
-        "LS_Score, Newsroom's texts": _kept(out / "ls-own", runtime, lambda h: fit_contrast(h, own), LsHead, 2),
-        "LS_Score, CNN/DM's texts": _kept(
-            out / "ls-others", runtime, lambda h: fit_contrast(h, others), LsHead, 2
-        ),
-        "encoder + linear, CNN/DM's texts": _kept(
-            out / "linear", runtime, lambda h: fit_contrast(h, others), epochs=2
-        ),
-    }
     test = read_rated_set(data / "newsroom.jsonl")
     lines = [json.loads(line) for line in (data / "newsroom.jsonl").read_text(encoding="utf-8").splitlines()]
-    scores: dict[str, Sequence[float]] = {
-        name: make_metric(name, _models(runtime)).score(test.rows, test.corpus)
-        for name in ("length", "context_cosine", "context_sentences_cosine")
+    overall = np.array(test.ratings)
+    length = np.array(make_metric("length", _models(runtime)).score(test.rows, test.corpus))
+
+    def of_head(folder: str, sources: Sequence[Source], cls: type[EncoderHead] = LsHead) -> list[float]:
+        return _scores(_kept(out / folder, runtime, lambda head: fit_contrast(head, sources), cls, 2), test)
+
+    def of_metric(name: str) -> list[float]:
+        return list(make_metric(name, _models(runtime)).score(test.rows, test.corpus))
+
+    makers: dict[str, Callable[[], list[float]]] = {
+        "length": partial(of_metric, "length"),
+        "context_cosine": partial(of_metric, "context_cosine"),
+        "context_sentences_cosine": partial(of_metric, "context_sentences_cosine"),
+        "LS_Score, untrained": lambda: _scores(LsHead(SETTINGS, runtime), test),
+        "LS_Score, Newsroom's texts": partial(of_head, "ls-own", own),
+        "LS_Score, others' texts": partial(of_head, "ls-others", others),
+        "encoder + linear, others' texts": partial(of_head, "linear", others, EncoderHead),
     }
-    scores |= {name: _scores(head, test) for name, head in heads.items()}
-    length = np.array(scores["length"])
-    for name, one in scores.items():
-        found = {aspect: float(spearmanr(one, [row["ratings"][aspect] for row in lines])[0]) for aspect in ASPECTS}
-        overall = np.array(test.ratings)
-        found["overall, Pearson"] = float(pearsonr(one, overall)[0])
+    for name, make in makers.items():
+        scores = np.array(make())
+        found = {
+            aspect: float(spearmanr(scores, [row["ratings"][aspect] for row in lines])[0]) for aspect in ASPECTS
+        }
+        found["overall, Pearson"] = float(pearsonr(scores, overall)[0])
         if name != "length":
-            found["the same, given the length"] = partial_correlation(np.array(one), overall, length)
+            found["the same, given the length"] = partial_correlation(scores, overall, length)
         print(json.dumps({"score": name, **found}), flush=True)
 
 
@@ -187,7 +191,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=1200, help="synthetic pairs")
     parser.add_argument("--rows", type=int, default=50, help="ratings of each set, about")
-    parser.add_argument("--texts", type=int, default=100, help="for LS_Score to learn from")
+    parser.add_argument("--texts", type=int, default=60, help="for LS_Score to learn from")
     args = parser.parse_args()
     runtime = Runtime(store=ResultStore(store_folder()), progress=_report)
     if args.experiment == "left-out":

@@ -15,6 +15,7 @@ from mars_score.errors import UnsupportedModelError
 from mars_score.learning.contrastive import ALPHA, LsHead, damaged, fit_contrast
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.heads import Example, load_head
+from mars_score.learning.objectives import EncoderTraining
 from mars_score.learning.pairs import Source, corpus_of, drop_words, generator, infillers, make_pairs, read_corpus
 from mars_score.learning.pretraining import pretrain
 from mars_score.learning.signals import ENTAILMENT, FLAG, read_signals
@@ -297,3 +298,32 @@ def test_ls_score_of_empty_parts():
 
 def test_attacks_are_among_the_pairs():
     assert set(ATTACKS) <= {pair.method for pair in make_pairs(SOURCES, 100)}
+
+
+def test_each_objective_is_run_from_files_to_a_folder(tmp_path):
+    for name, pair in (
+        ("there", tiny_translator(1)),
+        ("back", tiny_translator(2)),
+        ("entail", tiny_classifier(3)),
+    ):
+        for part in pair:
+            part.save_pretrained(tmp_path / name)
+    data, examples = rated(count=40)
+    short = TrainingSettings(1, 16, 1e-3)
+    models = {
+        "translators": (str(tmp_path / "there"), str(tmp_path / "back")),
+        "entailment": str(tmp_path / "entail"),
+    }
+    first = EncoderTraining("pretrain", pairs=40, training=short, **models)
+    pretrained = first.run(tmp_path / "pretrained", all_tiny(), Runtime(), sources=SOURCES)
+    tuned = EncoderTraining("ratings", start=pretrained.path, training=short)
+    found = tuned.run(tmp_path / "tuned", all_tiny(), Runtime(), [data])
+    cold = EncoderTraining("ratings", training=short).run(tmp_path / "cold", all_tiny(), Runtime(), [data])
+    assert len({pretrained.fingerprint, found.fingerprint, cold.fingerprint}) == 3
+    assert score_of(load_head(found.path, all_tiny(), Runtime()), examples[:1])
+    contrast = EncoderTraining("contrastive", kind="ls", training=short)
+    assert contrast.run(tmp_path / "ls", all_tiny(), Runtime(), [data]).kind == "ls"
+    with pytest.raises(ValueError, match="no texts to learn from"):
+        contrast.run(tmp_path / "ls", all_tiny(), Runtime())
+    with pytest.raises(ValueError, match="trained with encoder"):
+        tuned.run(tmp_path / "other", settings(tiny_models.tiny_encoder(9)), Runtime(), [data])

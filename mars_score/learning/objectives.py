@@ -1,0 +1,115 @@
+"""What a trained encoder learns from: ratings, synthetic pairs, or damaged texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from mars_score.learning.contrastive import LsHead, fit_contrast
+from mars_score.learning.encoder import EncoderHead
+from mars_score.learning.folder import HeadFolder, read_head
+from mars_score.learning.heads import Example, check_fits
+from mars_score.learning.pairs import Source, corpus_of, infillers, make_pairs
+from mars_score.learning.pretraining import pretrain
+from mars_score.learning.ratings import TrainingSet
+from mars_score.learning.signals import read_signals
+from mars_score.learning.training import TrainingSettings
+from mars_score.learning.translation import Model, RoundTrip
+from mars_score.models.loading import load_language_model
+from mars_score.runtime import Runtime
+from mars_score.settings import Settings
+
+Objective = Literal["ratings", "pretrain", "contrastive"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+PAIRS = 50_000
+
+
+@dataclass(frozen=True)
+class EncoderTraining:
+    """How an encoder is to be trained.
+
+    Attributes:
+        objective: "pretrain": to predict signals of synthetic pairs; "ratings": those of people; "contrastive": to
+            prefer texts to their damaged versions.
+        kind: of the head: "encoder" or "ls".
+        start: folder of a head whose weights it starts from; None: the preset's encoder.
+        pairs: synthetic pairs, for "pretrain".
+        translators: Hub ids or folders of two translation models, there and back, for "pretrain"; None: none.
+        entailment: of a sequence classifier with three classes, for "pretrain"; None: none.
+        training: how long and how fast.
+    """
+
+    objective: Objective = "ratings"
+    kind: Literal["encoder", "ls"] = "encoder"
+    start: str | os.PathLike[str] | None = None
+    pairs: int = PAIRS
+    translators: tuple[str, str] | None = None
+    entailment: str | None = None
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+    def run(
+        self,
+        out: str | os.PathLike[str],
+        settings: Settings,
+        runtime: Runtime,
+        sets: Sequence[TrainingSet] = (),
+        sources: Sequence[Source] = (),
+    ) -> HeadFolder:
+        """Train and save; continued where an earlier run with the same input was stopped.
+
+        Args:
+            out: folder of the head; made where it is missing.
+            settings: name the models.
+            runtime: see :class:`mars_score.runtime.Runtime`.
+            sets: rated sets.
+            sources: texts to make pairs of or to damage; none: references and contexts of ``sets``.
+
+        Raises:
+            ValueError: nothing to learn from; a checkpoint or a start that does not fit.
+            ModelUnavailableError, UnsupportedModelError, ImportError: a model or a package is missing or unfit.
+        """
+        folder = Path(out)
+        folder.mkdir(parents=True, exist_ok=True)
+        cls = LsHead if self.kind == "ls" else EncoderHead
+        head = cls(settings, runtime, self.training, checkpoints=folder)
+        if self.start is not None:
+            saved = read_head(self.start)
+            check_fits(saved, settings)
+            head.start_from(saved)
+        if self.objective == "ratings":
+            examples = [
+                [Example(candidate.strip(), texts, context.strip()) for candidate, texts, context in one.rows]
+                for one in sets
+            ]
+            head.fit(sets, examples)
+            return head.save(folder)
+        sources = sources or corpus_of(sets)
+        if not sources:
+            raise ValueError("there are no texts to learn from; give rated sets or a corpus")
+        if self.objective == "contrastive":
+            fit_contrast(head, sources)
+        else:
+            self._pretrain(head, sources, settings, runtime)
+        return head.save(folder)
+
+    def _pretrain(
+        self, head: EncoderHead, sources: Sequence[Source], settings: Settings, runtime: Runtime
+    ) -> None:
+        """On pairs and signals; what models computed for them is kept in the store."""
+
+        def load(spec: str, kind: str) -> Model:
+            folder = runtime.store.folder
+            return load_language_model(spec, kind, settings.models.dtype, runtime.device, folder)
+
+        trips = []
+        if self.translators:
+            there, back = (load(spec, "translation") for spec in self.translators)
+            trips = [RoundTrip(there, back, runtime.batch_size)]
+        entailment = load(self.entailment, "classification") if self.entailment else None
+        back_translate = trips[0].back_translate if trips else None
+        seed = self.training.seed
+        pairs = make_pairs(sources, self.pairs, seed, infillers(settings, runtime), back_translate)
+        pretrain(head, pairs, read_signals(pairs, settings, runtime, trips, entailment))
