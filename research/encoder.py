@@ -129,8 +129,8 @@ def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
 
 def partial_correlation(x: Floats, y: Floats, given: Floats) -> float:
     """Pearson's correlation of what a line in ``given`` leaves of ``x`` and of ``y``."""
-    rest = [one - np.polyval(np.polyfit(given, one, 1), given) for one in (x, y)]
-    return float(np.corrcoef(*rest)[0, 1])
+    left = [one - np.polyval(np.polyfit(given, one, 1), given) for one in (x, y)]
+    return float(np.corrcoef(left[0], left[1])[0, 1])
 
 
 def _kept(
