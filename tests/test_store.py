@@ -23,7 +23,7 @@ import tiny_models
 import torch
 from users import unprivileged
 
-from mars_score.errors import MarsWarning
+from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.masked import MaskedInfiller
 from mars_score.masking.analysis import WordAnalyser
@@ -707,6 +707,34 @@ def test_models_of_the_hub_are_their_commits(named, hub, folders, second, work, 
     of_second = MarsScorer(**{**named, what: second / folder}, store=False)
     assert alike(other, of_second.score(*columns(ROWS)))
     assert not alike(other, result)
+
+
+@pytest.mark.parametrize("what", HUB)
+def test_a_revision_can_be_asked_for(named, hub, folders, second, what):
+    """A commit, a tag or a branch, also where another one is the newest."""
+    name, folder = HUB[what], Path(named[what]).name
+    hub.fetch(name, ONE, folders / folder)
+    hub.fetch(name, TWO, second / folder)
+    (hub.fetched[0] / "refs" / "v1.0").write_text(ONE)
+    expected = MarsScorer(**named, store=False).score(*columns(ROWS))
+    for revision in (ONE, "v1.0"):
+        models.free_models()
+        assert fingerprint(f"{name}@{revision}") == f"{name}@{ONE}"
+        result = MarsScorer(**{**named, what: f"{name}@{revision}"}, store=False).score(*columns(ROWS))
+        assert result.rows == expected.rows
+        assert result.signature.to_dict()[what] == f"{name}@{ONE}"
+    assert fingerprint(f"{name}@main") == fingerprint(name) == f"{name}@{TWO}"
+    missing = f"{name}@v2.0"
+    assert fingerprint(missing) == f"{name}@not-loaded"
+    with pytest.raises(ModelUnavailableError, match=f"could not load '{missing}'"):
+        MarsScorer(**{**named, what: missing}, store=False).score(*columns(ROWS))
+
+
+def test_a_folder_with_an_at_sign(named, tmp_path):
+    for what in HUB:
+        shutil.copytree(named[what], tmp_path / f"{what}@2")
+    scorer = MarsScorer(**{**named, **{what: tmp_path / f"{what}@2" for what in HUB}}, store=False)
+    assert scorer.score(*columns(ROWS)).rows == MarsScorer(**named, store=False).score(*columns(ROWS)).rows
 
 
 @pytest.mark.parametrize("what", HUB)

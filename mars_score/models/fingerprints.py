@@ -63,6 +63,12 @@ def pinned(spec: Any) -> dict[str, str]:
     return {"revision": fingerprint(spec).rpartition("@")[2]}
 
 
+def name_and_revision(spec: str | os.PathLike[str]) -> tuple[str, str | None]:
+    """A Hub id, and the branch, tag or commit asked for as ``"name@revision"``; paths as they are."""
+    name, _, revision = str(spec).rpartition("@")
+    return (name, revision) if name and revision and not Path(spec).exists() else (str(spec), None)
+
+
 class Current(Generic[T]):
     """An object made from a model; made again when the model has changed.
 
@@ -97,23 +103,24 @@ def _fingerprint(spec: Any) -> str:
         if Path(spec).is_dir():
             return f"folder:{_hash_folder(Path(spec))}"
         copy = hub_copy(str(spec))
-        return f"{spec}@{copy.name if copy else _UNKNOWN}"
+        return f"{name_and_revision(spec)[0]}@{copy.name if copy else _UNKNOWN}"
     parts = spec if isinstance(spec, tuple) else (spec,)
     return f"{type(parts[0]).__name__}:{_hash_object(parts)}"
 
 
-def hub_copy(name: str) -> Path | None:
+def hub_copy(spec: str) -> Path | None:
     """The folder of this machine's copy of a Hub model, named by its commit; None without one."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
+    name, revision = name_and_revision(spec)
     # sentence-transformers adds its own name to names without an owner, and can have its own cache.
     names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
     for folder in (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None):
         for one in names:
             for file in ("config.json", "modules.json"):
                 try:
-                    path = try_to_load_from_cache(one, file, cache_dir=folder)
+                    path = try_to_load_from_cache(one, file, cache_dir=folder, revision=revision)
                 except HFValidationError:  # loading raises a clear error
                     return None
                 if isinstance(path, str):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.fingerprints import Current, hub_copy, loading_lock, pinned
+from mars_score.models.fingerprints import Current, hub_copy, loading_lock, name_and_revision, pinned
 from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
@@ -104,28 +104,31 @@ def _loading(name: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _hub_arguments(spec: Any) -> dict[str, Any]:
-    """Extra ``from_pretrained`` arguments: of a Hub model the revision of this machine's copy.
+def _hub_source(spec: Any) -> tuple[str, dict[str, Any]]:
+    """Name or folder, and extra ``from_pretrained`` arguments: of a Hub model its revision.
 
-    Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
+    That is the one of this machine's copy, if there is one. Without a connection the copy is loaded without asking
+    the Hub, which would be tried for nearly a minute.
 
     Raises:
         ModelUnavailableError: there is neither a copy nor a connection.
     """
     from huggingface_hub import constants, get_session
 
+    name, asked = name_and_revision(spec)
+    revision = pinned(spec) or ({"revision": asked} if asked else {})
     if Path(spec).is_dir() or constants.is_offline_mode():
-        return dict(pinned(spec))
+        return name, dict(revision)
     try:
         get_session().head(constants.ENDPOINT, timeout=_HUB_SECONDS)
     except Exception as error:  # of the HTTP library, which differs between versions of huggingface_hub
         if pinned(spec):
-            return {**pinned(spec), "local_files_only": True}
+            return name, {**revision, "local_files_only": True}
         raise ModelUnavailableError(
             f"could not load {str(spec)!r}: {constants.ENDPOINT} cannot be reached ({error}). "
             'Check the connection, name a local folder, or choose preset="mini", which runs without the Hub'
         ) from None
-    return dict(pinned(spec))
+    return name, dict(revision)
 
 
 def _pickled_only(name: Any) -> ModelUnavailableError:
@@ -184,7 +187,7 @@ def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: P
     import transformers
 
     with _loading(spec):
-        source, extra = language_model_source(spec, store) if is_wheel(spec) else (spec, _hub_arguments(spec))
+        source, extra = language_model_source(spec, store) if is_wheel(spec) else _hub_source(spec)
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
         loader = getattr(transformers, _MODEL_CLASSES[kind])
         model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **_safely(), **extra)
@@ -217,9 +220,9 @@ def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
             encoder = static_encoder(source, device)
         else:
             _refuse_pickled_modules(source)
-            extra = {} if is_wheel(spec) else _hub_arguments(spec)
+            name, extra = (str(source), {}) if is_wheel(spec) else _hub_source(spec)
             encoder = SentenceTransformer(
-                str(source), device=device, trust_remote_code=False, model_kwargs=_safely(), **extra
+                name, device=device, trust_remote_code=False, model_kwargs=_safely(), **extra
             )
             _refuse_pickled_modules(source)  # what was only now downloaded; torch read it without running code
         return encoder.to(getattr(torch, dtype)).eval()
