@@ -16,6 +16,7 @@ from mars_score.data.validation import (  # From: mars-score
     check_candidates,
     check_contexts,
     check_lengths,
+    check_reference_free,
     check_references,
 )
 from mars_score.shared import check_options, free_models, shared_scorer  # From: mars-score
@@ -50,6 +51,7 @@ Scores candidates given references and contexts.
 Args:
     predictions (`list` of `str`): candidates, one per row. A blank one scores 0.0.
     references (`list` of `str` or of `list` of `str`): one or several human references per row; rows may be mixed.
+        None: all candidates are scored by their contexts alone, with `variant="free"` in place of `"v3"`.
     contexts (`list` of `str` or of `list` of `str`): what the text was generated from (a document, a question, a
         dialogue), one per row; the strings of a list are the turns of a dialogue. May be omitted with
         `use_context=False`.
@@ -152,6 +154,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
             )
         check_options(self._options)
         self._contexts_omitted = False  # in some of the rows that wait for compute()
+        self._references_omitted: set[bool] = set()  # whether in each of the rows that wait for compute()
         super().__init__(config_name=config_name, **base)
 
     def _info(self) -> evaluate.MetricInfo:
@@ -192,12 +195,15 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         rows: dict[str, Any] = {}
         if any(column is not None for column in (predictions, references, contexts)):
             rows = _checked(predictions, references, contexts, use_context=use_context)
+            if references is None:
+                rows["references"] = None  # for add_batch, to which evaluate passes them on
         if self.writer is None and not any(rows.values()):
             if self.num_process == 1:
                 raise ValueError(
                     "there is nothing to score: pass predictions, references and contexts, or add rows"
                 )
             rows = {name: [] for name in self.features}  # process 0 waits for all shares, also for empty ones
+        self._check_mix(self._references_omitted | ({references is None} if rows.get("predictions") else set()))
         if use_context and self._contexts_omitted:
             raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
         scorer = shared_scorer(**options)
@@ -207,6 +213,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
             self._drop_rows()
             raise
         self._contexts_omitted = False
+        self._references_omitted = set()
         self.filelocks = self.file_paths = None  # no longer needed, and they cannot be pickled
         return result  # type: ignore[no-any-return]
 
@@ -215,6 +222,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         use_context = self._options.get("use_context", True)
         super().add_batch(**_checked(predictions, references, contexts, use_context=use_context))
         self._contexts_omitted |= contexts is None
+        self._references_omitted.add(references is None)
 
     def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
         """Add one row, which a later ``compute()`` scores.
@@ -231,13 +239,14 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         contexts = None if row["contexts"] is None else [row["contexts"]]
         checked = _checked(
             [row["predictions"]],
-            [row["references"]],
+            None if row["references"] is None else [row["references"]],
             contexts,
             use_context=self._options.get("use_context", True),
             first_row=len(self),
         )
         super().add(**{name: values[0] for name, values in checked.items()})
         self._contexts_omitted |= contexts is None
+        self._references_omitted.add(row["references"] is None)
 
     @staticmethod
     def free() -> None:
@@ -252,7 +261,8 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         detailed: bool = False,
         scorer: Any = None,
     ) -> dict[str, Any]:
-        result = scorer.score(predictions, references, contexts)
+        self._check_mix({not row for row in references})  # also of other processes
+        result = scorer.score(predictions, references if any(references) else None, contexts)
         if not detailed:
             return {"mars": float(result.score)}
         return {
@@ -261,6 +271,14 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
             "signature": str(result.signature),
             "augmented_references": [_augmented_texts(row) for row in result.rows],
         }
+
+    @staticmethod
+    def _check_mix(omitted: set[bool]) -> None:
+        """Raise unless all rows have references, or none has."""
+        if len(omitted) > 1:
+            raise ValueError(
+                "some rows have references and some have none, and their scores do not mix: compute them apart"
+            )
 
     def _drop_rows(self) -> None:
         """Remove the files of the rows and release their locks, which evaluate keeps when scoring fails."""
@@ -271,6 +289,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         self.writer = self.buf_writer = self.data = None
         self.filelocks = self.file_paths = self.filelock = self.cache_file_name = None
         self._contexts_omitted = False
+        self._references_omitted = set()
         for lock, path in reversed(held):
             if lock is not None and lock.is_locked:
                 with contextlib.suppress(FileNotFoundError):
@@ -290,18 +309,24 @@ def _checked(
 ) -> dict[str, Any]:
     """The rows as ``_info`` declares them: strings, and lists of strings for the references."""
     columns: dict[str, Any] = {
-        "predictions": check_candidates(predictions, where=lambda row: f"predictions[{first_row + row}]"),
-        "references": [
-            list(texts)
-            for texts in check_references(references, where=lambda row: f"references[{first_row + row}]")
-        ],
+        "predictions": check_candidates(predictions, where=lambda row: f"predictions[{first_row + row}]")
     }
-    columns["contexts"] = check_contexts(
-        contexts,
-        len(columns["predictions"]),
-        use_context=use_context or contexts is not None,  # given ones are stored for compute(use_context=True)
-        where=lambda row: f"contexts[{first_row + row}]",
-    )
+
+    def of_context(row: int) -> str:
+        return f"contexts[{first_row + row}]"
+
+    if references is None:
+        columns["contexts"] = check_reference_free(contexts, where=of_context)
+        columns["references"] = [[] for _ in columns["contexts"]]
+    else:
+        found = check_references(references, where=lambda row: f"references[{first_row + row}]")
+        columns["references"] = [list(texts) for texts in found]
+        columns["contexts"] = check_contexts(
+            contexts,
+            len(columns["predictions"]),
+            use_context=use_context or contexts is not None,  # given ones are stored for compute(use_context=True)
+            where=of_context,
+        )
     check_lengths(**columns)
     return columns
 

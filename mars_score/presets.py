@@ -28,13 +28,15 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-Variant = Literal["v3", "v3-lm", "v2", "v2-lm", "v1", "paper"]
+Variant = Literal["v3", "v3-lm", "v2", "v2-lm", "v1", "paper", "free", "free-lm"]
 DEFAULT_VARIANT: Variant = "v3"
 
 # Section 2.1 and Appendix A: words with larger weights are masked first; tags that are not named weigh 1.
 PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
 _NO_SAMPLES = {"samples": 0, "row_weights": "length"}
 _PAPER_SIMILARITY = {**_NO_SAMPLES, "matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
+# Rows without references have a form of their own (mars_score.similarity.reference_free).
+_REFERENCE_FREE = {"max_mask_ratio": 0.0, "copy_discount": 0.0, "sample_weight": 0.5}
 # What differs from the defaults in mars_score.settings; the variants with "-lm" read each candidate with the
 # language model. "v3" makes no infilled references, as they add nothing measurable to samples.
 VARIANTS: dict[Variant, dict[str, Any]] = {
@@ -50,4 +52,8 @@ VARIANTS: dict[Variant, dict[str, Any]] = {
         "planner": "self",
         "augmentation_aggregation": "weighted",
     },
+    "free": _REFERENCE_FREE,
+    "free-lm": {**_REFERENCE_FREE, "likelihood_weight": 0.15},
 }
+# The variant that stands in for another where there are no references.
+REFERENCE_FREE: dict[Variant, Variant] = {"v3": "free", "v3-lm": "free-lm", "free": "free", "free-lm": "free-lm"}

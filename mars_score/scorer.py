@@ -11,7 +11,13 @@ from typing import Any
 
 from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs
 from mars_score.data.tables import columns_of, is_tabular, one_candidate_each
-from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.data.validation import (
+    check_candidates,
+    check_contexts,
+    check_lengths,
+    check_reference_free,
+    check_references,
+)
 from mars_score.diagnostics import Notices, warn
 from mars_score.models.fingerprints import unchanging
 from mars_score.models.loading import check_device
@@ -91,7 +97,8 @@ class MarsScorer:
             predictions: one candidate per row, stripped of outer whitespace; a blank one scores 0.0. Or a list of
                 candidates, which are scored each. Or, alone, a table (see
                 :func:`mars_score.data.tables.columns_of`).
-            references: a string or a list of strings per row.
+            references: a string or a list of strings per row; None: candidates are scored given their contexts
+                alone, by variant ``"free"`` in place of ``"v3"`` (``"free-lm"`` of ``"v3-lm"``).
             contexts: per row a string; a list of strings, the turns of a dialogue, which become the lines of one;
                 chat messages ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``,
                 each read by itself. May be left out with ``use_context=False``.
@@ -111,6 +118,7 @@ class MarsScorer:
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         predictions, references, contexts, numbers = one_candidate_each(predictions, references, contexts)
+        settings = self.settings.given(references)
         candidates = [candidate.strip() for candidate in check_candidates(predictions)]
         rows, texts = self._check(references, contexts, predictions=candidates)
         if not rows:
@@ -119,13 +127,12 @@ class MarsScorer:
             pairs = prepare_pairs(rows, texts, self.settings.masking)
             augmented = self._augment(pairs, [bool(candidate) for candidate in candidates])
             contexts = [context.strip() for context in texts]
-            requests, samples = self._draw(pairs, [bool(candidate) for candidate in candidates])
-            settings = self.settings.similarity
+            requests, samples = self._draw(contexts, pairs, [bool(candidate) for candidate in candidates])
             scorable = Scorable(
-                candidates, contexts, augmented, requests, samples, settings, self.settings.use_context
+                candidates, contexts, augmented, requests, samples, settings.similarity, settings.use_context
             )
             scores, flags = self._score(scorable)
-        signature = make_signature(self.settings, self._augmenter.analyser.pipeline, map(len, rows))
+        signature = make_signature(settings, self._augmenter.analyser.pipeline, map(len, rows))
         inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
         return MarsResult(tuple(scores), signature, _warn(flags), inputs)
 
@@ -142,15 +149,16 @@ class MarsScorer:
         ]
 
     @unchanging()
-    def sample(self, references: Any, contexts: Any = None) -> list[tuple[str, ...]]:
+    def sample(self, references: Any = None, contexts: Any = None) -> list[tuple[str, ...]]:
         """The samples of each row: texts about as long as its references, drawn given its context alone.
 
         Args and errors as for :meth:`score`.
         """
+        self.settings.given(references)
         rows, texts = self._check(references, contexts)
         pairs = prepare_pairs(rows, texts, self.settings.masking)
         with self._progress_bars():
-            requests, samples = self._draw(pairs, [True] * len(rows))
+            requests, samples = self._draw([text.strip() for text in texts], pairs, [True] * len(rows))
         return [samples[request].texts for request in requests]
 
     @unchanging()
@@ -171,6 +179,10 @@ class MarsScorer:
         self, references: Any, contexts: Any, **columns: Sequence[str]
     ) -> tuple[list[tuple[str, ...]], list[str]]:
         """References and contexts of each row."""
+        if references is None:
+            texts = check_reference_free(contexts)
+            check_lengths(**columns, contexts=texts)
+            return [()] * len(texts), texts
         rows = check_references(references)
         check_lengths(**columns, references=rows)
         texts = check_contexts(contexts, len(rows), use_context=self.settings.use_context)
@@ -185,10 +197,9 @@ class MarsScorer:
         return [[augmented[pair] for pair in row] for row in needed]
 
     def _draw(
-        self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]
+        self, contexts: Sequence[str], pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]
     ) -> tuple[list[Request], dict[Request, Samples]]:
         """The request of each row, and the samples of those of the wanted rows."""
-        contexts = [row[0][0] for row in pairs]
         requests = requests_of(contexts, [[text for _, text in row] for row in pairs], self.settings.sampling)
         needed = [one for one, want in zip(requests, wanted, strict=True) if want]
         return requests, self._sampler.draw(needed, partial(self._report, "sample"))

@@ -50,6 +50,10 @@ def main() -> None:
     )
     options.add_argument("--infills", action="store_true", help="infill the references, as v2 does")
     options.add_argument("--likelihood", action="store_true", help="read every candidate with the language model")
+    options.add_argument(
+        "--no-references", action="store_true", help="samples as they are drawn without references"
+    )
+    options.add_argument("--no-attacks", action="store_true", help="leave out the attacks")
     args = options.parse_args()
     with args.out.open("w", encoding="utf-8") as file:
         for data in read_rated_sets(args.files, groups=args.groups):
@@ -76,12 +80,14 @@ def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[s
         found = scorer.augment_references(references, contexts)
     augmented = dict(zip(((row[1], row[2]) for row in data.rows), found, strict=True))
     requests = {
-        row[1:]: make_request(row[2].strip(), [one.strip() for one in row[1]], scorer.settings.sampling)
+        row[1:]: make_request(
+            row[2].strip(), [] if args.no_references else [one.strip() for one in row[1]], scorer.settings.sampling
+        )
         for row in data.rows
     }
     drawn = sampler.draw(requests.values())
     rows: list[tuple[int, str | None, Row]] = [(index, None, row) for index, row in enumerate(data.rows)]
-    for kind in ATTACKS:
+    for kind in () if args.no_attacks else ATTACKS:
         attacked = attack(kind, data.rows)
         rows += [(index, kind, row) for index, row in zip(attacked.indices, attacked.rows, strict=True)]
     pairs = [(row[2].strip(), row[0].strip()) for _, _, row in rows if row[0].strip()] if args.likelihood else []

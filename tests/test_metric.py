@@ -143,7 +143,6 @@ BAD = [
     ("references", ["a", " "], ValueError, r"references\[1\] holds a blank reference"),
     ("references", [[], "a"], ValueError, r"references\[0\] is an empty list"),
     ("contexts", None, ValueError, "contexts are missing.*use_context=False"),
-    ("references", None, TypeError, "references are missing"),
     ("predictions", None, TypeError, "predictions are missing"),
 ]
 

@@ -117,7 +117,9 @@ def test_unknown_settings(name, hint):
 def test_unknown_preset_and_variant():
     with pytest.raises(ValueError, match="unknown preset 'huge'; choose one of mini, base, paper"):
         resolve_settings("huge")
-    with pytest.raises(ValueError, match="unknown variant 'v0'; choose one of v3, v3-lm, v2, v2-lm, v1, paper"):
+    with pytest.raises(
+        ValueError, match="unknown variant 'v0'; choose one of v3, v3-lm, v2, v2-lm, v1, paper, free"
+    ):
         resolve_settings(variant="v0")
 
 

@@ -105,9 +105,9 @@ def test_each_line_is_a_text():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (("c", "", "x"), "at least one reference"),
+        (("", "", "x"), "a reference, which is"),
         (("c", "r", " \n "), "at least one candidate"),
-        (("c", None, ["x"]), "at least one reference"),
+        ((" ", None, ["x"]), "or a context"),
         ((3, "r", "x"), "context must be a text"),
         (("c", {"a": 1}, "x"), "references must be a list"),
         (("c", "r", [1]), "candidates must be a list"),
@@ -255,7 +255,8 @@ def test_contexts_may_be_missing_if_they_are_not_used(tmp_path):
         (b"prediction,reference,context\n", "no rows"),
         (b"prediction,reference,context\na,b\n", "Row 1 has 2 cells"),
         (b"a,b\n1,2\n", "no column 'prediction'"),
-        (b"prediction,reference,context\np,,c\n", "blank reference"),
+        (b"prediction,reference,context\np,,c\nq,r,c\n", "Row 1, column 'reference' holds a blank reference"),
+        (b"prediction,context\np,\n", "Row 1: Please give a reference"),
         (b"\xff\xfe\x00bad", "UTF-8"),
         (b"\x80\x04\x95\x10\x00\x00cos\nsystem\n", "UTF-8"),  # a pickle
         (b"PK\x03\x04\x00\x00a,b\nc", "cells|column|read"),

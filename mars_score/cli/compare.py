@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli import pairs
-from mars_score.cli.options import USUAL, add_column_options, add_scorer_options, columns, scorer_arguments
+from mars_score.cli.options import (
+    USUAL,
+    add_column_options,
+    add_no_references_option,
+    add_scorer_options,
+    columns,
+    scorer_arguments,
+)
 from mars_score.cli.running import print_line, progress_bars, scoring
 
 if TYPE_CHECKING:
@@ -28,6 +35,7 @@ def add_parser(commands: Any) -> None:
         "files", metavar="FILE", nargs="+", help="of each system its candidates, the other columns being the same"
     )
     add_column_options(parser, ("prediction", "reference", "context"))
+    add_no_references_option(parser)
     parser.add_argument(
         "--group-column",
         metavar="NAME",
@@ -87,7 +95,8 @@ def run(args: argparse.Namespace) -> None:
     from mars_score.scorer import MarsScorer
 
     systems = dict(zip(_names(args.files), map(names.candidates, files), strict=True))
-    references, contexts = names.references(files[0]), names.contexts(files[0])
+    references = names.references(files[0]) if names.reference else None
+    contexts = names.contexts(files[0])
     options: dict[str, Any] = {name: getattr(args, name) for name in _OPTIONS}
     options["groups"] = groups
     found: SystemComparison | SystemRanking

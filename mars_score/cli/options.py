@@ -41,10 +41,17 @@ def add_column_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]
         parser.add_argument(f"--{column}-column", metavar="NAME", default=column, help=text)
 
 
+def add_no_references_option(parser: argparse.ArgumentParser) -> None:
+    """The option to score all rows without references."""
+    text = "score candidates by their contexts alone, with variant free or free-lm; references do not count"
+    parser.add_argument("--no-references", action="store_true", help=text)
+
+
 def columns(args: argparse.Namespace) -> Columns:
     """The columns that the options name."""
+    reference = None if getattr(args, "no_references", False) else args.reference_column
     context = args.context_column if getattr(args, "use_context", True) else None
-    return Columns(args.reference_column, context, getattr(args, "prediction_column", None))
+    return Columns(reference, context, getattr(args, "prediction_column", None))
 
 
 def add_scorer_options(

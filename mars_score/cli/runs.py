@@ -72,6 +72,8 @@ def make_spec(args: argparse.Namespace) -> Any:
     from mars_score.scorer import MarsScorer
 
     scorer = MarsScorer(**scorer_arguments(args))  # checks all of them; loads nothing
+    names = columns(args)
+    settings = scorer.settings.given(names.reference)
     workers = args.workers or 1
     threads = args.threads
     if threads is None and args.engine == "ray":
@@ -80,7 +82,7 @@ def make_spec(args: argparse.Namespace) -> Any:
         threads = max(1, usual_threads() // workers)
     runtime = scorer.runtime
     plan = Plan(
-        scorer.settings,
+        settings,
         Idf(0, {}),
         runtime.batch_size,
         runtime.device,
@@ -88,7 +90,7 @@ def make_spec(args: argparse.Namespace) -> Any:
         threads,
         runtime.encoder_batch_size,
     )
-    return RunSpec(Input(args.file, columns(args), scorer.settings.masking), plan, args.chunk_size)
+    return RunSpec(Input(args.file, names, settings.masking), plan, args.chunk_size)
 
 
 @contextmanager

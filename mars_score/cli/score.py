@@ -7,15 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options
+from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_no_references_option, add_scorer_options
 from mars_score.cli.runs import OUT, add_run_options, done_run
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
-    text = "Score the candidates of a file against their references and contexts."
+    text = "Score the candidates of a file by their references and contexts, or by their contexts alone."
     parser = commands.add_parser("score", help=text, description=text)
     add_input_options(parser, ("prediction", "reference", "context"))
+    add_no_references_option(parser)
     parser.add_argument("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars"'))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--short", action="store_true", help="show the short form of the signature")

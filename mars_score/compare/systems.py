@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.compare.ranking import SystemRanking, pairs_of
 from mars_score.compare.result import ComparedRow, SystemComparison, SystemScore
-from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.data.validation import (
+    check_candidates,
+    check_contexts,
+    check_lengths,
+    check_reference_free,
+    check_references,
+)
 from mars_score.stats.draws import check_resampling
 from mars_score.stats.paired import TESTS, Test, paired_test, paired_tests
 from mars_score.stats.rated import Labels, check_known, codes_of
@@ -22,7 +28,7 @@ def compare_systems(
     scorer: MarsScorer,
     first: Any,
     second: Any,
-    references: Any,
+    references: Any = None,
     contexts: Any = None,
     *,
     names: tuple[str, str] = ("A", "B"),
@@ -72,7 +78,7 @@ def compare_systems(
 def rank_systems(
     scorer: MarsScorer,
     systems: Mapping[str, Any],
-    references: Any,
+    references: Any = None,
     contexts: Any = None,
     *,
     test: Test = "randomisation",
@@ -145,8 +151,12 @@ def _check(
     columns = {
         name: check_candidates(candidates, where=f"{name}[{{}}]".format) for name, candidates in systems.items()
     }
-    texts = check_references(references)
-    given = check_contexts(contexts, len(texts), use_context=scorer.settings.use_context)
+    if references is None:
+        given = check_reference_free(contexts)
+        texts: list[tuple[str, ...]] = [()] * len(given)
+    else:
+        texts = check_references(references)
+        given = check_contexts(contexts, len(texts), use_context=scorer.settings.use_context)
     check_lengths(**columns, references=texts, contexts=given)
     if not (tie_margin >= 0 and math.isfinite(tie_margin)):
         raise ValueError(f"tie_margin must be a number of at least 0, got {tie_margin}")
@@ -162,7 +172,8 @@ def _scored(
 ) -> tuple[MarsResult, list[ComparedRow]]:
     """All systems scored in one call, and their rows side by side."""
     candidates = [text for column in columns for text in column]
-    result = scorer.score(candidates, references * len(columns), contexts * len(columns))
+    given = references * len(columns) if any(references) else None
+    result = scorer.score(candidates, given, contexts * len(columns))
     count = len(references)
     scores = [result.scores[start : start + count] for start in range(0, len(candidates), count)]
     rows = zip(contexts, references, zip(*columns, strict=True), zip(*scores, strict=True), strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mars_score.data.files import RowFile
-from mars_score.data.validation import check_candidates, check_contexts, check_references
+from mars_score.data.validation import check_candidates, check_contexts, check_reference_free, check_references
 
 
 @dataclass(frozen=True)
@@ -13,12 +13,12 @@ class Columns:
     """What a file's columns are called.
 
     Attributes:
-        reference: one or more references per row.
+        reference: one or more references per row; None: without references.
         context: the context; None: without contexts.
         prediction: the candidate; None: there are none.
     """
 
-    reference: str
+    reference: str | None
     context: str | None
     prediction: str | None = None
 
@@ -31,9 +31,12 @@ class Columns:
         return [candidate.strip() for candidate in check_candidates(values, where=file.place(name))]
 
     def references(self, file: RowFile) -> list[tuple[str, ...]]:
-        """The references, one or more per row."""
+        """The references, one or more per row; none of each row where there is no column."""
         name = self.reference
-        values = file.texts(name, remedy="add it or name another with --reference-column")
+        if name is None:
+            return [()] * len(file.rows)
+        remedy = "add it, name another with --reference-column, or pass --no-references to score all rows without"
+        values = file.texts(name, remedy=remedy)
         return check_references(values, where=file.place(name))
 
     def contexts(self, file: RowFile) -> list[str] | None:
@@ -43,4 +46,6 @@ class Columns:
             return None
         remedy = "add it, name another with --context-column, or pass --no-use-context"
         values = file.texts(name, remedy=remedy)
+        if self.reference is None:
+            return check_reference_free(values, where=file.place(name))
         return check_contexts(values, len(values), use_context=True, where=file.place(name))

@@ -12,6 +12,7 @@ from typing import Any
 from mars_score.data.contexts import text_of_passages, turns_of_messages
 
 Row = tuple[str, tuple[str, ...], str]  # candidate, references, context
+_NO_MIX = "To score every row by its context alone, give no references at all"
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 
 
@@ -45,10 +46,12 @@ def check_references(references: Any, *, where: Where | None = None) -> list[tup
     for row, value in enumerate(_column("references", references)):
         texts = _texts(where(row), value)
         if not texts:
-            raise ValueError(f"{where(row)} is an empty list; give at least one reference or leave the row out")
+            raise ValueError(
+                f"{where(row)} is an empty list; give at least one reference or leave the row out. {_NO_MIX}"
+            )
         checked.append(tuple(texts))
         if not all(text.strip() for text in checked[-1]):
-            raise ValueError(f"{where(row)} holds a blank reference; fill it or leave it out")
+            raise ValueError(f"{where(row)} holds a blank reference; fill it or leave it out. {_NO_MIX}")
     return checked
 
 
@@ -84,6 +87,30 @@ def _context(where: str, value: Any) -> str:
     if entries and all(isinstance(one, Mapping) for one in entries):
         return _text(where, _lines(turns_of_messages(where, entries)))
     return _lines([_text(where, one) for one in ([value] if entries is None else entries)])
+
+
+def check_reference_free(contexts: Any, *, where: Where | None = None) -> list[str]:
+    """The contexts of rows that are scored without references, one string per row, none of them blank.
+
+    Args:
+        contexts: as for :func:`check_contexts`.
+        where: names a row in an error; by default ``contexts[3]``.
+
+    Raises:
+        ValueError: contexts are missing, or one is blank.
+        TypeError: as :func:`check_contexts`.
+    """
+    if contexts is None:
+        raise ValueError("references and contexts are missing: pass one of them, one entry per row")
+    where = where or "contexts[{}]".format
+    checked = check_contexts(contexts, 0, use_context=True, where=where)
+    for row, context in enumerate(checked):
+        if not context.strip():
+            raise ValueError(
+                f"{where(row)} is blank, and without references there is nothing else to score the candidate by; "
+                "fill it, give references or leave the row out"
+            )
+    return checked
 
 
 def _lines(texts: Sequence[str]) -> str:

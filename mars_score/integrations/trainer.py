@@ -9,7 +9,11 @@ from mars_score.integrations.once import distributed, score_once
 
 
 def compute_metrics(
-    mars: Any, tokenizer: Any, contexts: Sequence[str] | Sequence[Sequence[str]] | None = None
+    mars: Any,
+    tokenizer: Any,
+    contexts: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    *,
+    use_references: bool = True,
 ) -> Callable[[Any], dict[str, float]]:
     """Make the ``compute_metrics`` of a ``Trainer`` or, with ``predict_with_generate=True``, ``Seq2SeqTrainer``.
 
@@ -23,6 +27,7 @@ def compute_metrics(
         contexts: of the evaluation set, in its order. None: the model's inputs, if the trainer passes them
             (``include_for_metrics=["inputs"]``); not for models whose input contains the reference, as in causal
             language modelling.
+        use_references: False: the labels do not count, and predictions are scored by their contexts alone.
 
     Returns:
         A function from ``EvalPrediction`` to ``{"mars": score}``. It raises ValueError for logits, or without
@@ -40,6 +45,8 @@ def compute_metrics(
         }
         if contexts is not None:
             _drop_repeated(rows)
+        if not use_references:
+            rows["references"] = None
         try:
             return {"mars": score_once(lambda: _score(mars, rows))}
         except ValueError as error:

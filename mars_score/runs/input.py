@@ -22,19 +22,16 @@ class Part:
     Attributes:
         file: the rows as read.
         candidates: without outer whitespace; blank for input without candidates.
+        contexts: without outer whitespace.
         pairs: for each row its references, each with the context.
         wanted: for each row whether its references are augmented: not for a blank candidate.
     """
 
     file: RowFile
     candidates: Sequence[str]
+    contexts: Sequence[str]
     pairs: Sequence[Sequence[Pair]]
     wanted: Sequence[bool]
-
-    @property
-    def contexts(self) -> list[str]:
-        """Of each row."""
-        return [pairs[0][0] for pairs in self.pairs]
 
     def requests(self, settings: SamplingSettings) -> list[Request]:
         """What the samples of each row depend on."""
@@ -76,6 +73,7 @@ class Input:
             yield Part(
                 file,
                 candidates,
+                [context.strip() for context in contexts],
                 prepare_pairs(references, contexts, self.masking),
                 [bool(candidate) or self.columns.prediction is None for candidate in candidates],
             )

@@ -26,6 +26,7 @@ _METHOD = 1  # part of the store's keys; raised when the same settings come to g
 UNSAMPLED_TASKS = ("answer", "data")  # wrong answers and records that are continued are no references
 ATTEMPTS = 3  # how often missing samples are drawn, the first time included
 TOKEN_LIMITS = (16, 32, 64, 128)  # few different ones, so that rows of one context share their samples
+UNKNOWN_LIMIT = 64  # tokens of a sample where no references tell their length
 TOKENS_PER_WORD = 2.0  # of the references: 1.35 tokens a word, and room for longer samples
 
 
@@ -64,19 +65,19 @@ class Samples:
 
 
 def make_request(context: str, references: Sequence[str], settings: SamplingSettings) -> Request:
-    """The request of a row: samples are about as long as its references (by their median length)."""
-    words = statistics.median(len(reference.split()) for reference in references)
-    limit = next((limit for limit in TOKEN_LIMITS if TOKENS_PER_WORD * words <= limit), TOKEN_LIMITS[-1])
+    """The request of a row: samples are about as long as its references, if it has any (their median length)."""
+    limit = UNKNOWN_LIMIT
+    if references:
+        words = statistics.median(len(reference.split()) for reference in references)
+        limit = next((limit for limit in TOKEN_LIMITS if TOKENS_PER_WORD * words <= limit), TOKEN_LIMITS[-1])
     return Request(context, limit, settings.task or task_of(context, references, limit))
 
 
 def requests_of(
     contexts: Sequence[str], references: Sequence[Sequence[str]], settings: SamplingSettings
 ) -> list[Request]:
-    """The request of each row; ``references`` may be empty, as those of a blank candidate are."""
-    return [
-        make_request(context, row or [""], settings) for context, row in zip(contexts, references, strict=True)
-    ]
+    """The request of each row; a row may have no references."""
+    return [make_request(context, row, settings) for context, row in zip(contexts, references, strict=True)]
 
 
 def encode_samples(samples: Samples) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, field
 from typing import Any, ClassVar
 
 from mars_score.fields import POSITIVE, Checked, Setting, setting, settings_of, unknown
-from mars_score.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, VARIANTS, Variant
+from mars_score.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
 from mars_score.settings.stages import (
     POS_TAGS,
     InfillingSettings,
@@ -56,6 +56,40 @@ class Settings(Checked):
         "models": ModelSettings,
     }
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reference_free and not self.use_context:
+            raise ValueError(
+                "without references a candidate is scored by its context: leave out use_context=False"
+            )
+
+    @property
+    def reference_free(self) -> bool:
+        """Whether candidates are scored without references."""
+        return REFERENCE_FREE.get(self.variant) == self.variant
+
+    def given(self, references: Any) -> Settings:
+        """The settings that count with these references; None: those of the variant that stands in for this one.
+
+        What differs from this variant's constants stays as it is.
+
+        Raises:
+            ValueError: the variant needs references, or takes none.
+        """
+        if self.reference_free and references is not None:
+            raise ValueError(f"variant {self.variant!r} takes no references; leave them out")
+        if self.reference_free or references is not None:
+            return self
+        variant = REFERENCE_FREE.get(self.variant)
+        if variant is None:
+            free = ", ".join(name for name in VARIANTS if REFERENCE_FREE.get(name) == name)
+            raise ValueError(
+                f"variant {self.variant!r} needs references; give them, or use a variant that takes none ({free})"
+            )
+        before, after = (dict(resolve_settings("base", one).items()) for one in (self.variant, variant))
+        values = {name: after[name] if value == before[name] else value for name, value in self.items()}
+        return _settings_from(values)
+
     def items(self) -> Iterator[tuple[str, Any]]:
         """All settings as flat (name, value) pairs, in pipeline order."""
         for values in (self, *(getattr(self, stage) for stage in self.STAGES)):
@@ -95,9 +129,14 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
             raise unknown("setting", name, SETTING_NAMES)
     usual = {**PRESETS[preset], **VARIANTS[variant]}
     values = {"variant": variant, **usual, **overrides}
+    settings = _settings_from(values)
+    _refuse_without_effect(settings, {name: usual.get(name, SETTINGS[name].default) for name in overrides})
+    return settings
+
+
+def _settings_from(values: Mapping[str, Any]) -> Settings:
     stages = {stage: _make(cls, values) for stage, cls in Settings.STAGES.items()}
     settings: Settings = _make(Settings, values, **stages)
-    _refuse_without_effect(settings, {name: usual.get(name, SETTINGS[name].default) for name in overrides})
     return settings
 
 

@@ -13,6 +13,7 @@ from mars_score.result import RowScore
 from mars_score.sampling.samples import Request, Samples
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, ScorableRow, all_needs, needs
+from mars_score.similarity.reference_free import score_without_references
 from mars_score.similarity.score import Background, background, score_row
 
 
@@ -23,7 +24,7 @@ class Scorable:
     Attributes:
         candidates: one a row, without outer whitespace.
         contexts: one a row.
-        augmented: the references of each row; none of one with a blank candidate.
+        augmented: the references of each row; none of one with a blank candidate or without references.
         requests: of each row; see :func:`mars_score.sampling.samples.requests_of`.
         samples: of each request; none where it is not there.
         settings: how a row is scored.
@@ -48,8 +49,8 @@ class Scorable:
     @cached_property
     def _samples(self) -> list[Samples]:
         return [
-            self.samples.get(request, Samples(())) if row else Samples(())
-            for request, row in zip(self.requests, self.augmented, strict=True)
+            self.samples.get(request, Samples(())) if candidate else Samples(())
+            for request, candidate in zip(self.requests, self.candidates, strict=True)
         ]
 
     @cached_property
@@ -76,8 +77,11 @@ class Scorable:
         backgrounds: dict[ScorableRow, Background] = {}
         scores = []
         for row in self._rows:
+            if not row.references:
+                scores.append(score_without_references(row, evidence, self.settings))
+                continue
             without_candidate = replace(row, candidate="")
-            if row.references and without_candidate not in backgrounds:
+            if without_candidate not in backgrounds:
                 backgrounds[without_candidate] = background(row, evidence, self.settings)
             scores.append(score_row(row, evidence, self.settings, backgrounds.get(without_candidate)))
         return scores
@@ -100,7 +104,7 @@ class Scorable:
                 for row in self._needs_of_rows
             ],
             UNKNOWN: [
-                bool(row.references)
+                bool(row.candidate)
                 and any(
                     texts[text].unknown > UNKNOWN_SHARE
                     for text in (row.candidate, *(one.reference for one in row.references))

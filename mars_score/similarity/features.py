@@ -40,7 +40,7 @@ class ScorableRow:
 
     Attributes:
         candidate: without outer whitespace.
-        references: with their augmentations; none where the candidate is blank.
+        references: with their augmentations; none where the candidate is blank or is scored without references.
         context: blank for none.
         task: what the candidate is to the context; see :mod:`mars_score.sampling.prompts`.
         samples: drawn given the context.
@@ -54,8 +54,11 @@ class ScorableRow:
 
 
 def uses_context(row: ScorableRow, settings: SimilaritySettings) -> bool:
-    """Whether similarity with the context counts: with adaptive weights not where it is a question or data."""
-    adaptive = settings.row_weights == "adaptive"
+    """Whether similarity with the context counts.
+
+    With adaptive weights not where it is a question or data, unless there are no references.
+    """
+    adaptive = settings.row_weights == "adaptive" and bool(row.references)
     return settings.context_weight > 0 and not (adaptive and row.task in UNSAMPLED_TASKS)
 
 
@@ -65,9 +68,9 @@ def uses_likelihood(row: ScorableRow, settings: SimilaritySettings) -> bool:
 
 
 def needs(settings: SimilaritySettings, row: ScorableRow) -> Needs:
-    """What must be read to score a row; nothing of one without references (a blank candidate)."""
+    """What must be read to score a row; nothing for a blank candidate."""
     found: Needs = {kind: [] for kind in kinds(settings)}
-    if row.references:
+    if row.candidate:
         texts = [text for reference in row.references for text in reference.texts]
         found[MATCH if settings.matching == "tokens" else EMBED] += [row.candidate, *texts, *row.samples]
         if uses_context(row, settings):

@@ -65,16 +65,17 @@ class Answer:
 
     @classmethod
     def of(cls, question: Question, result: MarsResult, asked: Asked | None) -> Answer:
-        """Put BLEU, ROUGE-L and plain token recall beside MARS."""
+        """Put BLEU, ROUGE-L and plain token recall beside MARS, if there are references."""
         candidates, references = question.candidates, question.references
-        metrics = (
-            Metric("MARS", tuple(result.scores)),
-            Metric("Recall", tuple(map(plain_recall, result.rows))),
-            Metric("BLEU", tuple(sentence_bleu(text, references) for text in candidates), full=100),
-            Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)),
-        )
+        metrics = [Metric("MARS", tuple(result.scores))]
+        if references:
+            metrics += [
+                Metric("Recall", tuple(map(plain_recall, result.rows))),
+                Metric("BLEU", tuple(sentence_bleu(text, references) for text in candidates), full=100),
+                Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)),
+            ]
         notices = (*question.notices, *(plain_notice(one, "candidate") for one in result.notices))
-        return cls(question, result.rows, metrics, str(result.signature), notices, asked)
+        return cls(question, result.rows, tuple(metrics), str(result.signature), notices, asked)
 
     @property
     def order(self) -> list[int]:

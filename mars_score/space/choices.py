@@ -75,6 +75,17 @@ class Choices:
         """The settings that differ from the defaults, as arguments of MarsScorer."""
         return {name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]}
 
+    def check_reference_free(self) -> None:
+        """Check that candidates can be scored without references.
+
+        Raises:
+            Refused: the context does not count either.
+        """
+        if not self.use_context:
+            raise Refused(
+                "Without references the context has to count: please tick “Use the context”, or give some."
+            )
+
     @property
     def planned(self) -> bool:
         """Whether infilling plans ahead, which is slow."""

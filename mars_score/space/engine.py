@@ -38,9 +38,9 @@ class Engine:
         contexts: Sequence[str],
         choices: Choices,
     ) -> MarsResult:
-        """Scores of rows; IDF is counted over their references."""
-        columns = list(candidates), [list(row) for row in references], list(contexts)
-        return self._scorer(choices).score(*columns)
+        """Scores of rows, all of them with references or all without; IDF is counted over the references."""
+        given = [list(row) for row in references] if any(references) else None
+        return self._scorer(choices).score(list(candidates), given, list(contexts))
 
     def ask(self, question: Question, choices: Choices) -> MarsResult:
         """Scores of all candidates of a question."""
@@ -79,13 +79,15 @@ class Engine:
             How many rows are done, and how many there are.
         """
         # IDF is counted over the whole batch, as it is when the batch is scored.
-        scorer = self._scorer(choices, idf_corpus=list(dict.fromkeys(text for row in references for text in row)))
+        corpus = list(dict.fromkeys(text for row in references for text in row))
+        scorer = self._scorer(choices, idf_corpus=corpus or None)
         for start in range(0, len(candidates), _CHUNK):
             yield start, len(candidates)
             chunk = slice(start, start + _CHUNK)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", MarsWarning)  # score() issues them for the whole batch
-                scorer.score(list(candidates[chunk]), list(map(list, references[chunk])), list(contexts[chunk]))
+                given = list(map(list, references[chunk])) if corpus else None
+                scorer.score(list(candidates[chunk]), given, list(contexts[chunk]))
         yield len(candidates), len(candidates)
 
     def warm_up(self, questions: Iterable[Question]) -> None:

@@ -14,7 +14,7 @@ import gradio as gr
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
-from mars_score.result import MarsResult
+from mars_score.result import MarsResult, RowScore
 from mars_score.space.answer import Answer, plain_notice, plain_recall
 from mars_score.space.choices import Choices
 from mars_score.space.downloads import Downloads
@@ -99,6 +99,7 @@ class Handlers:
     ) -> dict[str, Any]:
         """Score candidates against references in a context, best first, with BLEU, ROUGE-L and token recall.
 
+        Without references the context alone counts, and there are no other metrics.
         The settings are those of the package. Blank texts are left out; "index" is the place among the rest.
         "similarities" are in the order of the candidates that were sent.
         """
@@ -111,6 +112,8 @@ class Handlers:
         self, request: gr.Request | None, context: Any, references: Any, candidates: Any, *settings: Any
     ) -> Answer:
         question, choices = read_question(context, references, candidates), Choices.read(*settings)
+        if not question.references:
+            choices.check_reference_free()
         self._single.check(_visitor(request))
         return self._engine.answer(question, choices)
 
@@ -148,6 +151,8 @@ class Handlers:
         with friendly():
             choices = Choices.read(*settings)
             batch = read_upload(path, use_context=choices.use_context)
+            if not any(batch.references):
+                choices.check_reference_free()
             check_batch(batch.contexts, batch.references, planned=choices.planned)
             self._batch.check(_visitor(request))
             columns = batch.candidates, batch.references, batch.contexts
@@ -192,14 +197,21 @@ def batch_rows(batch: Batch, result: MarsResult) -> list[dict[str, Any]]:
         {
             "row": number,
             "mars": round(row.score, 6),
-            "recall": round(plain_recall(row), 6),
-            "bleu": round(sentence_bleu(candidate, references), 3),
-            "rouge_l": round(rouge_l(candidate, references), 6),
+            **(_by_references(candidate, references, row) if references else {}),
             "prediction": candidate,
             "signature": str(result.signature),
         }
         for number, ((candidate, references), row) in enumerate(zip(texts, result.rows, strict=True), 1)
     ]
+
+
+def _by_references(candidate: str, references: Sequence[str], row: RowScore) -> dict[str, float]:
+    """What other metrics say of a candidate."""
+    return {
+        "recall": round(plain_recall(row), 6),
+        "bleu": round(sentence_bleu(candidate, references), 3),
+        "rouge_l": round(rouge_l(candidate, references), 6),
+    }
 
 
 def _visitor(request: gr.Request | None) -> str:

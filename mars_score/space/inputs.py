@@ -8,6 +8,11 @@ from typing import Any
 from mars_score.data import validation as rows
 from mars_score.space.limits import CANDIDATE_CHARACTERS, CANDIDATES, Refused, check_texts
 
+WITHOUT_REFERENCES = (
+    "There is no reference, so the candidates are scored by the context and by what the language model wrote "
+    "given it. These scores do not compare with scores by references."
+)
+
 
 @dataclass(frozen=True)
 class Question:
@@ -46,6 +51,8 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
         notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
     if not context.strip():
         notices.append("The context is empty, so only the references count.")
+    elif not kept_references:
+        notices.append(WITHOUT_REFERENCES)
     return Question(
         whole(context),
         tuple(whole(text.strip()) for text in kept_references),

@@ -22,7 +22,8 @@ and compares each candidate with the reference, with these texts and with the co
 <a href="https://aclanthology.org/2021.acl-long.521" target="_blank" rel="noopener">Read the paper</a></p></div>"""
 _FILE_HELP = f"""A **CSV** file (with a header, in UTF-8) or a **JSONL** file with the columns `prediction`,
 `reference` and `context`. Further references go into `reference_2`, `reference_3`, ..., in JSONL into a list.
-At most {limits.BATCH_ROWS} rows and {limits.BATCH_BYTES // 1_000_000} MB. The settings above count here, too."""
+If no row has a reference, the contexts alone count. The settings above count here, too. At most
+{limits.BATCH_ROWS} rows and {limits.BATCH_BYTES // 1_000_000} MB."""
 _OWN_PROMPT = (("Own prompt", OWN_PROMPT),)
 _PRIVATE: dict[str, Any] = {"api_visibility": "private"}
 _MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
@@ -202,7 +203,7 @@ def _texts() -> list[Any]:
             label="References, one per line",
             lines=2,
             max_lines=6,
-            info="Good texts, written by people.",
+            info="Good texts, written by people. Without any, the context alone counts.",
             elem_id="mars-references",
         ),
         gr.Textbox(

@@ -34,15 +34,15 @@ def check_texts(context: str, references: Sequence[str], candidates: Sequence[st
 
     Args:
         context: of the row.
-        references: of the row; at least one, none blank.
+        references: of the row, none blank; at least one where the context is blank.
         candidates: of the row; at least one.
         where: put before the message, such as ``"Row 3: "``.
 
     Raises:
         Refused: too many or too long, or nothing to score.
     """
-    if not any(text.strip() for text in references):
-        raise Refused(f"{where}Please give at least one reference: a text that says it right.")
+    if not (context.strip() or any(text.strip() for text in references)):
+        raise Refused(f"{where}Please give a reference, which is a text that says it right, or a context.")
     if not any(text.strip() for text in candidates):
         raise Refused(f"{where}Please give at least one candidate: a text to score.")
     _check_number(where, "references", len(references), REFERENCES)

@@ -15,6 +15,11 @@ TERMS = {
     "samples": "how near it is on average to what the language model wrote",
     "likelihood": "its log probability per token given the context",
 }
+TERMS_WITHOUT_REFERENCES = {
+    **TERMS,
+    "context": "how near it is to the nearest part of the context",
+    "samples": "how near it is to what the language model wrote, on average and at best; 0.3 where nothing was",
+}
 # What the language model is asked to do for a task (mars_score.sampling.prompts), or why nothing.
 ASKED = {
     "dialogue": "to reply to the last line of the dialogue",
@@ -44,7 +49,8 @@ def ranking_page(answer: Answer) -> str:
 def _legend(answer: Answer) -> str:
     """The meaning of each term that some candidate's score has."""
     names = dict.fromkeys(term.name for row in answer.rows if len(row.terms) > 1 for term in row.terms)
-    lines = "".join(f"<dt>{name}</dt><dd>{TERMS[name]}</dd>" for name in names)
+    meaning = TERMS if answer.references else TERMS_WITHOUT_REFERENCES
+    lines = "".join(f"<dt>{name}</dt><dd>{meaning[name]}</dd>" for name in names)
     return f'<dl class="mars-terms">{lines}</dl>' if lines else ""
 
 
@@ -83,12 +89,14 @@ def _bar(metric: Metric, index: int) -> str:
 
 def headline(answer: Answer) -> str:
     """A sentence that says which candidate is first by which metric."""
-    mars, _, *others = answer.metrics
+    mars, *others = answer.metrics[:1] + answer.metrics[2:]
     if len(mars.scores) < 2:
         return "One candidate. Add more to compare them."
     winners = {metric.name: metric.ranks.index(1) for metric in (mars, *others)}
     against = [metric for metric in others if metric.ranks[winners["MARS"]] != 1]
     text = f"MARS puts {_quoted(answer, winners['MARS'])} first"
+    if not others:
+        return f"{text}, by the context."
     if not against:
         return f"{text}, and so do BLEU and ROUGE-L."
     names = " and ".join(metric.name for metric in against)
@@ -139,8 +147,8 @@ def _distinct(augmentations: Sequence[Augmentation]) -> list[tuple[str, Augmenta
 
 def compared_page(answer: Answer) -> str:
     """What the candidates were compared with, with its similarity to each: references, infills and samples."""
-    if not answer.references:
-        return ""
+    if not (answer.references or answer.samples):
+        return _asked(answer)
     head = "".join(
         f'<th scope="col" title="{escape(answer.question.candidates[index][:200])}">{place}</th>'
         for place, index in enumerate(answer.order, 1)

@@ -98,7 +98,7 @@ def _check(rows: list[dict[str, Any]], *, use_context: bool) -> Batch:
         raise Refused(f"The file holds no rows. Please send rows with the columns {COLUMNS}.")
     try:
         candidates = check_candidates(_column(rows, "prediction", "candidate"), where=_place("prediction"))
-        references = check_references(_column(rows, "reference", "references"), where=_place("reference"))
+        references = _references(rows)
         given = use_context or "context" in rows[0]
         contexts = check_contexts(
             _column(rows, "context") if given else None,
@@ -119,6 +119,13 @@ def _check(rows: list[dict[str, Any]], *, use_context: bool) -> Batch:
         tuple(tuple(map(whole, texts)) for texts in references),
         tuple(map(whole, contexts)),
     )
+
+
+def _references(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The references of each row; none at all where no row has any."""
+    if all(row.get(name) in ("", None, []) for row in rows for name in ("reference", "references")):
+        return [()] * len(rows)
+    return check_references(_column(rows, "reference", "references"), where=_place("reference"))
 
 
 def _place(column: str) -> Any:

@@ -20,6 +20,8 @@ METRICS = {
     "mars": "mars[]",
     "mars_lm": "mars[variant=v3-lm]",
     "mars_no_samples": "mars[samples=0]",
+    "mars_free": "mars[variant=free]",
+    "mars_free_lm": "mars[variant=free-lm]",
     "mars_v2": "mars[variant=v2]",
     "mars_v2_lm": "mars[variant=v2-lm]",
     "mars_v1": "mars[variant=v1]",

@@ -27,6 +27,8 @@ TITLES = {
     "mars_paper": "MARS, the paper's settings",
     "mars_naive": "MARS, naive (masked LM)",
     "mars_static": "MARS, static word vectors",
+    "mars_free": "MARS without references",
+    "mars_free_lm": "MARS without references, with likelihood",
     "reference_cosine": "cosine with reference",
 }
 
@@ -62,7 +64,9 @@ class Mars(Metric):
         candidates, references, contexts = zip(*rows, strict=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
-            return self._scorer(corpus, task).score(candidates, references, contexts)
+            scorer = self._scorer(corpus, task)
+            given = None if scorer.settings.reference_free else references
+            return scorer.score(candidates, given, contexts)
 
     def _scorer(self, corpus: Sequence[str], task: str | None = None) -> MarsScorer:
         models = self.models

@@ -1,0 +1,225 @@
+"""Candidates without references: the score against a plain form, in every place where rows come in."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import oracle
+import oracle_forms
+import pytest
+import tiny_models
+
+from mars_metric import Mars
+from mars_score import MarsScorer, presets
+from mars_score.cli import main
+from mars_score.compare import compare_systems
+from mars_score.errors import MarsWarning
+from mars_score.integrations.trainer import compute_metrics
+from mars_score.sampling.samples import UNKNOWN_LIMIT, Samples
+from mars_score.settings import resolve_settings
+from mars_score.space.choices import PRESET, Choices
+from mars_score.space.engine import Engine
+from mars_score.space.handlers import Handlers
+from mars_score.space.limits import Refused
+from mars_score.space.uploads import read_upload
+
+LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
+ROWS = [  # candidate, context, task by its form
+    ("She took a train.", "Her old car broke down.", "story"),
+    (" ", "It was late, and they lost it.", "story"),
+    ("They won the old game \u2014 \u4f60\u597d!", "They won the old game. It was late.", "story"),
+    ("At the museum.", "Where did they go?", "answer"),
+    ("  The end.  ", "Was it the end?\nI think so.", "dialogue"),
+]
+SETTINGS = dataclasses.astuple(Choices())
+CANDIDATES, CONTEXTS = [row[0] for row in ROWS], [row[1] for row in ROWS]
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """A language model whose window holds all texts."""
+    return tiny_models.tiny_gpt2(seed=1, n_positions=256, initializer_range=0.1)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch, wide, encoder):
+    """Preset "mini" is of tiny models, whose samples are two set texts."""
+    models = {"language_model": wide, "encoder": encoder, "masked_language_model": None}
+    for name in ("mini", PRESET):
+        monkeypatch.setitem(presets.PRESETS, name, models)
+    monkeypatch.setenv("MARS_PRESET", "mini")
+
+    def draw(sampler, settings, requests, done):
+        assert {one.token_limit for one in requests} == {UNKNOWN_LIMIT}
+        for one in requests:
+            done(one, Samples((LATE, RIVER)))
+
+    monkeypatch.setattr("mars_score.sampling.samples.draw_samples", draw)
+    return models
+
+
+def expected(candidate, context, task, models, variant):
+    """The score of a row in plain Python."""
+    candidate, encoder = candidate.strip(), models["encoder"]
+    if not candidate:
+        return 0.0
+    drawn = 0.3
+    if task not in ("answer", "data"):
+        mean = sum(oracle.cosine(encoder, candidate, one) for one in (LATE, RIVER)) / 2
+        drawn = (mean + max(oracle_forms.recall(encoder, candidate, one) for one in (LATE, RIVER))) / 2
+    total = oracle_forms.nearness(encoder, candidate, context) / 2 + drawn / 2
+    if variant == "free-lm" and task != "dialogue":
+        given, alone = (
+            oracle_forms.log_probability(*models["language_model"], one, candidate) for one in (context, "")
+        )
+        total += 0.15 * (alone / 2 + given - alone)
+    return total
+
+
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+@pytest.mark.parametrize(("variant", "free"), [("v3", "free"), ("v3-lm", "free-lm"), ("free", "free")])
+def test_scores_are_those_of_the_plain_form(tiny, variant, free):
+    result = MarsScorer("mini", store=False, variant=variant).score(CANDIDATES, contexts=CONTEXTS)
+    assert result.scores == pytest.approx([expected(*row, tiny, free) for row in ROWS], abs=1e-6)
+    assert f"|variant:{free}|references:0|" in str(result.signature)
+    assert result.rows[1].terms == result.rows[1].samples == ()
+    assert [len(row.samples) for row in result.rows] == [2, 0, 2, 0, 2]
+
+
+def test_what_a_user_set_stays(tiny):
+    settings = resolve_settings("mini", context_weight=0.9, matching="sentences").given(None)
+    assert (settings.variant, settings.similarity.context_weight) == ("free", 0.9)
+    assert (settings.similarity.matching, settings.similarity.sample_weight) == ("sentences", 0.5)
+    assert settings.given(None) is settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows", "message"),
+    [
+        ({}, {}, "references and contexts are missing"),
+        ({}, {"contexts": ["c", " "]}, r"contexts\[1\] is blank.*without references"),
+        ({}, {"contexts": ["c"]}, "predictions has 2, contexts has 1"),
+        ({}, {"references": ["r", []], "contexts": ["c", "c"]}, r"references\[1\] is an empty list.*at all"),
+        ({"variant": "v2"}, {"contexts": ["c", "c"]}, "'v2' needs references.*free, free-lm"),
+        ({"variant": "free"}, {"references": ["r", "r"], "contexts": ["c", "c"]}, "'free' takes no references"),
+        ({"use_context": False}, {"contexts": ["c", "c"]}, "leave out use_context=False"),
+    ],
+)
+def test_bad_input(settings, rows, message):
+    with pytest.raises(ValueError, match=message):
+        MarsScorer("mini", store=False, **settings).score(["a", "b"], **rows)
+
+
+def test_evaluate(tmp_path):
+    metric, rows = Mars(cache_dir=str(tmp_path)), {"predictions": CANDIDATES[2:], "contexts": CONTEXTS[2:]}
+    scores = MarsScorer("mini", store=False).score(CANDIDATES[2:], None, CONTEXTS[2:]).scores
+    found = metric.compute(**rows, detailed=True)
+    assert found["scores"] == pytest.approx(scores, abs=1e-6)
+    assert "variant:free" in found["signature"]
+    assert found["augmented_references"] == [[LATE, RIVER], [], [LATE, RIVER]]
+    metric.add(prediction=CANDIDATES[2], context=CONTEXTS[2])
+    with pytest.raises(ValueError, match="some rows have references and some have none"):
+        metric.compute(**rows, references=["r", "r", "r"])
+    assert metric.compute()["mars"] == pytest.approx(scores[0], abs=1e-6)  # the added row is still there
+
+
+def test_trainer():
+    tokenizer = SimpleNamespace(batch_decode=lambda rows, **_: ["They won it."] * len(rows))
+    ids = np.ones((2, 3), int)
+    prediction = SimpleNamespace(predictions=ids, label_ids=ids, inputs=None)
+    scorer = MarsScorer("mini", store=False)
+    found = compute_metrics(scorer, tokenizer, CONTEXTS[:2], use_references=False)(prediction)
+    assert found["mars"] == scorer.score(["They won it."] * 2, None, CONTEXTS[:2]).score
+
+
+def write(tmp_path, rows, name="rows.jsonl"):
+    path = tmp_path / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def test_command_line(tmp_path, capsys):
+    rows = [{"prediction": a, "context": b} for a, b, _ in ROWS]
+    path = write(tmp_path, rows)
+    assert main(["score", path, "--no-references", "--json", "--detailed"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    with pytest.warns(MarsWarning, match="blank candidates"):
+        result = MarsScorer("mini").score(CANDIDATES, None, CONTEXTS)
+    assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
+    assert found["signature"] == str(result.signature)
+    assert [one["text"] for one in found["rows"][0]["samples"]] == [LATE, RIVER]
+    assert main(["score", path]) == 2
+    assert "'reference' is missing" in (error := capsys.readouterr().err)
+    assert "--no-references" in error
+    mixed = write(tmp_path, [{**rows[0], "reference": "r"}, {**rows[2], "reference": []}], "mixed.jsonl")
+    assert main(["score", mixed]) == 2
+    assert "mixed.jsonl:2: column 'reference' is an empty list" in capsys.readouterr().err
+    assert main(["score", write(tmp_path, [{**rows[0], "context": " "}]), "--no-references"]) == 2
+    assert "rows.jsonl:1: column 'context' is blank" in capsys.readouterr().err
+    assert main(["score", path, "--no-references", "--no-use-context"]) == 2
+    assert "leave out use_context=False" in capsys.readouterr().err
+
+
+def test_two_systems(tmp_path, capsys):
+    others = ["It was late.", *CANDIDATES[3:]]
+    first, second = (
+        write(
+            tmp_path,
+            [{"prediction": a, "context": b} for a, b in zip(some, CONTEXTS[2:], strict=True)],
+            f"{name}.jsonl",
+        )
+        for name, some in (("one", CANDIDATES[2:]), ("other", others))
+    )
+    assert main(["compare", first, second, "--no-references", "--json", "--resamples", "10"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    compared = compare_systems(MarsScorer("mini"), CANDIDATES[2:], others, contexts=CONTEXTS[2:], resamples=10)
+    assert found["difference"] == compared.difference != 0
+    assert "variant:free" in found["signature"]
+
+
+def test_space():
+    page = Handlers(Engine()).page(
+        SimpleNamespace(session_hash="a", client=None), CONTEXTS[0], "", "One.\nTwo.", *SETTINGS
+    )
+    notices, ranking, _, compared, signature = page
+    assert "no reference" in notices
+    assert "MARS = 0.50 &times; context" in ranking
+    assert "BLEU" not in ranking
+    assert "to what the language model wrote" in ranking
+    assert LATE in compared
+    assert "variant:free" in signature
+
+
+def test_space_asks_for_a_context_that_counts():
+    handlers, visitor = Handlers(Engine()), SimpleNamespace(session_hash="a", client=None)
+    settings = [False if isinstance(one, bool) else one for one in SETTINGS]
+    with pytest.raises(Exception, match="Without references the context has to count"):
+        handlers.page(visitor, CONTEXTS[0], "", "One.", *settings)
+
+
+def test_uploads_without_references(tmp_path):
+    def upload(text):
+        path = tmp_path / "upload.csv"
+        path.write_text(text, encoding="utf-8")
+        return read_upload(path, use_context=True)
+
+    assert upload("prediction,context\np,c\n").references == ((),)
+    assert upload("prediction,reference,context\np,,c\nq,,d\n").references == ((), ())
+    with pytest.raises(Refused, match="Row 2, column 'reference' holds a blank reference"):
+        upload("prediction,reference,context\np,r,c\nq,,d\n")
+
+
+def test_a_file_is_scored_in_the_space(tmp_path):
+    path = tmp_path / "upload.csv"
+    path.write_text("prediction,context\nOne.,It was late.\nTwo.,It was early.\n", encoding="utf-8")
+    handlers = Handlers(Engine())  # its downloads last as long
+    *_, (page, csv_file, _, signature) = handlers.batch(
+        SimpleNamespace(session_hash="a", client=None), lambda *_, **__: None, str(path), *SETTINGS
+    )
+    assert "2" in page
+    assert "variant:free" in signature["value"]
+    assert "bleu" not in Path(csv_file["value"]).read_text("utf-8").splitlines()[0]
