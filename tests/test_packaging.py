@@ -82,15 +82,33 @@ def new_environment(tmp_path):
     return str(tmp_path / "venv" / "bin" / "python"), {**inherited, **offline}
 
 
-@pytest.mark.slow
-def test_the_wheel_works_in_another_environment(tmp_path):
-    """Built, installed into a new virtual environment and used from a foreign folder, offline."""
-    source, wheel_folder = tmp_path / "source", tmp_path / "wheel"
+def build(tmp_path):
+    """The folder of the source distribution and the wheel that is built from it."""
+    source, built = tmp_path / "source", tmp_path / "built"
     shutil.copytree(ROOT / "mars_score", source / "mars_score", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("mars_metric.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", str(wheel_folder), str(source))
-    [wheel] = wheel_folder.glob("*.whl")
+    run(sys.executable, "-m", "build", "--outdir", str(built), str(source))
+    return built
+
+
+@pytest.mark.slow
+def test_what_is_released_passes_twine(tmp_path):
+    built = build(tmp_path)
+    python, _ = new_environment(tmp_path)
+    installed = subprocess.run([python, "-m", "pip", "install", "--quiet", "twine"], check=False)
+    if installed.returncode:
+        pytest.skip("twine could not be installed")
+    files = sorted(map(str, built.iterdir()))
+    assert [name.endswith(end) for name, end in zip(files, (".whl", ".tar.gz"), strict=True)] == [True, True]
+    checked = run(python, "-m", "twine", "check", "--strict", *files).stdout
+    assert checked.count("PASSED") == 2
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_another_environment(tmp_path):
+    """Built, installed into a new virtual environment and used from a foreign folder, offline."""
+    [wheel] = build(tmp_path).glob("*.whl")
     python, environment = new_environment(tmp_path)
     mini = str(ROOT / "requirements-mini.txt")
     run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", mini)
