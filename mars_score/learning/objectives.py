@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -13,11 +13,12 @@ from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import HeadFolder, read_head
 from mars_score.learning.heads import Example, check_fits
 from mars_score.learning.pairs import Source, corpus_of, infillers, make_pairs
-from mars_score.learning.pretraining import pretrain
+from mars_score.learning.pretraining import DAMAGE, pretrain
 from mars_score.learning.ratings import TrainingSet
-from mars_score.learning.signals import read_signals
+from mars_score.learning.signals import SIGNALS, read_signals
 from mars_score.learning.training import TrainingSettings
 from mars_score.learning.translation import Model, RoundTrip
+from mars_score.meta.items import check_names
 from mars_score.models.loading import load_language_model
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings
@@ -39,6 +40,8 @@ class EncoderTraining:
         pairs: synthetic pairs, for "pretrain".
         translators: Hub ids or folders of two translation models, there and back, for "pretrain"; None: none.
         entailment: of a sequence classifier with three classes, for "pretrain"; None: none.
+        weights: of the signals' losses by name, :data:`mars_score.learning.pretraining.DAMAGE` for the order of
+            degrees of damage; the others have 1. A signal with weight 0 is not computed.
         training: how long and how fast.
     """
 
@@ -48,6 +51,7 @@ class EncoderTraining:
     pairs: int = PAIRS
     translators: tuple[str, str] | None = None
     entailment: str | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
     def run(
@@ -68,16 +72,15 @@ class EncoderTraining:
             sources: texts to make pairs of or to damage; none: references and contexts of ``sets``.
 
         Raises:
-            ValueError: nothing to learn from; a checkpoint or a start that does not fit.
+            ValueError: nothing to learn from; an unknown signal; a checkpoint or a start that does not fit.
             ModelUnavailableError, UnsupportedModelError, ImportError: a model or a package is missing or unfit.
         """
         folder = Path(out)
-        folder.mkdir(parents=True, exist_ok=True)
         cls = LsHead if self.kind == "ls" else EncoderHead
         head = cls(settings, runtime, self.training, checkpoints=folder)
         if self.start is not None:
             saved = read_head(self.start)
-            check_fits(saved, settings)
+            check_fits(replace(saved, settings={}), settings)
             head.start_from(saved)
         if self.objective == "ratings":
             examples = [
@@ -104,12 +107,14 @@ class EncoderTraining:
             folder = runtime.store.folder
             return load_language_model(spec, kind, settings.models.dtype, runtime.device, folder)
 
-        trips = []
+        check_names("signal", self.weights, (*SIGNALS, DAMAGE))
+        trip = None
         if self.translators:
             there, back = (load(spec, "translation") for spec in self.translators)
-            trips = [RoundTrip(there, back, runtime.batch_size)]
+            trip = RoundTrip(there, back, runtime.batch_size)
         entailment = load(self.entailment, "classification") if self.entailment else None
-        back_translate = trips[0].back_translate if trips else None
+        back_translate = trip.back_translate if trip else None
         seed = self.training.seed
         pairs = make_pairs(sources, self.pairs, seed, infillers(settings, runtime), back_translate)
-        pretrain(head, pairs, read_signals(pairs, settings, runtime, trips, entailment))
+        unwanted = [name for name, weight in self.weights.items() if not weight]
+        pretrain(head, pairs, read_signals(pairs, settings, runtime, trip, entailment, unwanted), self.weights)

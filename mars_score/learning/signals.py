@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,10 +26,10 @@ from mars_score.similarity.likelihood import LikelihoodReader
 from mars_score.similarity.score import score_row
 from mars_score.store.results import ResultStore
 
-Signals = Mapping[
-    str, NDArray[np.float64]
-]  # name -> (pairs, size); of a classification the classes' probabilities
-ENTAILMENT, FLAG = "entailment", "back-translation flag"
+# By name (pairs, size); of a classification, the probabilities of its classes.
+Signals = Mapping[str, NDArray[np.float64]]
+LIKELIHOODS, FLAG, ENTAILMENT = "back-translation", "back-translation flag", "entailment"
+SIGNALS = ("BLEU", "ROUGE-L", "BERTScore", "MARS", "likelihood", LIKELIHOODS, FLAG, ENTAILMENT)
 CLASSIFICATIONS = (ENTAILMENT, FLAG)
 _PART = 256  # pairs whose token vectors are in memory together
 
@@ -38,8 +38,9 @@ def read_signals(
     pairs: Sequence[Pair],
     settings: Settings,
     runtime: Runtime,
-    round_trips: Sequence[RoundTrip] = (),
+    round_trip: RoundTrip | None = None,
     entailment: Model | None = None,
+    without: Collection[str] = (),
 ) -> dict[str, NDArray[np.float64]]:
     """All signals for which there is a model.
 
@@ -47,8 +48,9 @@ def read_signals(
         pairs: of texts and what was made of them.
         settings: name the encoder and the language model.
         runtime: see :class:`mars_score.runtime.Runtime`.
-        round_trips: each adds its likelihoods in both directions; the first makes the flag meaningful.
+        round_trip: translation models, which made the pairs' back-translations.
         entailment: a sequence classifier with three classes and its tokenizer.
+        without: names of :data:`SIGNALS` that are not wanted.
 
     Raises:
         ImportError: sacreBLEU, rouge-score or bert-score is missing; says how to get it.
@@ -61,14 +63,14 @@ def read_signals(
         "MARS": partial(_mars_terms, reader=_reader(settings, runtime)),
         "likelihood": partial(_likelihoods, reader=LikelihoodReader(settings.models, runtime)),
     }
-    for number, one in enumerate(round_trips, 1):
-        readers[f"back-translation {number}"] = partial(_back_translation, by=one)
-    if round_trips:
+    if round_trip:
+        readers[LIKELIHOODS] = partial(_back_translation, by=round_trip)
         readers[FLAG] = lambda part: [
             [one.method != BACK_TRANSLATED, one.method == BACK_TRANSLATED] for one in part
         ]
     if entailment:
         readers[ENTAILMENT] = partial(_entailment, by=entailment)
+    readers = {name: read for name, read in readers.items() if name not in without}
     found: dict[str, list[Any]] = {name: [] for name in readers}
     for start in range(0, len(pairs), _PART):
         part = pairs[start : start + _PART]

@@ -211,6 +211,7 @@ class Trainer:
         tensors |= {f"best {name}": one for name, one in self._best.items()}
         for name, parameter in self._parameters.items():
             tensors |= {f"{part} {name}": one for part, one in self._optimizer.state[parameter].items()}
+        self._file.parent.mkdir(parents=True, exist_ok=True)
         beside = self._file.with_suffix(f".{os.getpid()}.tmp")
         save_file(
             {name: one.contiguous() for name, one in tensors.items()},
