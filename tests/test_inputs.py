@@ -87,6 +87,14 @@ def test_names_of_columns():
     assert columns_of(frame.drop(columns="contexts"), names, use_context=False) == (["a"], ["b"], None)
 
 
+def test_a_table_without_references_says_so(tiny):
+    frame = pd.DataFrame(COLUMNS).drop(columns="reference")
+    expected = tiny.score(COLUMNS["prediction"], None, COLUMNS["context"])
+    assert tiny.score(frame, columns={"reference": None}).scores == expected.scores
+    with pytest.raises(ValueError, match=r"no column 'reference' .*\(None: score without references\)"):
+        tiny.score(frame)  # a misspelt name must not change what is measured
+
+
 @pytest.mark.parametrize(
     ("table", "columns", "message"),
     [

@@ -55,6 +55,7 @@ def _column(data: Any, found: Sequence[Any], name: str, called: str | None) -> l
         return None
     there = [one for one in ([called, f"{called}s"] if called == name else [called]) if one in found]
     remedy = f"say which column holds the {name}s: columns={{{name!r}: ...}}"
+    remedy += " (None: score without references)" * (name == "reference")
     if len(there) != 1 or found.count(there[0]) > 1:
         fault = f"several columns could be {called!r}" if there else f"there is no column {called!r}"
         shown = ", ".join(map(repr, found)) or "none"
