@@ -63,8 +63,8 @@ def content_digest(path: str | os.PathLike[str]) -> str:
     """
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise ValueError(
-            f"{os.fspath(path)} can be read only once, and is read several times; save it to a file, or pass it as "
-            "standard input (-)"
+            f"{os.fspath(path)} can be read only once, and is read several times; save it to a file, or pass it "
+            "as standard input (-)"
         )
     digest = hashlib.blake2b(digest_size=16)
     root = Path(path)
