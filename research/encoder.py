@@ -25,7 +25,7 @@ from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import read_head
 from mars_score.learning.heads import Example
-from mars_score.learning.pairs import Source, corpus_of, generator, infillers, make_pairs
+from mars_score.learning.pairs import Source, generator, infillers, make_pairs, references_of, with_sentences
 from mars_score.learning.pretraining import pretrain
 from mars_score.learning.ratings import TrainingSet, training_sets
 from mars_score.learning.signals import read_signals
@@ -93,7 +93,7 @@ def _pretrained(data: Path, out: Path, runtime: Runtime, count: int) -> Path:
 def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
     """LS_Score before training, trained on Newsroom's own texts and on those of other news, and its ablation."""
     news = training_sets([read_rated_set(data / f"{name}.jsonl") for name in ("newsroom", "summeval", "realsumm")])
-    own = _some(corpus_of(news[:1]), texts)
+    own = _some(with_sentences(references_of(news[:1])), texts)
     of_others = {(reference, row[2]) for one in news[1:] for row in one.rows for reference in row[1]}
     others = _some([Source(*one) for one in of_others], texts)
     test = read_rated_set(data / "newsroom.jsonl")

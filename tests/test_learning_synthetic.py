@@ -16,7 +16,16 @@ from mars_score.learning.contrastive import ALPHA, LsHead, damaged, fit_contrast
 from mars_score.learning.encoder import FORM, EncoderHead
 from mars_score.learning.heads import Example, load_head
 from mars_score.learning.objectives import EncoderTraining
-from mars_score.learning.pairs import Source, corpus_of, drop_words, generator, infillers, make_pairs, read_corpus
+from mars_score.learning.pairs import (
+    Source,
+    drop_words,
+    generator,
+    infillers,
+    make_pairs,
+    read_corpus,
+    references_of,
+    with_sentences,
+)
 from mars_score.learning.pretraining import pretrain
 from mars_score.learning.signals import ENTAILMENT, FLAG, read_signals
 from mars_score.learning.training import TrainingSettings
@@ -123,8 +132,15 @@ def test_drop_words_leaves_one():
 
 def test_corpus_of_rated_sets_holds_no_candidates():
     data, _ = rated(count=40)
-    texts = {source.text for source in corpus_of([data])}
-    assert texts == {"the old harbour town"}
+    assert {source.text for source in with_sentences(references_of([data]))} == {"the old harbour town"}
+
+
+def test_sentences_of_contexts_join_the_texts():
+    found = with_sentences(SOURCES)
+    assert found[: len(SOURCES)] == SOURCES
+    added = [Source(one, CONTEXT) for one in ("It will rain before noon.", "Nobody answered the phone.")]
+    assert found[len(SOURCES) : -1] == added
+    assert found[-1].text.startswith("They stop on the bridge")
 
 
 def test_corpus_files(tmp_path):
@@ -137,6 +153,8 @@ def test_corpus_files(tmp_path):
         Source("One two three four.", "Before it."),
         Source("Five six seven eight.", "Before it."),
     ]
+    with pytest.raises(ValueError, match="column 'text' is missing"):
+        read_corpus(rows, "text")
     rows.write_text('{"references": ["One two three four.", 5], "context": "Before it."}\n')
     with pytest.raises(TypeError, match=r"rows.jsonl:1: column 'references' must be a string"):
         read_corpus(rows)
@@ -324,9 +342,11 @@ def test_each_objective_is_run_from_files_to_a_folder(tmp_path):
     assert len({pretrained.fingerprint, found.fingerprint, cold.fingerprint}) == 3
     assert score_of(load_head(found.path, all_tiny(), Runtime()), examples[:1])
     contrast = EncoderTraining("contrastive", kind="ls", training=short)
-    assert contrast.run(tmp_path / "ls", all_tiny(), Runtime(), [data]).kind == "ls"
+    assert contrast.run(tmp_path / "ls", all_tiny(), Runtime(), sources=SOURCES).kind == "ls"
     with pytest.raises(ValueError, match="signal 'METEOR'"):
-        EncoderTraining("pretrain", weights={"METEOR": 0.5}).run(tmp_path / "x", all_tiny(), Runtime(), [data])
+        EncoderTraining("pretrain", weights={"METEOR": 0.5}).run(
+            tmp_path / "x", all_tiny(), Runtime(), sources=SOURCES
+        )
     with pytest.raises(ValueError, match="no texts to learn from"):
         contrast.run(tmp_path / "ls", all_tiny(), Runtime())
     with pytest.raises(ValueError, match="trained with encoder"):

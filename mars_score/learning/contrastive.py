@@ -14,7 +14,7 @@ from torch import Tensor
 from mars_score.learning.cross_encoder import CrossEncoder
 from mars_score.learning.encoder import EncoderHead, no_training
 from mars_score.learning.heads import Example
-from mars_score.learning.pairs import Source, corpus_of, drop_words, foreign_text, generator
+from mars_score.learning.pairs import Source, drop_words, foreign_text, generator, references_of
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.training import Examples, is_held_out
 from mars_score.meta.attacks import reorder
@@ -111,8 +111,8 @@ class LsHead(EncoderHead):
         return LsNetwork(encoder, self.training.seed)
 
     def fit(self, sets: Sequence[TrainingSet], examples: Sequence[Sequence[Example]]) -> Self:
-        """Learn from references and contexts; ratings and candidates are not looked at."""
-        fit_contrast(self, corpus_of(sets))
+        """Learn from references with their contexts; ratings and candidates are not looked at."""
+        fit_contrast(self, references_of(sets))
         return self
 
     def scores(self, texts: Sequence[str], contexts: Sequence[str]) -> Tensor:

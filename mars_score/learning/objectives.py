@@ -12,7 +12,7 @@ from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import HeadFolder, read_head
 from mars_score.learning.heads import Example, check_fits
-from mars_score.learning.pairs import Source, corpus_of, infillers, make_pairs
+from mars_score.learning.pairs import Source, infillers, make_pairs
 from mars_score.learning.pretraining import DAMAGE, pretrain
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.signals import SIGNALS, read_signals
@@ -68,8 +68,8 @@ class EncoderTraining:
             out: folder of the head; made where it is missing.
             settings: name the models.
             runtime: see :class:`mars_score.runtime.Runtime`.
-            sets: rated sets.
-            sources: texts to make pairs of or to damage; none: references and contexts of ``sets``.
+            sets: rated sets, for "ratings".
+            sources: texts to make pairs of or to damage, for the other objectives.
 
         Raises:
             ValueError: nothing to learn from; an unknown signal; a checkpoint or a start that does not fit.
@@ -89,9 +89,8 @@ class EncoderTraining:
             ]
             head.fit(sets, examples)
             return head.save(folder)
-        sources = sources or corpus_of(sets)
         if not sources:
-            raise ValueError("there are no texts to learn from; give rated sets or a corpus")
+            raise ValueError("there are no texts to learn from; name a file of them")
         if self.objective == "contrastive":
             fit_contrast(head, sources)
         else:

@@ -56,21 +56,30 @@ class Pair:
     damage: float
 
 
-def corpus_of(sets: Iterable[TrainingSet]) -> list[Source]:
-    """References with their contexts, and the contexts' sentences with these; never candidates or ratings."""
-    rows = [(references, context) for one in sets for _, references, context in one.rows]
-    found = [Source(text.strip(), context.strip()) for references, context in rows for text in references]
-    for context in dict.fromkeys(context.strip() for _, context in rows):
+def references_of(sets: Iterable[TrainingSet]) -> list[Source]:
+    """References with their contexts; never candidates or ratings."""
+    rows = [row for one in sets for row in one.rows]
+    return _usable(Source(text.strip(), context.strip()) for _, texts, context in rows for text in texts)
+
+
+def with_sentences(sources: Iterable[Source]) -> list[Source]:
+    """The texts, and the sentences of their contexts, given these."""
+    found = list(sources)
+    for context in dict.fromkeys(one.context for one in found):
         found += [Source(sentence, context) for sentence in sentences(context)]
     return _usable(found)
 
 
-def read_corpus(path: str | os.PathLike[str]) -> list[Source]:
+def read_corpus(
+    path: str | os.PathLike[str], reference: str = "references", context: str = "context"
+) -> list[Source]:
     """The texts of a file.
 
     Args:
-        path: ``*.txt``: one text a line, without contexts. Any other: rows with the column ``references`` and,
-            where they have one, ``context``, in the formats of :func:`mars_score.data.readers.stream_rows`.
+        path: ``*.txt``: one text a line, without contexts. Any other: rows in the formats of
+            :func:`mars_score.data.readers.stream_rows`.
+        reference: column of the texts, one or several a row.
+        context: column of the contexts; may be missing.
 
     Raises:
         OSError, ValueError, TypeError: the file cannot be read, or has no text of four words; names file and line.
@@ -79,13 +88,12 @@ def read_corpus(path: str | os.PathLike[str]) -> list[Source]:
         found = [Source(line.strip()) for line in Path(path).read_text(encoding="utf-8").splitlines()]
     else:
         file = read_rows(path)
-        column = "references" if "references" in file.rows[0] else "reference"
-        texts = file.texts(column, remedy="write the texts there")
-        references = check_references(texts, where=file.place(column))
-        given = [row.get("context", "") for row in file.rows]
-        contexts = check_contexts(given, len(given), use_context=True, where=file.place("context"))
+        given = file.texts(reference, remedy="write the texts there, or name another column")
+        references = check_references(given, where=file.place(reference))
+        given = [row.get(context, "") for row in file.rows]
+        contexts = check_contexts(given, len(given), use_context=True, where=file.place(context))
         rows = zip(references, contexts, strict=True)
-        found = [Source(text.strip(), context.strip()) for texts, context in rows for text in texts]
+        found = [Source(text.strip(), one.strip()) for texts, one in rows for text in texts]
     usable = _usable(found)
     if not usable:
         raise ValueError(

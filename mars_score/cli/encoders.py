@@ -1,0 +1,111 @@
+"""The part of ``mars train`` that concerns encoders."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mars_score.cli.options import scorer_arguments
+from mars_score.cli.running import print_line, progress_bars, scoring
+
+if TYPE_CHECKING:
+    from mars_score.learning.pairs import Source
+    from mars_score.learning.ratings import TrainingSet
+
+_OBJECTIVES = ("ratings", "pretrain", "contrastive")
+
+
+def add_encoder_options(parser: argparse.ArgumentParser) -> None:
+    """What an encoder learns from, and how long."""
+    group = parser.add_argument_group("encoders")
+    group.add_argument(
+        "--objective",
+        choices=_OBJECTIVES,
+        default="ratings",
+        help="ratings (default); pretrain: signals of synthetic pairs; contrastive: prefer texts to their damaged "
+        "versions (head ls, unless another is named). The latter two read texts and contexts only",
+    )
+    group.add_argument(
+        "--corpus", metavar="FILE", help="texts, also .txt (default: references and contexts of the files)"
+    )
+    group.add_argument("--from", dest="start", metavar="FOLDER", help="a trained head to start from")
+    group.add_argument("--pairs", type=_count, metavar="N", help="synthetic pairs (default: 50,000)")
+    group.add_argument(
+        "--translators", type=_two, metavar="THERE,BACK", help="translation models, for back-translation"
+    )
+    group.add_argument("--entailment", metavar="MODEL", help="a sequence classifier with three classes")
+    group.add_argument(
+        "--signal-weights", type=_weights, metavar="NAME=W,...", help="of losses; 0: left out (default: 1)"
+    )
+    group.add_argument("--epochs", type=_count, metavar="N", help="at most (default: 3)")
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn")
+
+
+def wants_encoder(args: argparse.Namespace) -> bool:
+    """Whether an encoder is to be trained."""
+    return args.head in ("encoder", "ls") or args.objective != "ratings"
+
+
+def train_encoder(args: argparse.Namespace, read_sets: Callable[[], Sequence[TrainingSet]]) -> None:
+    """Train, save and print; see :func:`mars_score.cli.main` for errors.
+
+    Args:
+        args: with the options of :func:`add_encoder_options`, ``files``, ``head`` (None: by the objective) and
+            ``out``.
+        read_sets: reads the files as rated sets.
+    """
+    if args.head == "terms":
+        raise ValueError(f"--objective {args.objective} trains an encoder: name --head encoder or ls, or none")
+    from mars_score.learning.objectives import EncoderTraining
+    from mars_score.learning.training import TrainingSettings
+    from mars_score.scorer import MarsScorer
+
+    given: dict[str, Any] = {"pairs": args.pairs, "weights": args.signal_weights}
+    training = EncoderTraining(
+        args.objective,
+        args.head or ("ls" if args.objective == "contrastive" else "encoder"),
+        args.start,
+        translators=args.translators,
+        entailment=args.entailment,
+        training=TrainingSettings(seed=args.seed, **({"epochs": args.epochs} if args.epochs else {})),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    rated = args.objective == "ratings"
+    sets, sources = (read_sets(), []) if rated else ([], _sources(args))
+    with progress_bars(quiet=args.quiet) as progress, scoring():
+        scorer = MarsScorer(progress=progress, **scorer_arguments(args))
+        saved = training.run(args.out, scorer.settings, scorer.runtime, sets, sources)
+    learned = f"{sum(len(one.rows) for one in sets)} ratings" if rated else f"{len(sources)} texts"
+    print_line(f"{os.fspath(saved.path)}: {saved.fingerprint}, learned from {learned}")
+
+
+def _sources(args: argparse.Namespace) -> list[Source]:
+    """The texts of the corpus or of the files; for pre-training also the sentences of their contexts."""
+    from mars_score.learning.pairs import read_corpus, with_sentences
+
+    columns = args.reference_column, args.context_column
+    found = [one for path in ([args.corpus] if args.corpus else args.files) for one in read_corpus(path, *columns)]
+    return with_sentences(found) if args.objective == "pretrain" else found
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"not a whole number above 0: {text!r}")
+    return int(text)
+
+
+def _two(text: str) -> tuple[str, str]:
+    there, _, back = text.partition(",")
+    if not (there and back) or "," in back:
+        raise argparse.ArgumentTypeError(f"not two models, THERE,BACK: {text!r}")
+    return there, back
+
+
+def _weights(text: str) -> dict[str, float]:
+    try:
+        pairs = [pair.rpartition("=") for pair in text.split(",")]
+        return {name.strip(): float(weight) for name, _, weight in pairs}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not of the form NAME=WEIGHT,...: {text!r}") from None
