@@ -18,7 +18,7 @@ from safetensors import safe_open
 
 from mars_score.learning import training
 from mars_score.learning.cross_encoder import CrossEncoder
-from mars_score.learning.encoder import FORM, EncoderHead
+from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import read_head
 from mars_score.learning.heads import Example, load_head
 from mars_score.learning.losses import ranking_loss, same
@@ -35,7 +35,7 @@ FAST = TrainingSettings(epochs=4, batch_size=16, learning_rate=3e-3)
 
 
 def settings(encoder=None):
-    return resolve_settings("mini", **FORM, encoder=encoder or tiny_models.tiny_encoder(seed=4))
+    return resolve_settings("mini", **EncoderHead.form, encoder=encoder or tiny_models.tiny_encoder(seed=4))
 
 
 def score_of(head, examples):

@@ -13,7 +13,7 @@ from transformers import BartConfig, BartForConditionalGeneration, RobertaForSeq
 
 from mars_score.errors import UnsupportedModelError
 from mars_score.learning.contrastive import ALPHA, LsHead, damaged, fit_contrast
-from mars_score.learning.encoder import FORM, EncoderHead
+from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.heads import Example, load_head
 from mars_score.learning.objectives import EncoderTraining
 from mars_score.learning.pairs import (
@@ -46,7 +46,7 @@ SOURCES = [Source(text, CONTEXT if index % 2 else "") for index, text in enumera
 
 def all_tiny():
     models = {"encoder": tiny_models.tiny_encoder(4), "language_model": tiny_models.tiny_gpt2(1)}
-    return resolve_settings("mini", **FORM, **models)
+    return resolve_settings("mini", **EncoderHead.form, **models)
 
 
 def tiny_translator(seed):
@@ -303,7 +303,8 @@ def test_contrast_prefers_whole_texts(cls, tmp_path):
     fit_contrast(head, sources)
     assert preferred() > before + 0.1
     saved = head.save(tmp_path)
-    loaded = load_head(saved.path, of_models, Runtime())
+    models = {"encoder": of_models.models.encoder}
+    loaded = load_head(saved.path, resolve_settings("mini", **cls.form, **models), Runtime())
     assert type(loaded) is cls
     rows = [Example(TEXTS[0], (), CONTEXT), Example(TEXTS[1], (), "")]
     assert score_of(loaded, rows) == score_of(head, rows)

@@ -104,6 +104,7 @@ class LsHead(EncoderHead):
     """
 
     kind: ClassVar[str] = "ls"
+    form: ClassVar[dict[str, Any]] = {"variant": "free", "samples": 0}
     network: LsNetwork
 
     def make_network(self, encoder: Any) -> CrossEncoder:

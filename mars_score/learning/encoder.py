@@ -36,8 +36,6 @@ from mars_score.store.results import digest
 
 NEAREST_WINDOWS = 2
 RATING = "rating"  # the layer that gives the score
-# Of the score that the head replaces: the cheapest, as it has no part in the head's.
-FORM = {"variant": "v2", "max_mask_ratio": 0.0}
 
 
 @contextmanager
@@ -65,6 +63,8 @@ class EncoderHead:
     """
 
     kind: ClassVar[str] = "encoder"
+    # Of the score that the head replaces: the cheapest, as it has no part in the head's.
+    form: ClassVar[dict[str, Any]] = {"variant": "v2", "max_mask_ratio": 0.0}
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class EncoderHead:
             folder,
             self.kind,
             models={"encoder": fingerprint(self._settings.models.encoder)},
-            settings=FORM,
+            settings=self.form,
             parameters={"training": vars(self.training), "loss": self.loss},
             arrays=self.network.trained(),
             learned_from=self._learned_from,
