@@ -36,7 +36,7 @@ PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
 _NO_SAMPLES = {"samples": 0, "row_weights": "length"}
 _PAPER_SIMILARITY = {**_NO_SAMPLES, "matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
 # Rows without references have a form of their own (mars_score.similarity.reference_free).
-_REFERENCE_FREE = {"max_mask_ratio": 0.0, "copy_discount": 0.0, "sample_weight": 0.5}
+_REFERENCE_FREE = {"max_mask_ratio": 0.0, "copy_discount": 0.0, "context_weight": 0.6, "sample_weight": 0.4}
 # What differs from the defaults in mars_score.settings; the variants with "-lm" read each candidate with the
 # language model. "v3" makes no infilled references, as they add nothing measurable to samples.
 VARIANTS: dict[Variant, dict[str, Any]] = {

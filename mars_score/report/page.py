@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -141,5 +142,8 @@ def _label(part: Scatter | Bars) -> str:
         told = f"scatter plot of {part.metric} scores against ratings, {points} points, {part.coefficient}"
         return f"{part.title}: {told}"
     bars = zip(part.labels, part.values, part.lows, part.highs, strict=True)
+    if not any(map(math.isfinite, part.lows)):
+        told = "; ".join(f"{label} {value:.3f}" for label, value, _, _ in bars)
+        return f"{part.title}: bar chart: {told}"
     told = "; ".join(f"{label} {value:.3f} ({low:.3f} to {high:.3f})" for label, value, low, high in bars)
     return f"{part.title}: bar chart with confidence intervals: {told}"

@@ -1,0 +1,76 @@
+"""``mars references``: what the references of a data set are like, before anyone scores with them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options, columns, scorer_arguments
+from mars_score.cli.running import print_line, print_notices, progress_bars, scoring
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to argparse's subparsers."""
+    text = "Look at the references of a file: number, length, diversity, overlap with the context, odd ones."
+    parser = commands.add_parser("references", help=text, description=text)
+    add_input_options(parser, ("reference", "context"))
+    parser.add_argument(
+        "--suggest",
+        type=int,
+        default=0,
+        metavar="N",
+        help="show the N rows where one more reference would help most, with samples as drafts",
+    )
+    parser.add_argument(
+        "--likelihood",
+        action="store_true",
+        help="also find references that are stranger to the language model than its samples; it reads all of them",
+    )
+    parser.add_argument("--report", metavar="FILE.html", help="write one page with pictures")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, with the numbers of every row")
+    add_scorer_options(parser)
+    parser.shorten_help(
+        {
+            "file": FORMATS,
+            "suggest": "rows where one more reference would help most",
+            "likelihood": "also find strange references",
+            "report": None,
+            "json": None,
+            **USUAL,
+        },
+        ["mars references rows.jsonl --preset mini --suggest 5 --report references.html"],
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Look, write and print; see :func:`mars_score.cli.main` for errors."""
+    if args.suggest < 0:
+        raise ValueError(f"--suggest must be at least 0, got {args.suggest}")
+    from mars_score.data.files import read_rows, whole_file
+    from mars_score.references import survey_references
+    from mars_score.references.report import build_report, row_tables, suggestion_table, summary_table
+    from mars_score.report.page import to_html
+    from mars_score.scorer import MarsScorer
+
+    file, names = read_rows(args.file), columns(args)
+    with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+        scorer = MarsScorer(**scorer_arguments(args), progress=progress)
+        found = survey_references(scorer, names.references(file), names.contexts(file), likelihood=args.likelihood)
+    print_notices(notices)
+    suggested = found.suggest(args.suggest)
+    if args.report:
+        page = to_html(build_report(found, suggested))
+        with whole_file(args.report) as report:
+            report.write(page)
+    if args.json:
+        print(json.dumps({**found.to_dict(), "suggested": [row.row for row in suggested]}))
+        return
+    from mars_score.cli.tables import show_table
+
+    for table in (summary_table(found), *row_tables(found), *([suggestion_table(suggested)] if suggested else [])):
+        show_table(table)
+    print_line(f"signature {found.signature}")
+    if args.report:
+        print_line(f"report: {args.report}")

@@ -1,0 +1,114 @@
+"""``mars references``: numbers by hand, the command from end to end on tiny models."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from mars_score import MarsScorer, presets
+from mars_score.cli import main
+from mars_score.references import survey_references
+from mars_score.references.rows import reference_row
+from mars_score.sampling.samples import Samples
+
+CONTEXT = "It was late and they lost the old game."
+SAMPLES = ("They won.", "By the river, where they waited.")
+
+
+def unit(degrees):
+    return np.array([math.cos(math.radians(degrees)), math.sin(math.radians(degrees))])
+
+
+def cosine(degrees):
+    return pytest.approx(math.cos(math.radians(degrees)))
+
+
+def test_the_numbers_of_a_row():
+    vectors = {"a b": unit(0), "a b.": unit(10), "c d e": unit(80), "x": unit(30), "y": unit(90), "p q": unit(20)}
+    row = reference_row(
+        3,
+        ["a b", "a b.", "c d e"],
+        "p q",
+        ("x", "y"),
+        vectors,
+        {"a b": -3, "a b.": -1, "c d e": -2.5, "x": -2, "y": -1},
+    )
+    assert (row.row, row.words, row.copied) == (3, pytest.approx(7 / 3), 0)
+    assert row.closeness == pytest.approx(np.mean([math.cos(math.radians(one)) for one in (20, 10, 60)]))
+    assert row.lexical == pytest.approx(1 - (1 + 0 + 0) / 3)
+    assert row.embedding == pytest.approx(1 - np.mean([math.cos(math.radians(one)) for one in (10, 80, 70)]))
+    assert row.agreement == cosine(80)
+    assert row.duplicates == ((0, 1),)
+    assert 1 - row.openness == cosine(60)
+    assert row.nearest == pytest.approx(np.mean([math.cos(math.radians(one)) for one in (30, 20, 10)]))
+    assert row.stranger == (0, 2)
+    assert row.samples == ("x", "y")  # x is 20 degrees from its nearest reference, y 10
+    assert row.need == pytest.approx(row.openness / 3)
+
+
+def test_what_is_undefined():
+    row = reference_row(0, ["a b"], "", (), {"a b": unit(0)})
+    assert all(
+        map(math.isnan, (row.copied, row.closeness, row.lexical, row.embedding, row.agreement, row.openness))
+    )
+    assert (row.duplicates, row.stranger, row.need) == ((), (), 0)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch, gpt2, encoder):
+    """Preset "mini" is of tiny models, whose samples are two set texts."""
+    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, "mini", models)
+    monkeypatch.setenv("MARS_PRESET", "mini")
+    monkeypatch.setattr(
+        "mars_score.sampling.samples.draw_samples",
+        lambda sampler, settings, requests, done: [done(one, Samples(SAMPLES)) for one in requests],
+    )
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A file: near-duplicates, one reference, and a question, for which no samples are drawn."""
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        {"reference": ["They won <b>it</b>.", "They won <b>it</b>. "], "context": CONTEXT},
+        {"reference": "They lost.", "context": CONTEXT},
+        {"reference": ["Nobody.", "She did."], "context": "Who won the old game?"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def test_the_command(rows, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["references", rows, "--suggest", "2", "--likelihood", "--report", str(page), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert "references per row" in out
+    assert "1 in 1, 2 in 2" in out
+    assert "Near-duplicates" in out
+    assert out.index("They lost.") < out.rindex("They won <b>it</b>.")  # one reference needs another more than two
+    html = page.read_text("utf-8")
+    assert html.count("<svg") >= 6
+    assert "&lt;b&gt;" in html
+    assert "<b>it" not in html
+
+
+def test_as_json(rows, capsys):
+    assert main(["references", rows, "--suggest", "5", "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["suggested"] == [1, 0]  # only rows with samples
+    assert [row["duplicates"] for row in found["rows"]][:2] == [[[0, 1]], []]
+    assert [len(row["samples"]) for row in found["rows"]] == [2, 2, 0]
+    assert found["rows"][1]["lexical"] is None
+    assert "variant:v3|references:varying" in found["signature"]
+
+
+def test_bad_input(rows, capsys):
+    assert main(["references", rows, "--suggest", "-1"]) == 2
+    with pytest.raises(ValueError, match="there are no rows"):
+        survey_references(MarsScorer("mini"), [], [])
+    with pytest.raises(ValueError, match=r"references\[0\] holds a blank"):
+        survey_references(MarsScorer("mini"), [" "], ["c"])
