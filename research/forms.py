@@ -24,7 +24,16 @@ from numpy.typing import NDArray
 from mars_score.meta.sweeps import choose
 from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.similarity.aggregation import combine_augmentations
-from mars_score.similarity.score import BEST_SAMPLE, CLOSE, CONTEXT_WORDS, LIKELIHOOD_WORDS, SAME
+from mars_score.similarity.score import (
+    BEST_SAMPLE,
+    BEST_SAMPLE_IN_DIALOGUE,
+    CLOSE,
+    CONTEXT_WORDS,
+    LIKELIHOOD_WORDS,
+    MEAN_OF_SAMPLES,
+    MEAN_OF_SAMPLES_IN_DIALOGUE,
+    SAME,
+)
 from mars_score.stats.correlation import correlation
 from mars_score.stats.draws import Interval, draw_groups, resample
 from mars_score.stats.levels import statistic_of
@@ -95,8 +104,8 @@ class Form:
         discount: whether copying from the context is discounted.
         adaptive: whether context and samples lose weight where the references say the same as the context, and
             where the context is a question or data.
-        best: share of the way to the best sample.
-        samples: weight of the mean cosine with the samples.
+        best: share of the way to the best sample, in a dialogue and elsewhere.
+        samples: weight of the mean cosine with the samples, in a dialogue and elsewhere.
         most: how many of the samples count, the first ones; None: all.
         expected: weight of the samples' own similarity with the references, which is subtracted.
         likelihood: largest weight of the likelihood.
@@ -110,8 +119,8 @@ class Form:
     half: float = CONTEXT_WORDS
     discount: bool = True
     adaptive: bool = True
-    best: float = BEST_SAMPLE
-    samples: float = 0.2
+    best: tuple[float, float] = (BEST_SAMPLE_IN_DIALOGUE, BEST_SAMPLE)
+    samples: tuple[float, float] = (0.2 * MEAN_OF_SAMPLES_IN_DIALOGUE, 0.2 * MEAN_OF_SAMPLES)
     most: int | None = None
     expected: float = 0.0
     likelihood: float = 0.0
@@ -135,9 +144,10 @@ class Form:
             credit = 1 - columns["copied"] * has_context * np.maximum(0, 1 - 2 * columns.largest("closeness"))
         of_samples = share * np.maximum(0, credit) / np.maximum(columns.count("recalls"), 1) * drawn
         best = columns.largest("sample_recalls" if self.matching == "recalls" else "sample_cosines", self.most)
-        value = value + self.best * of_samples * np.maximum(0, best - value)
+        dialogue = columns.task("dialogue") > 0
+        value = value + np.where(dialogue, *self.best) * of_samples * np.maximum(0, best - value)
         score = (1 - weight) * value + weight * columns["context_nearest"] * credit
-        score = score + self.samples * of_samples * columns.mean("sample_cosines", self.most)
+        score = score + np.where(dialogue, *self.samples) * of_samples * columns.mean("sample_cosines", self.most)
         score = score - self.expected * columns.mean("expected") * drawn
         if self.likelihood:
             share = words**2 / (words**2 + self.likelihood_half**2) if self.likelihood_half else 1.0
@@ -148,9 +158,10 @@ class Form:
         return np.where(columns["blank"] > 0, 0.0, score)
 
 
+NONE = (0.0, 0.0)
 V3 = Form()
 V3_LM = replace(V3, likelihood=0.15)
-V2 = Form(infills="best", adaptive=False, best=0, samples=0)
+V2 = Form(infills="best", adaptive=False, best=NONE, samples=NONE)
 V2_LM = replace(V2, likelihood=0.15)
 V1 = replace(V2, matching="cosines", context=0)
 VARIANTS = {"v3": V3, "v3-lm": V3_LM, "v2": V2, "v2-lm": V2_LM, "v1": V1}
@@ -171,13 +182,15 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
     "v3": (
         V3,
         {
-            "without samples": replace(V3, best=0, samples=0),
+            "without samples": replace(V3, best=NONE, samples=NONE),
             **{f"with {most} of the samples": replace(V3, most=most) for most in (1, 2, 4)},
-            "without the best sample": replace(V3, best=0),
-            "without the mean cosine with the samples": replace(V3, samples=0),
+            "the same in a dialogue as elsewhere": replace(V3, best=V3.best[1:] * 2, samples=V3.samples[1:] * 2),
+            "elsewhere the same as in a dialogue": replace(V3, best=V3.best[:1] * 2, samples=V3.samples[:1] * 2),
+            "without the best sample": replace(V3, best=NONE),
+            "without the mean cosine with the samples": replace(V3, samples=NONE),
             "minus what the samples reach": replace(V3, expected=0.2),
             "with infills": replace(V3, infills="best"),
-            "infills instead of samples": replace(V3, infills="best", best=0, samples=0),
+            "infills instead of samples": replace(V3, infills="best", best=NONE, samples=NONE),
             "without the context": replace(V3, context=0),
             "weights not adaptive": replace(V3, adaptive=False),
             "weights the same for all lengths": replace(V3, half=0),
@@ -192,7 +205,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "without the likelihood (v3)": V3,
             "log p(candidate | context) alone": replace(V3_LM, likelihood=0.1, alone=1),
             "its lift alone": replace(V3_LM, alone=0),
-            "without samples": replace(V3_LM, best=0, samples=0),
+            "without samples": replace(V3_LM, best=NONE, samples=NONE),
             "v2-lm": V2_LM,
         },
     ),
@@ -201,11 +214,14 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
 
 def grids() -> dict[str, dict[str, Form]]:
     """The constants that were chosen, with their alternatives."""
-    samples = product((0.0, 0.5, 1.0), (0.0, 0.1, 0.2, 0.3), (0.0, 0.1, 0.2))
+    samples = list(product((0.0, 0.5, 1.0), (0.0, 0.1, 0.2, 0.3)))
     context = product((0.3, 0.4, 0.5, 0.6), (1, 3, 5))
     likelihood = product((0.05, 0.1, 0.15, 0.2), (10, 20, 30))
     return {
-        "v3, samples": {f"{b:g}, {s:g}, {e:g}": replace(V3, best=b, samples=s, expected=e) for b, s, e in samples},
+        "v3, samples": {
+            f"{b:g} {s:g}, {c:g} {t:g}": replace(V3, best=(b, c), samples=(s, t))
+            for (b, s), (c, t) in product(samples, samples)
+        },
         "v3, context": {f"{w:g}, {half}": replace(V3, context=w, half=half) for w, half in context},
         "v3-lm": {f"{w:g}, {half}": replace(V3_LM, likelihood=w, likelihood_half=half) for w, half in likelihood},
     }

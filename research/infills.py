@@ -42,12 +42,12 @@ from mars_score.similarity.features import Reader
 from mars_score.stats.draws import Interval
 from mars_score.store.results import digest
 from research.features import features_of
-from research.forms import V3, FeatureSet
+from research.forms import NONE, V3, FeatureSet
 from research.forms import read as read_features
 
 COUNT = 3  # augmentations of each kind
 MASKED = 0.6  # share of the words that the kinds with one ratio mask
-PLAIN = replace(V3, samples=0.0, best=0.0)
+PLAIN = replace(V3, samples=NONE, best=NONE)
 
 Key = tuple[str, str]  # context and reference
 

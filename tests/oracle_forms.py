@@ -101,9 +101,9 @@ def score(
         share *= max(0.0, credit) / len(references)
         best = max(recall(encoder, candidate, one) for one in samples)
         if best > value:
-            value += 0.5 * share * (best - value)
+            value += (0.5 if task == "dialogue" else 1.0) * share * (best - value)
         cosines = [oracle.cosine(encoder, candidate, one) for one in samples]
-        total += how.sample_weight * share * sum(cosines) / len(samples)
+        total += how.sample_weight * (1.0 if task == "dialogue" else 0.5) * share * sum(cosines) / len(samples)
     total += (1 - weight) * value
     if how.likelihood_weight and not (adaptive and task == "dialogue"):
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))

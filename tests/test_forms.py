@@ -38,6 +38,7 @@ ROWS = [
     ("It was late, and they won the old game again!", ["q"], "They won the old game. It was late."),
     ("They lost it.", ["They won the old game. They won."], "They won the old game. It was late."),
     ("In the park", ["At the old museum, by the river.", "Nowhere"], "Where did they go?"),
+    ("They won the train.", ["Yes"], "Was it the end?\nI think so."),
 ]
 LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
 TASKS_AND_SAMPLES = {
@@ -194,9 +195,9 @@ def test_the_terms_of_v3(models):
             assert tuple(one.text for one in row.samples) == drawn
             assert 0 <= by_name["context"].weight <= 0.5 * 5.5 / (5.5 + 3)
     assert terms[4]["context"].weight == pytest.approx(0.5 * 1 / (1 + 3))  # a reference of one word
-    assert terms[0]["samples"].weight == pytest.approx(
-        terms[0]["context"].weight * 0.2 / 0.5 / 2
-    )  # of two references
+    # of two references; in a dialogue the mean of the samples counts twice
+    assert terms[0]["samples"].weight == pytest.approx(terms[0]["context"].weight * 0.1 / 0.5 / 2)
+    assert terms[8]["samples"].weight == pytest.approx(terms[8]["context"].weight * 0.2 / 0.5)
     assert 0 < terms[6]["context"].weight < 0.5 * 7 / (7 + 3) - 0.01  # a reference that is close to the context
     assert result.to_dict()["rows"][0]["samples"] == [dataclasses.asdict(one) for one in result.rows[0].samples]
 

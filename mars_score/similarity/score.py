@@ -27,8 +27,11 @@ from mars_score.similarity.features import (
 # weights: a short reference is a fact that has to be met, and a likelihood is a mean over words.
 CONTEXT_WORDS = 3
 LIKELIHOOD_WORDS = 20
-# How far the similarity with the references rises to that with the best sample, at full weight.
-BEST_SAMPLE = 0.5
+# How far the similarity with the references rises to that with the best sample, and how much of its largest weight
+# the mean cosine with the samples has. In a dialogue so many replies fit that what all samples have in common says
+# more, and that a single one is less of a reference.
+BEST_SAMPLE, BEST_SAMPLE_IN_DIALOGUE = 1.0, 0.5
+MEAN_OF_SAMPLES, MEAN_OF_SAMPLES_IN_DIALOGUE = 0.5, 1.0
 # Mean cosine of the references with the context from which context and samples lose weight, and at which they have
 # none: there, the references say the same as the context, and similarity with it does not tell candidates apart.
 CLOSE, SAME = 0.7, 0.95
@@ -123,9 +126,12 @@ def _terms(
         terms.append(Term("context", credit * _nearness(row.candidate, parts, evidence, settings), weight))
     if samples:
         share *= max(0.0, credit) / of_row.references
-        value += BEST_SAMPLE * share * max(0.0, max(one.similarity for one in samples) - value)
+        dialogue = row.task == "dialogue"
+        of_best = BEST_SAMPLE_IN_DIALOGUE if dialogue else BEST_SAMPLE
+        of_mean = MEAN_OF_SAMPLES_IN_DIALOGUE if dialogue else MEAN_OF_SAMPLES
+        value += of_best * share * max(0.0, max(one.similarity for one in samples) - value)
         mean = sum(_cosine(row.candidate, one.text, evidence, settings) for one in samples) / len(samples)
-        terms.append(Term("samples", mean, settings.sample_weight * share))
+        terms.append(Term("samples", mean, settings.sample_weight * of_mean * share))
     if uses_likelihood(row, settings):
         read = evidence[LIKELIHOOD][row.context, row.candidate]
         share = of_row.words**2 / (of_row.words**2 + LIKELIHOOD_WORDS**2)
