@@ -12,6 +12,7 @@ from typing import Any
 import datasets
 import evaluate
 
+import mars_score  # From: mars-score
 from mars_score.data.validation import (  # From: mars-score
     check_candidates,
     check_contexts,
@@ -19,7 +20,7 @@ from mars_score.data.validation import (  # From: mars-score
     check_reference_free,
     check_references,
 )
-from mars_score.shared import check_options, free_models, shared_scorer  # From: mars-score
+from mars_score.models.loading import free_models  # From: mars-score
 
 _CITATION = """\
 @inproceedings{liu-etal-2021-language,
@@ -152,7 +153,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
             raise ValueError(
                 f"config_name {config_name!r} and preset {self._options['preset']!r} differ; give one"
             )
-        check_options(self._options)
+        mars_score.MarsScorer(**self._options)  # checks them; loads nothing
         self._contexts_omitted = False  # in some of the rows that wait for compute()
         self._references_omitted: set[bool] = set()  # whether in each of the rows that wait for compute()
         super().__init__(config_name=config_name, **base)
@@ -190,7 +191,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         for name in settings:
             _refuse_other_names(name)
         options = {**self._options, **settings}
-        check_options(options)
+        scorer = mars_score.MarsScorer(**options)
         use_context = options.get("use_context", True)
         rows: dict[str, Any] = {}
         if any(column is not None for column in (predictions, references, contexts)):
@@ -206,7 +207,6 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         self._check_mix(self._references_omitted | ({references is None} if rows.get("predictions") else set()))
         if use_context and self._contexts_omitted:
             raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
-        scorer = shared_scorer(**options)
         try:
             result = super().compute(**rows, detailed=detailed, scorer=scorer)
         except BaseException:

@@ -27,6 +27,7 @@ from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.scoring import scores_of
 from mars_score.report.contents import Table, number, signed
+from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
 from mars_score.store.location import store_folder
@@ -58,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _arguments(argv)
     try:
         with progress_bars(quiet=False) as progress, scoring():
-            folder = store_folder(None)
-            models = Models(resolve_settings("mini"), None, None, folder, ResultStore(folder), progress=progress)
+            runtime = Runtime(store=ResultStore(store_folder(None)), progress=progress)
+            models = Models(resolve_settings("mini"), runtime)
             metrics = [make_metric(name, models) for name in ("bleu", "chrf", "bertscore")]
             found = [_compare(_read(path, args.groups), metrics, progress) for path in args.files]
     except (ModelUnavailableError, ImportError, OSError, ValueError, TypeError) as error:

@@ -179,9 +179,8 @@ class Augmenter:
 
     def _make_infiller(self) -> Infiller:
         from mars_score.infilling.engine import CausalInfiller
-        from mars_score.infilling.language_model import CausalLanguageModel
         from mars_score.infilling.masked import MaskedInfiller
-        from mars_score.models.loading import load_language_model
+        from mars_score.models.loading import causal_model, masked_model
 
         settings, models, runtime = self.settings, self.settings.models, self.runtime
         if settings.infilling.infiller == "masked":
@@ -190,12 +189,9 @@ class Augmenter:
                     'infiller="masked" has no model in this preset: no masked language model is known to come in '
                     "a wheel. Name one with masked_language_model=... or use another preset"
                 )
-            loaded = load_language_model(self._model, "masked", models.dtype, runtime.device, runtime.store.folder)
-            return MaskedInfiller(*loaded, runtime.batch_size)
-        loaded = load_language_model(self._model, "causal", models.dtype, runtime.device, runtime.store.folder)
-        return CausalInfiller(
-            CausalLanguageModel(*loaded), settings.planning, settings.infilling, runtime.batch_size
-        )
+            return MaskedInfiller(*masked_model(models, runtime), runtime.batch_size)
+        model = causal_model(models, runtime)
+        return CausalInfiller(model, settings.planning, settings.infilling, runtime.batch_size)
 
 
 def _join(pair: Pair, templates: Templates, filled: dict[tuple[str, Template], Filled]) -> Augmented:

@@ -1,4 +1,4 @@
-"""Scores in one call, and scores of a stream; equal settings share their models within a process."""
+"""Scores in one call, and scores of a stream; models that are named stay loaded for the next call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from mars_score.result import MarsResult
-from mars_score.shared import shared_scorer
+from mars_score.scorer import MarsScorer
 
 
 def score(
@@ -18,7 +18,7 @@ def score(
     columns: Mapping[str, str | None] | None = None,
     **settings: Any,
 ) -> MarsResult:
-    """Score candidates: :meth:`MarsScorer.score` of a scorer that equal settings share.
+    """Score candidates: :meth:`MarsScorer.score` of a new scorer; models that are named stay loaded.
 
     Args:
         predictions: as for :meth:`MarsScorer.score`: candidates, or a table alone.
@@ -30,7 +30,7 @@ def score(
     Raises:
         TypeError, ValueError, ModelUnavailableError: as there.
     """
-    return shared_scorer(**settings).score(predictions, references, contexts, columns=columns)
+    return MarsScorer(**settings).score(predictions, references, contexts, columns=columns)
 
 
 def score_iter(
@@ -58,7 +58,7 @@ def score_iter(
     """
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
-    scorer = shared_scorer(**settings)
+    scorer = MarsScorer(**settings)
     masking = scorer.settings.masking
     if masking.max_mask_ratio != 0 and masking.idf_corpus is None:
         raise ValueError(

@@ -19,18 +19,20 @@ from mars_score.data.validation import (
     check_references,
 )
 from mars_score.diagnostics import Notices, warn
+from mars_score.fields import unknown
 from mars_score.models.fingerprints import unchanging
 from mars_score.models.loading import check_device
 from mars_score.result import AugmentedReference, MarsResult, RowScore, ScoredTexts
 from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of
-from mars_score.settings import Settings, resolve_settings
+from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Reader
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
 
+ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # and settings
 _CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
 
 
@@ -69,6 +71,9 @@ class MarsScorer:
     ) -> None:
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise ValueError(f"progress must be True, False or a function, got {progress!r}")
+        for name in settings:
+            if name not in SETTINGS:
+                raise unknown("setting", name, [*ARGUMENTS, *SETTINGS])
         self.settings: Settings = resolve_settings(preset, **settings)
         check_device(device)
         results = ResultStore(store_folder(store))

@@ -151,14 +151,7 @@ def _kept(
 
 
 def _models(runtime: Runtime) -> Models:
-    return Models(
-        SETTINGS,
-        None,
-        None,
-        runtime.store.folder,
-        ResultStore(runtime.store.folder),
-        {"preset": "mini", "variant": "v2"},
-    )
+    return Models(SETTINGS, runtime, {"preset": "mini", "variant": "v2"})
 
 
 def _sample(data: Path, name: str, rows: int) -> RatedSet:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import mars_score
-from mars_score import MarsScorer, presets, shared
+from mars_score import MarsScorer, presets
 from mars_score.cli import main
 from mars_score.data.contexts import as_prose
 from mars_score.data.readers import stream_rows
@@ -43,7 +43,6 @@ COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 @pytest.fixture
 def tiny(monkeypatch, gpt2, encoder):
     """Preset "mini" stands for tiny models."""
-    monkeypatch.setattr(shared, "_scorers", {})
     models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, "mini", models)
     return MarsScorer("mini", samples=2)

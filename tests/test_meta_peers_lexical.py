@@ -26,7 +26,7 @@ from mars_score.meta.metrics.rouge import RougeL, rouge_l
 from mars_score.meta.sentences import sentences
 from mars_score.settings import resolve_settings
 from mars_score.similarity.embeddings import Embedding
-from mars_score.store.results import ResultStore, digest
+from mars_score.store.results import digest
 
 ROWS = [
     ("The cat sat on the mat.", ("A cat was sitting on the mat.",), "There is a mat. A cat likes it."),
@@ -42,7 +42,7 @@ ODD += ["e\u0301", "\u200b", "a" * 5000]
 
 def models(**overrides):
     settings = resolve_settings("mini", **overrides)
-    return Models(settings=settings, batch_size=None, device=None, store=None, results=ResultStore(None))
+    return Models(settings)
 
 
 def score(metric, *rows):

@@ -21,7 +21,6 @@ from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, Transformer
 from mars_score.settings import resolve_settings
 from mars_score.similarity import surprisal
 from mars_score.similarity.surprisal import mean_surprisals
-from mars_score.store.results import ResultStore
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")
@@ -41,7 +40,7 @@ ROWS = [
 
 def models(**objects) -> Models:
     settings = resolve_settings("mini", **objects)
-    return Models(settings=settings, batch_size=None, device=None, store=None, results=ResultStore(None))
+    return Models(settings)
 
 
 def metric_with(cls, provider):

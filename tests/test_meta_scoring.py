@@ -13,14 +13,13 @@ from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.scoring import score_set, scores_of
+from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 from mars_score.store.results import ResultStore
 
 
 def make_models(folder=None, **arguments):
-    return Models(
-        resolve_settings("mini"), None, None, folder, ResultStore(folder), {"preset": "mini", **arguments}
-    )
+    return Models(resolve_settings("mini"), Runtime(store=ResultStore(folder)), {"preset": "mini", **arguments})
 
 
 class Counting(Metric):

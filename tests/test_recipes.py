@@ -17,7 +17,7 @@ from transformers import EvalPrediction
 
 import mars_score
 from mars_metric import Mars
-from mars_score import presets, shared
+from mars_score import presets
 from mars_score.scorer import MarsScorer
 
 RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -25,7 +25,6 @@ RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encod
 
 @pytest.fixture(autouse=True)
 def fake(monkeypatch):
-    monkeypatch.setattr(shared, "_scorers", {})
     return fakes.install(monkeypatch)
 
 

@@ -20,7 +20,6 @@ from transformers import EvalPrediction
 import mars_metric
 import mars_score
 from mars_score import scorer as scorer_module
-from mars_score import shared
 from mars_score.diagnostics import BLANK_CONTEXT
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.fields import POSITIVE
@@ -277,7 +276,6 @@ def test_blank_contexts_are_counted(make, variant):
 
 @pytest.mark.parametrize("through", ["scorer", "augment", "evaluate", "torchmetrics", "trainer"])
 def test_warnings_point_at_the_caller(objects, gpt2, through, tmp_path, monkeypatch):
-    monkeypatch.setattr(shared, "_scorers", {})
     settings = {**objects, "store": False, "max_mask_ratio": 0.2, "language_model": gpt2}
     rows = (["A boat."], ["They walk to the river."], ["We went home. " * 40])
     if through == "evaluate":
@@ -549,6 +547,11 @@ def test_a_result_is_frozen(make):
             setattr(thing, name, None)
     with pytest.raises(AttributeError):
         result.scores = []
+
+
+def test_a_misspelt_argument_is_refused():
+    with pytest.raises(TypeError, match="unknown setting 'batch_sizes'; did you mean 'batch_size'"):
+        MarsScorer("mini", batch_sizes=2)
 
 
 def test_representations_are_one_line(make):

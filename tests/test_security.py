@@ -25,6 +25,7 @@ from mars_score.cli import main
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
 from mars_score.models import wheels
+from mars_score.runtime import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.space.engine import Engine
 from mars_score.space.handlers import Handlers
@@ -111,11 +112,11 @@ def static(tmp_path):
 
 
 def load_language_model(folder, kind="causal"):
-    return models.load_language_model(str(folder), kind, "float64", "cpu", None)[0]
+    return models.load_language_model(str(folder), kind, "float64", Runtime(device="cpu"))[0]
 
 
 def load_encoder(folder):
-    return models.load_encoder(str(folder), "float64", "cpu")
+    return models.load_encoder(str(folder), "float64", Runtime(device="cpu"))
 
 
 def refused(load, folder):

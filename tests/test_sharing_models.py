@@ -10,9 +10,11 @@ import tiny_models
 import torch
 
 from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.models.loading import load_language_model
+from mars_score.models.loading import causal_model
 from mars_score.models.torch_modes import exclusive
+from mars_score.runtime import Runtime
 from mars_score.scorer import MarsScorer
+from mars_score.settings import ModelSettings
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.surprisal import surprisals
 
@@ -53,7 +55,7 @@ def test_threads_load_a_model_once(tmp_path, gpt2):
 
     def load(_):
         barrier.wait()
-        return load_language_model(tmp_path, "causal", "float64", "cpu", None)[0]
+        return causal_model(ModelSettings(language_model=tmp_path, dtype="float64"), Runtime(device="cpu"))
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(load, range(4)))) == 1

@@ -11,6 +11,7 @@ from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import load_encoder
+from mars_score.runtime import Runtime
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.static_vectors import static_encoder
 
@@ -136,7 +137,7 @@ class TestWheel:
             exclude=["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"],
         )
         texts = [*TEXTS, "Stocks fell 2.5% on Monday, the bank said.", "qwrtzxqy", "Naïve “quotes” — and 😀"]
-        assert cosines(vectors(load_encoder(WHEEL, "float32", "cpu"), texts)) == pytest.approx(
+        assert cosines(vectors(load_encoder(WHEEL, "float32", Runtime(device="cpu")), texts)) == pytest.approx(
             cosines(np.array([nlp(text).vector for text in texts])), abs=1e-5
         )
 

@@ -29,6 +29,7 @@ from mars_score.infilling.masked import MaskedInfiller
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint, is_here
+from mars_score.runtime import Runtime
 from mars_score.sampling.sampler import Sampler
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
@@ -759,10 +760,10 @@ def test_the_commit_is_what_is_loaded(named, hub, folders, work, monkeypatch, wh
     note(sentence_transformers, "SentenceTransformer")
     hub.fetch(HUB[what], ONE, folders / Path(named[what]).name)
     if what == "language_model":
-        models.load_language_model(HUB[what], "causal", "float32", "cpu", None)
+        models.load_language_model(HUB[what], "causal", "float32", Runtime(device="cpu"))
         assert revisions == [ONE, ONE]
     else:
-        models.load_encoder(HUB[what], "float32", "cpu")
+        models.load_encoder(HUB[what], "float32", Runtime(device="cpu"))
         assert revisions[0] == ONE
 
 
@@ -808,14 +809,14 @@ def test_a_commit_that_comes_while_another_is_loaded(named, hub, folders, second
 
 def test_an_encoder_without_an_owner(named, hub, folders):
     hub.fetch("sentence-transformers/tiny-short", ONE, folders / "encoder")
-    assert models.load_encoder("tiny-short", "float32", "cpu")
+    assert models.load_encoder("tiny-short", "float32", Runtime(device="cpu"))
     assert fingerprint("tiny-short") == f"tiny-short@{ONE}"
 
 
 def test_an_encoder_in_another_cache(named, hub, folders, monkeypatch, tmp_path):
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
     hub.fetch(HUB["encoder"], ONE, folders / "encoder", tmp_path)
-    assert models.load_encoder(HUB["encoder"], "float32", "cpu")
+    assert models.load_encoder(HUB["encoder"], "float32", Runtime(device="cpu"))
     assert fingerprint(HUB["encoder"]) == f"{HUB['encoder']}@{ONE}"
 
 

@@ -14,7 +14,6 @@ import torch
 from processes import in_processes
 
 from mars_score import scorer as scorer_module
-from mars_score import shared
 from mars_score.integrations.packing import empty, from_tensors, to_tensors
 
 torchmetrics = pytest.importorskip("torchmetrics")
@@ -48,7 +47,6 @@ class Recorder(fakes.FakeScorer):
 
 @pytest.fixture(autouse=True)
 def recorder(monkeypatch):
-    monkeypatch.setattr(shared, "_scorers", {})
     fakes.install(monkeypatch)
     monkeypatch.setattr("mars_score.scorer.MarsScorer", Recorder)
     monkeypatch.setattr(Recorder, "seen", [])
@@ -270,7 +268,6 @@ def share(rank):
     found = {name: _scores(rank, [ROWS[row] for row in rows_of[rank]]) for name, rows_of in CASES.items()}
     scorer_module.MarsScorer = Recorder
     fakes.FakeScorer.fault = OSError("the Hub is out of reach") if rank == 0 else None
-    shared.free_models()
     metric = MarsScore("mini")
     add(metric, ROWS[rank : rank + 1])
     with pytest.raises((OSError, RuntimeError)) as caught:
@@ -283,7 +280,6 @@ def _scores(rank, rows):
     scorer_module.MarsScorer = Recorder
     Recorder.seen = []
     fakes.FakeScorer.loads = 0
-    shared.free_models()
     metrics = torchmetrics.MetricCollection(
         {"one": MarsScore("mini"), "other": MarsScore("mini", copy_discount=0.5)}
     )

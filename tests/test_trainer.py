@@ -12,7 +12,6 @@ import tiny_models
 from processes import in_processes
 
 from mars_metric import Mars
-from mars_score import shared
 from mars_score.integrations.trainer import compute_metrics
 
 CONTEXTS = [
@@ -41,7 +40,6 @@ class Recorder(fakes.FakeScorer):
 
 @pytest.fixture(autouse=True)
 def recorder(monkeypatch):
-    monkeypatch.setattr(shared, "_scorers", {})
     fakes.install(monkeypatch)
     monkeypatch.setattr("mars_score.scorer.MarsScorer", Recorder)
     monkeypatch.setattr(Recorder, "seen", [])

@@ -7,18 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import mars_score
 from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
 from mars_score.integrations.once import score_once
 from mars_score.integrations.packing import empty, from_tensors, to_tensors
+from mars_score.scorer import ARGUMENTS
 from mars_score.settings import SETTING_NAMES
-from mars_score.shared import check_options, shared_scorer
 
 try:
     from torchmetrics import Metric
 except ImportError as error:
     raise ImportError("torchmetrics is not installed; run: pip install 'mars-score[torchmetrics]'") from error
 
-_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress", *SETTING_NAMES)
+_OPTIONS = (*ARGUMENTS, *SETTING_NAMES)
 
 
 class MarsScore(Metric):
@@ -50,7 +51,7 @@ class MarsScore(Metric):
         own = {name: options.pop(name) for name in _OPTIONS if name in options}
         super().__init__(**options)
         self.options = own if preset is None else {"preset": preset, **own}
-        check_options(self.options)
+        mars_score.MarsScorer(**self.options)  # checks them; loads nothing
         self.add_state("texts", default=[], dist_reduce_fx="cat")
         self.add_state("lengths", default=[], dist_reduce_fx="cat")
 
@@ -102,7 +103,7 @@ class MarsScore(Metric):
         if options.get("device") is None and self.device.type != "cpu":
             options["device"] = str(self.device)
         candidates, references, contexts = zip(*rows, strict=True)
-        return shared_scorer(**options).score(candidates, references, contexts).score
+        return mars_score.MarsScorer(**options).score(candidates, references, contexts).score
 
 
 def _parts(state: Any) -> list[Tensor]:

@@ -80,7 +80,7 @@ class EncoderHead:
         self._embedder = Embedder(settings.models, runtime)
         self._learned_from: list[Any] = []
         models = settings.models
-        self.network = self.make_network(load_encoder(models.encoder, models.dtype, runtime.device))
+        self.network = self.make_network(load_encoder(models.encoder, models.dtype, runtime))
 
     def make_network(self, encoder: Any) -> CrossEncoder:
         """The network before training."""

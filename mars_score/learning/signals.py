@@ -89,9 +89,7 @@ def _rouge(pairs: Sequence[Pair]) -> list[tuple[float, float, float]]:
 
 
 def _bertscore_metric(settings: Settings, runtime: Runtime) -> BertScore:
-    return BertScore(
-        Models(settings, runtime.encoder_batch_size, runtime.device, runtime.store.folder, ResultStore(None))
-    )
+    return BertScore(Models(settings, runtime))
 
 
 def _bertscore(pairs: Sequence[Pair], metric: BertScore) -> list[tuple[float, float, float]]:

@@ -15,7 +15,7 @@ from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
 from mars_score.meta.sweeps import VARIANTS
 from mars_score.meta.worth import Worth, worth, worth_metrics
 from mars_score.models.fingerprints import unchanging
-from mars_score.runtime import Progress
+from mars_score.runtime import Progress, Runtime
 from mars_score.settings import resolve_settings
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
@@ -135,11 +135,9 @@ def meta_evaluate(
             raise ValueError(f"{name} must be at least 0, got {number}")
     check_names("data set", within_groups, [one.name for one in sets])
     check_names("attack", attacks, ATTACKS)
-    folder = store_folder(store)
     arguments = {**({"preset": preset} if preset else {}), **settings}
-    models = Models(
-        resolve_settings(**arguments), batch_size, device, folder, ResultStore(folder), arguments, progress
-    )
+    runtime = Runtime(batch_size, batch_size, device, ResultStore(store_folder(store)), progress)
+    models = Models(resolve_settings(**arguments), runtime, arguments)
     of_run = make_metrics(metrics, models)
     of_sweep = make_metrics(VARIANTS, models) if sweep_groups else {}
     of_worth = worth_metrics(models) if worth_choices else {}

@@ -111,7 +111,7 @@ def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> lis
         ValueError: the metric gave another number of scores than there are rows.
     """
     common = digest(*metric.key(), list(corpus) if metric.uses_corpus else None).hex()
-    report = metric.models.progress
+    report = metric.models.runtime.progress
 
     def compute(missing: list[Row], done: Callable[[Row, float], None]) -> None:
         for start in range(0, len(missing), _AT_ONCE):
@@ -123,7 +123,7 @@ def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> lis
                 done(row, score)
 
     found = get_or_compute(
-        metric.models.results,
+        metric.models.runtime.store,
         "scores",
         [row for row in rows if row[0].strip()],
         lambda row: digest(common, *row),

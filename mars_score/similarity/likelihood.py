@@ -1,4 +1,4 @@
-"""How likely a candidate is behind its context, kept or new; the language model is loaded only for new ones."""
+"""How likely a candidate is given its context, kept or new; the language model is loaded only for new ones."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Likelihood:
     """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess.
 
     Attributes:
-        given_context: behind the context and a space.
-        alone: behind begin-of-text.
+        given_context: given the context and a space.
+        alone: given begin-of-text.
         cut: whether the window leaves out the end of the context or of the text.
     """
 
@@ -66,19 +66,14 @@ class LikelihoodReader:
         self._model = Current(models.language_model, self._make_model)
 
     def _make_model(self) -> CausalLanguageModel:
-        from mars_score.infilling.language_model import CausalLanguageModel
-        from mars_score.models.loading import load_language_model
+        from mars_score.models.loading import causal_model
 
-        models = self._models
-        loaded = load_language_model(
-            models.language_model, "causal", models.dtype, self._runtime.device, self._runtime.store.folder
-        )
-        return CausalLanguageModel(*loaded)
+        return causal_model(self._models, self._runtime)
 
     def read(
         self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None
     ) -> dict[Pair, Likelihood]:
-        """The likelihood of each different candidate behind its context; ``progress`` counts the new ones.
+        """The likelihood of each different candidate given its context; ``progress`` counts the new ones.
 
         Raises:
             ModelUnavailableError: the language model cannot be loaded.

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.extras import need
-from mars_score.models.loading import load_encoder, load_language_model
+from mars_score.models.loading import causal_model, load_encoder
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings
 from mars_score.similarity.embeddings import Embedder
 from mars_score.store.lookup import model_key
 from mars_score.store.results import ResultStore
+
+if TYPE_CHECKING:
+    from mars_score.infilling.language_model import CausalLanguageModel
 
 Family = Literal["mars", "reference", "context", "likelihood", "trivial"]
 
@@ -28,27 +30,18 @@ class Models:
 
     Attributes:
         settings: name the models and their number type.
-        batch_size: texts or jobs per forward pass; None: chosen by each metric.
-        device: where they run; None: CUDA where there is one.
-        store: folder for converted models, or None.
-        results: the store of results.
+        runtime: how they are run, where results are saved and who hears of progress.
         arguments: what ``settings`` were made from: preset, variant and single settings by name.
-        progress: called as ``progress(stage, done, total)``; None: no reports.
     """
 
     settings: Settings
-    batch_size: int | None
-    device: str | None
-    store: Path | None
-    results: ResultStore
+    runtime: Runtime = field(default_factory=Runtime)
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    progress: Callable[[str, int, int], None] | None = None
 
     @cached_property
     def embedder(self) -> Embedder:
         """Sentence vectors, kept or new."""
-        runtime = Runtime(encoder_batch_size=self.batch_size, device=self.device, store=self.results)
-        return Embedder(self.settings.models, runtime)
+        return Embedder(self.settings.models, self.runtime)
 
     def encoder(self) -> Any:
         """The sentence encoder, a ``SentenceTransformer``.
@@ -57,16 +50,15 @@ class Models:
             ModelUnavailableError: it cannot be loaded.
         """
         models = self.settings.models
-        return load_encoder(models.encoder, models.dtype, self.device)
+        return load_encoder(models.encoder, models.dtype, self.runtime)
 
-    def language_model(self) -> tuple[Any, Any]:
-        """The causal language model and its tokenizer.
+    def language_model(self) -> CausalLanguageModel:
+        """The causal language model.
 
         Raises:
             ModelUnavailableError: it cannot be loaded.
         """
-        models = self.settings.models
-        return load_language_model(models.language_model, "causal", models.dtype, self.device, self.store)
+        return causal_model(self.settings.models, self.runtime)
 
 
 class Scoring(Protocol):
@@ -151,7 +143,9 @@ class OwnMetric(Metric):
     def __init__(self, models: Models, scoring: Scoring) -> None:
         if not callable(getattr(scoring, "score", None)):
             raise TypeError(f"a metric is a name or an object with a score method, got {scoring!r:.60}")
-        super().__init__(models if hasattr(scoring, "key") else replace(models, results=ResultStore(None)))
+        if not hasattr(scoring, "key"):
+            models = replace(models, runtime=replace(models.runtime, store=ResultStore(None)))
+        super().__init__(models)
         self._scoring = scoring
         self.title = getattr(scoring, "title", type(scoring).__name__)
         self.family = getattr(scoring, "family", "reference")

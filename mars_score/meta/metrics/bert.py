@@ -67,7 +67,7 @@ class BertScore(Metric):
     def _read(self, utils: Any, texts: Sequence[str]) -> dict[str, tuple[Tensor, Tensor]]:
         """Token vectors, (tokens, dimensions), and token weights of each text, special tokens included."""
         model, tokenizer = self._transformer.model, self._transformer.tokenizer
-        size = self.models.batch_size or 32
+        size = self.models.runtime.encoder_batch_size or 32
         order = sorted(texts, key=len, reverse=True)
         read = {}
         for start in range(0, len(order), size):

@@ -30,7 +30,7 @@ class Perplexity(Metric):
 
     @cached_property
     def _model(self) -> CausalLanguageModel:
-        return CausalLanguageModel(*self.models.language_model())
+        return self.models.language_model()
 
     @cached_property
     def minimum(self) -> float:  # type: ignore[override]
@@ -40,7 +40,7 @@ class Perplexity(Metric):
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
         pairs = [(context if self.with_context else "", candidate) for candidate, _, context in rows]
-        means = mean_surprisals(self._model, pairs, self.models.batch_size)
+        means = mean_surprisals(self._model, pairs, self.models.runtime.batch_size)
         most = math.log(self._model.vocabulary)
         return [self.minimum if mean >= most else -math.exp(mean) for mean in means]
 

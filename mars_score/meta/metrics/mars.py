@@ -69,16 +69,17 @@ class Mars(Metric):
             return scorer.score(candidates, given, contexts)
 
     def _scorer(self, corpus: Sequence[str], task: str | None = None) -> MarsScorer:
-        models = self.models
+        runtime = self.models.runtime
         of_set = {
             **({"idf_corpus": corpus} if corpus else {}),
             **({"task": task} if task and self._samples else {}),
         }
         return MarsScorer(
-            batch_size=models.batch_size,
-            device=models.device,
-            store=models.store or False,
-            progress=models.progress,
+            batch_size=runtime.batch_size,
+            encoder_batch_size=runtime.encoder_batch_size,
+            device=runtime.device,
+            store=runtime.store.folder or False,
+            progress=runtime.progress,
             **{**of_set, **self._arguments},
         )
 

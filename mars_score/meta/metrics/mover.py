@@ -79,7 +79,7 @@ class MoverScore(Metric):
     @cached_property
     def tokens(self) -> TokenEncoder:
         """Reads texts."""
-        return TokenEncoder(self.models.encoder(), self.models.batch_size)
+        return TokenEncoder(self.models.encoder(), self.models.runtime.encoder_batch_size)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
