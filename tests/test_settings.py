@@ -232,6 +232,7 @@ WITHOUT_EFFECT = [
     ({"sigma": 0, "infiller": "masked", "variant": "v2"}, "sigma=0 has no effect"),
     ({"planner": "self"}, "planner='self' has no effect with max_mask_ratio=0.0; set max_mask_ratio above 0"),
     ({"sigma": 0}, "sigma=0 has no effect with max_mask_ratio=0.0"),
+    ({"idf_corpus": ["a"]}, r"idf_corpus=\('a',\) has no effect with max_mask_ratio=0.0"),
     ({"sample_top_p": 0.5, "samples": 0}, "sample_top_p=0.5 has no effect with samples=0; set samples above 0"),
     ({"sample_weight": 0.5, "variant": "v2"}, "sample_weight=0.5 has no effect with samples=0"),
     ({"samples": 4, "use_context": False}, "samples=4 has no effect with use_context=False"),

@@ -103,7 +103,8 @@ class EncoderTraining:
         """On pairs and signals; what models computed for them is kept in the store."""
 
         def load(spec: str, kind: str) -> Model:
-            return load_language_model(spec, kind, settings.models.dtype, runtime)
+            folder = runtime.store.folder
+            return load_language_model(spec, kind, settings.models.dtype, runtime.device, folder)
 
         check_names("signal", self.weights, (*SIGNALS, DAMAGE))
         trip = None

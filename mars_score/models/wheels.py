@@ -16,7 +16,7 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.store.location import make_private
 
 if TYPE_CHECKING:
-    from mars_score.runtime import Runtime
+    from mars_score.runtime import Progress
 
 # Wheel -> version, module with the model, folder in it, how to install it.
 _WHEELS = {
@@ -70,7 +70,7 @@ def has_word_vectors(name: str) -> bool:
     return (wheel_folder(name) / "vocab" / "vectors").is_file()
 
 
-def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, str]]:
+def language_model_source(name: str, store: Path | None, report: Progress) -> tuple[Path, dict[str, str]]:
     """Folder and extra ``from_pretrained`` arguments of a wheel's language model.
 
     A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder. If that
@@ -78,24 +78,24 @@ def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, 
 
     Args:
         name: of the wheel.
-        runtime: its store's folder, and who hears of progress.
+        store: the store's folder, or None.
+        report: called as ``report(stage, done, total)`` before and after the conversion.
     """
     from safetensors import SafetensorError
 
     gguf = next(wheel_folder(name).glob("*.gguf"))
     unpacked = gguf.parent, {"gguf_file": gguf.name}
-    store = runtime.store.folder
     if store is None:
         return unpacked
     converted = store / "models" / f"{name}-{wheel_version(name)}"
     if not converted.exists():
-        runtime.report(f"convert {name}", 0, 1)
+        report(f"convert {name}", 0, 1)
         try:
             _convert(gguf, converted)
         except (OSError, SafetensorError) as error:
             warn(f"{name} cannot be stored in {store} ({error}) and is unpacked in each process, which takes 20 s")
             return unpacked
-        runtime.report(f"convert {name}", 1, 1)
+        report(f"convert {name}", 1, 1)
     return converted, {}
 
 

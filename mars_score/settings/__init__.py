@@ -151,7 +151,7 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
         if values[name] != before and (needed := _unmet_need(name, values)):
             other, wanted = needed
             remedy = f"set {other} {wanted}" if wanted is POSITIVE else f"set {other}={wanted!r}"
-            effect = f"{name}={values[name]!r} has no effect with {other}={values[other]!r}"
+            effect = f"{name}={values[name]!r:.60} has no effect with {other}={values[other]!r}"
             raise ValueError(f"{effect}; {remedy} or leave {name} out")
 
 

@@ -56,6 +56,7 @@ class MaskingSettings(Checked):
         None,
         "Texts to count IDF over; None: the distinct references of the call.",
         convert=list_of_texts,
+        needs=("max_mask_ratio", POSITIVE),
         repr=False,
     )
     strip_urls_hashtags: bool = setting(False, "Remove URLs and hashtags from references first.")

@@ -80,7 +80,7 @@ class Engine:
         """
         # IDF is counted over the whole batch, as it is when the batch is scored.
         corpus = list(dict.fromkeys(text for row in references for text in row))
-        scorer = self._scorer(choices, idf_corpus=corpus or None)
+        scorer = self._scorer(choices, **({"idf_corpus": corpus} if corpus and choices.max_mask_ratio else {}))
         for start in range(0, len(candidates), _CHUNK):
             yield start, len(candidates)
             chunk = slice(start, start + _CHUNK)

@@ -53,6 +53,7 @@ class Mars(Metric):
         self.family = "reference" if name == "reference_cosine" else "mars"
         self._arguments = {**models.arguments, **_parse(changes)}
         settings = self._scorer(()).settings
+        self._masks = settings.masking.max_mask_ratio != 0
         self._samples = settings.use_context and settings.sampling.samples > 0
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
@@ -71,7 +72,7 @@ class Mars(Metric):
     def _scorer(self, corpus: Sequence[str], task: str | None = None) -> MarsScorer:
         runtime = self.models.runtime
         of_set = {
-            **({"idf_corpus": corpus} if corpus else {}),
+            **({"idf_corpus": corpus} if corpus and self._masks else {}),
             **({"task": task} if task and self._samples else {}),
         }
         return MarsScorer(
