@@ -20,8 +20,8 @@ from mars_score.data.validation import (
 )
 from mars_score.diagnostics import Notices, warn
 from mars_score.fields import unknown
+from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
-from mars_score.models.loading import check_device
 from mars_score.result import AugmentedReference, MarsResult, RowScore, ScoredTexts
 from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of

@@ -65,7 +65,7 @@ def main() -> None:
 def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One line for every item, and one for every attack on it."""
     task = TASKS.get(data.name) if args.tasks else None
-    masking = {"max_mask_ratio": 0.6, "idf_corpus": data.corpus} if args.infills else {}
+    masking: dict[str, Any] = {"max_mask_ratio": 0.6, "idf_corpus": data.corpus} if args.infills else {}
     scorer = MarsScorer(args.preset, store=args.store, variant="v3", task=task, **masking)
     reader, sampler = Reader(scorer.settings, scorer.runtime), ContextSampler(scorer.settings, scorer.runtime)
     with warnings.catch_warnings():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.models.devices import pick_device
 from mars_score.models.fingerprints import fingerprint, hub_copy, loading_lock, name_and_revision, pinned
 from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
@@ -26,40 +27,6 @@ _MODEL_CLASSES = {
     "translation": "AutoModelForSeq2SeqLM",
     "classification": "AutoModelForSequenceClassification",
 }
-
-
-def pick_device(device: str | None) -> str:
-    """The given device, else CUDA where there is one, else the CPU.
-
-    Raises:
-        ValueError: torch knows no such device, or this machine has none.
-    """
-    import torch
-
-    if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    check_device(device)
-    return device
-
-
-def check_device(device: str | None) -> None:
-    """Raise unless this machine has the device; CUDA is not initialised, so that processes may be forked.
-
-    Raises:
-        ValueError: torch knows no such device, or this machine has none.
-    """
-    if device in (None, "cpu"):
-        return
-    import torch
-
-    try:
-        one = torch.device(device)
-        if one.type != "cuda":
-            torch.empty(0, device=one)
-        elif (one.index or 0) >= torch.cuda.device_count():
-            raise RuntimeError(f"number of CUDA devices: {torch.cuda.device_count()}")
-    except (RuntimeError, AssertionError, TypeError) as error:
-        raise ValueError(f"device {device!r} is not available ({str(error).splitlines()[0]})") from error
 
 
 def pickled_weights() -> bool:
@@ -180,8 +147,8 @@ def masked_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
         ModelUnavailableError: the model cannot be loaded.
     """
     spec, dtype = models.masked_language_model, models.dtype
-    folder, report = runtime.store.folder, runtime.report
-    load = partial(load_language_model, spec, "masked", dtype, runtime.device, folder, report)
+    where = runtime.device, runtime.store.folder, runtime.report
+    load = partial(load_language_model, spec, "masked", dtype, *where)
     model, tokenizer = _once("masked", spec, dtype, runtime, load)
     return model, tokenizer
 
