@@ -57,6 +57,7 @@ Args:
         dialogue), one per row; the strings of a list are the turns of a dialogue. May be omitted with
         `use_context=False`.
     detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
+    explain (`bool`): also return why each score is what it is.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
         all calls: `preset` (`"mini"`, `"base"` or `"paper"`: which models), `variant`, `task`, `samples`,
         `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
@@ -68,6 +69,8 @@ Returns:
     signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
     augmented_references (`list` of `list` of `str`): the references of each row and their augmentations, without
         repetitions; none where the candidate is blank; with `detailed=True`.
+    explanations (`list` of `dict`): for each row what each term gave, the words of each reference with the
+        candidate's words that they match, the nearest sample and sentence of the context; with `explain=True`.
 
 Examples:
 
@@ -178,6 +181,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         references: Any = None,
         contexts: Any = None,
         detailed: bool = False,
+        explain: bool = False,
         **settings: Any,
     ) -> dict[str, Any] | None:
         """Score the rows given here together with those that were added before.
@@ -208,7 +212,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         if use_context and self._contexts_omitted:
             raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
         try:
-            result = super().compute(**rows, detailed=detailed, scorer=scorer)
+            result = super().compute(**rows, detailed=detailed, explain=explain, scorer=scorer)
         except BaseException:
             self._drop_rows()
             raise
@@ -259,17 +263,21 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         references: list[list[str]],
         contexts: list[str],
         detailed: bool = False,
+        explain: bool = False,
         scorer: Any = None,
     ) -> dict[str, Any]:
         self._check_mix({not row for row in references})  # also of other processes
-        result = scorer.score(predictions, references if any(references) else None, contexts)
+        asked = {"explain": True} if explain else {}
+        result = scorer.score(predictions, references if any(references) else None, contexts, **asked)
+        explained = {"explanations": [one.to_dict() for one in result.explanations]} if explain else {}
         if not detailed:
-            return {"mars": float(result.score)}
+            return {"mars": float(result.score), **explained}
         return {
             "mars": float(result.score),
             "scores": [float(score) for score in result.scores],
             "signature": str(result.signature),
             "augmented_references": [_augmented_texts(row) for row in result.rows],
+            **explained,
         }
 
     @staticmethod

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.data.contexts import as_prose
 from mars_score.masking.template import Template
 from mars_score.signature import Signature
+
+if TYPE_CHECKING:
+    from mars_score.explain.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -123,12 +126,14 @@ class MarsResult:
         signature: all that the scores depend on besides the texts; cite it beside the score.
         notices: sentences on rows that were treated in a special way (blank, shortened), with their numbers.
         texts: what each entry of ``rows`` is the score of.
+        explanations: why each entry of ``rows`` is what it is; none unless asked for.
     """
 
     rows: tuple[RowScore, ...]
     signature: Signature
     notices: tuple[str, ...] = field(default=())
     texts: tuple[ScoredTexts, ...] = field(default=(), repr=False)
+    explanations: tuple[Explanation, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         return f"MarsResult(score={self.score:.4f}, rows={len(self.rows)}, signature='{self.signature}')"
@@ -152,7 +157,14 @@ class MarsResult:
             "settings": self.signature.to_dict(),
             "notices": list(self.notices),
             "rows": [row_to_dict(row) for row in self.rows],
+            **({"explanations": [one.to_dict() for one in self.explanations]} if self.explanations else {}),
         }
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the mean, and the explanations of the lowest rows where there are any."""
+        from mars_score.explain.page import result_page
+
+        return result_page(self)
 
     def to_records(self) -> list[dict[str, Any]]:
         """Per candidate a dict of its input row's number, the texts, the score as ``"mars"``, and its terms.

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs
 from mars_score.data.tables import columns_of, is_tabular, one_candidate_each
@@ -25,12 +25,15 @@ from mars_score.models.fingerprints import unchanging
 from mars_score.result import AugmentedReference, MarsResult, RowScore, ScoredTexts
 from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of
-from mars_score.settings import SETTINGS, Settings, resolve_settings
+from mars_score.settings import SETTINGS, Settings, SimilaritySettings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Reader
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
+
+if TYPE_CHECKING:
+    from mars_score.explain.explanation import Explanation
 
 ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # and settings
 _CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
@@ -95,6 +98,7 @@ class MarsScorer:
         contexts: Any = None,
         *,
         columns: Mapping[str, str | None] | None = None,
+        explain: bool = False,
     ) -> MarsResult:
         """Score candidates.
 
@@ -108,6 +112,7 @@ class MarsScorer:
                 chat messages ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``,
                 each read by itself. May be left out with ``use_context=False``.
             columns: what the columns of a table are called, such as ``{"reference": "answer"}``.
+            explain: also say why each score is what it is: ``explanations`` of the result.
 
         Returns:
             Scores in [-1, 1] (mostly in [0, 1]), higher is better, with all their details. With
@@ -137,9 +142,10 @@ class MarsScorer:
                 candidates, contexts, augmented, requests, samples, settings.similarity, settings.use_context
             )
             scores, flags = self._score(scorable)
+            explanations = self._explain(candidates, contexts, scores, settings.similarity) if explain else ()
         signature = make_signature(settings, self._augmenter.analyser.pipeline, map(len, rows))
         inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
-        return MarsResult(tuple(scores), signature, _warn(flags), inputs)
+        return MarsResult(tuple(scores), signature, _warn(flags), inputs, explanations)
 
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """The references of each row, their infills and the samples of its context: references for any metric.
@@ -231,6 +237,17 @@ class MarsScorer:
             for kind, of_rows in chunk.flags(evidence).items():
                 flags.setdefault(kind, []).extend(of_rows)
         return scores, flags
+
+    def _explain(
+        self,
+        candidates: Sequence[str],
+        contexts: Sequence[str],
+        scores: Sequence[RowScore],
+        settings: SimilaritySettings,
+    ) -> tuple[Explanation, ...]:
+        from mars_score.explain.explainer import explain
+
+        return tuple(explain(candidates, contexts, scores, self._reader, settings))
 
     @cached_property
     def _augmenter(self) -> Augmenter:

@@ -10,6 +10,7 @@ from typing import Any
 from mars_score.cli.running import print_line
 from mars_score.cli.tables import one_line
 from mars_score.result import row_to_dict
+from mars_score.runs.explaining import EXPLANATIONS
 from mars_score.runs.run import Run
 from mars_score.runs.tally import Tally
 
@@ -25,6 +26,8 @@ def show_json(run: Run, *, detailed: bool) -> None:
         "settings": signature.to_dict(),
         "notices": list(tally.notices.sentences(lines=True)),
     }
+    if explanations := run.records.fact(EXPLANATIONS):
+        pieces[EXPLANATIONS] = [{name: one[name] for name in one if name != "text"} for one in explanations]
     if detailed:
         pieces["rows"] = (row_to_dict(row) for _, row in run.detailed())
     opening = "{"
@@ -46,6 +49,7 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
     lines = _detailed_lines(run) if detailed else ((score, row, text) for score, row, text in tally.shown)
     if sys.stdout.isatty():
         _show_table(tally, signature, lines, partial=partial, whole=detailed)
+        _show_explanations(run)
         return
     print_line(f"MARS {tally.mean:.4f}   rows {tally.rows}")
     print_line(f"signature {signature}")
@@ -55,6 +59,16 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
     for score, row, text in lines:
         number = "" if row is None else row + 1
         print_line(f"{number:>4}  {score:.4f}  {one_line(text, detailed)}")
+    _show_explanations(run)
+
+
+def _show_explanations(run: Run) -> None:
+    """Why the lowest rows have their scores, if that was asked for."""
+    for one in run.records.fact(EXPLANATIONS) or []:
+        print_line(f"\nline {one['line']}")
+        for line in one["text"].split("\n"):
+            indent = len(line) - len(line.lstrip(" "))
+            print_line(" " * indent + one_line(line, True))
 
 
 def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:

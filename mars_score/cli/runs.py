@@ -28,20 +28,20 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "large files", "A stopped run that writes a file goes on when the same command is given again."
     )
-    group.add_argument("--workers", type=_count, metavar="N", help="parallel processes (default: 1)")
+    group.add_argument("--workers", type=count, metavar="N", help="parallel processes (default: 1)")
     group.add_argument(
         "--engine", choices=ENGINES, default="processes", help="processes of this machine, or a Ray cluster"
     )
     group.add_argument("--ray-address", metavar="ADDRESS", help="the cluster (default: a new Ray on this machine)")
     group.add_argument(
         "--threads",
-        type=_count,
+        type=count,
         metavar="N",
         help="threads per worker (default: cores / workers)",
     )
     group.add_argument(
         "--chunk-size",
-        type=_count,
+        type=count,
         default=CHUNK_SIZE,
         metavar="N",
         help=f"references augmented, or rows scored, together (default: {CHUNK_SIZE})",
@@ -49,7 +49,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--restart", action="store_true", help="discard what a stopped run has done")
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A positive integer from an option's text."""
     try:
         number = int(text)
     except ValueError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_no_references_option, add_scorer_options
-from mars_score.cli.runs import OUT, add_run_options, done_run
+from mars_score.cli.runs import OUT, add_run_options, count, done_run
 
 
 def add_parser(commands: Any) -> None:
@@ -21,6 +21,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--short", action="store_true", help="show the short form of the signature")
     parser.add_argument("--detailed", action="store_true", help="also show the augmented references of every row")
+    parser.add_argument(
+        "--explain", type=count, metavar="N", help="also explain the N lowest rows: matches by word, nearest texts"
+    )
     gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
     gate.add_argument("--fail-under", type=float, metavar="X", help="the mean score is below X")
     gate.add_argument("--fail-rows-under", type=float, metavar="Y", help="the score of any row is below Y")
@@ -33,6 +36,7 @@ def add_parser(commands: Any) -> None:
             "out": "write each row with its score, in any of these formats",
             "json": None,
             "detailed": None,
+            "explain": "also explain the N lowest rows",
             "fail_under": "exit status 3 if the mean score is below X",
             "workers": None,
         },
@@ -57,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     check_threshold("--fail-under", args.fail_under)
     check_threshold("--fail-rows-under", args.fail_rows_under)
     from mars_score.cli.results import show_json, show_text
+    from mars_score.runs.explaining import EXPLANATIONS, explained
     from mars_score.runs.tally import Tally
     from mars_score.runs.writing import write_scores
 
@@ -66,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
         a_run.score(workers)
 
     def write(a_run: Any, folder: Path) -> Any:
-        return write_scores(a_run, folder, rows=args.out is not None)
+        tally = write_scores(a_run, folder, rows=args.out is not None)
+        if args.explain:
+            a_run.records.note(EXPLANATIONS, explained(a_run, args.explain))
+        return tally
 
     with done_run(args, work, write) as (a_run, told):
         if args.out != "-":

@@ -158,3 +158,7 @@ class Embedder:
             lambda kept: Embedding(kept, tokens),
             progress,
         )
+
+    def offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+        """Where the tokens of each text are; see :meth:`SentenceEncoder.offsets`. Loads the encoder."""
+        return dict(zip(texts, self._encoder.get().offsets(texts), strict=True)) if texts else {}

@@ -102,16 +102,39 @@ class SentenceEncoder:
                 f"{type(self.model).__name__} has no token vectors (static word vectors?); choose another "
                 'encoder, or matching="sentences"'
             )
-        before, after = self._special_tokens
         attended = output["attention_mask"].nonzero()[:, 0]
-        # A prompt's last token may have merged with the text's first: that one counts.
-        pairs = zip(output["input_ids"][attended[before:]].tolist(), self._prompt, strict=False)
-        before += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        own = attended[before : len(attended) - after]
+        own = attended[self._own_tokens(output["input_ids"][attended].tolist())]
         vectors = output["token_embeddings"][own]
         if self._unknown_token is not None:
             vectors = vectors * (output["input_ids"][own] != self._unknown_token)[:, None]
         return _array(vectors)
+
+    def _own_tokens(self, ids: Sequence[int]) -> slice:
+        """Where a text's own tokens are among those that the encoder reads."""
+        before, after = self._special_tokens
+        # A prompt's last token may have merged with the text's first: that one counts.
+        pairs = zip(ids[before:], self._prompt, strict=False)
+        before += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return slice(before, len(ids) - after)
+
+    def offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """For each text the first character of each token that has a vector, and the one after its last.
+
+        Empty where the tokenizer does not know ("slow" ones, written in Python).
+        """
+        if not getattr(self._tokenizer, "is_fast", False):
+            return [[] for _ in texts]
+        prompt = self.model.prompts.get(self.model.default_prompt_name) or ""
+        limit = getattr(self.model, "max_seq_length", None)
+        cut = {"truncation": True, "max_length": limit} if isinstance(limit, int) else {}
+        read = self._tokenizer([prompt + text for text in texts], return_offsets_mapping=True, **cut)
+        return [
+            [
+                (max(start - len(prompt), 0), max(end - len(prompt), 0))
+                for start, end in offsets[self._own_tokens(ids)]
+            ]
+            for ids, offsets in zip(read["input_ids"], read["offset_mapping"], strict=True)
+        ]
 
     @cached_property
     def _tokenizer(self) -> Any:

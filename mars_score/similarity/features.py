@@ -124,3 +124,7 @@ class Reader:
         if kind == LIKELIHOOD:
             return dict(self._likelihoods.read(items, progress))
         return dict(self._embedder.embed(items, progress, tokens=kind == MATCH))
+
+    def offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+        """Where the tokens of each text are among its characters; loads the encoder."""
+        return self._embedder.offsets(texts)
