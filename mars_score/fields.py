@@ -206,6 +206,13 @@ def sentence_encoder(name: str, model: Any) -> Any:
     raise ValueError(f"{name} must be a name, a folder or a SentenceTransformer, got {model!r:.200}")
 
 
+def learned_head(name: str, head: Any) -> str | None:
+    """For ``convert``: a folder or a name; None: not given."""
+    if head is None or (isinstance(head, (str, os.PathLike)) and os.fspath(head)):
+        return None if head is None else os.fspath(head)
+    raise ValueError(f"{name} must be the folder or the name of a learned head, got {head!r:.200}")
+
+
 TASKS = ("dialogue", "story", "summary", "answer", "simplification", "data")
 
 

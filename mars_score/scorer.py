@@ -20,6 +20,7 @@ from mars_score.data.validation import (
 )
 from mars_score.diagnostics import Notices, warn
 from mars_score.fields import unknown
+from mars_score.learning.heads import HeadLoader
 from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
 from mars_score.result import AugmentedReference, MarsResult, RowScore, ScoredTexts
@@ -57,7 +58,9 @@ class MarsScorer:
         settings: any setting of :mod:`mars_score.settings`, by name.
 
     Raises:
-        ValueError: an unknown preset or variant, or a value out of range or without effect.
+        ValueError: an unknown preset or variant, or a value out of range or without effect; a learned head that is
+            damaged, or was trained with other models or settings.
+        FileNotFoundError: there is no such learned head.
         TypeError: an unknown setting.
     """
 
@@ -81,6 +84,7 @@ class MarsScorer:
         check_device(device)
         results = ResultStore(store_folder(store))
         self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._report)
+        self.head = HeadLoader(self.settings, self.runtime)
         self.progress: Progress | bool | None = progress
         self._bars: Progress | None = None
 
@@ -138,9 +142,8 @@ class MarsScorer:
             augmented = self._augment(pairs, [bool(candidate) for candidate in candidates])
             contexts = [context.strip() for context in texts]
             requests, samples = self._draw(contexts, pairs, [bool(candidate) for candidate in candidates])
-            scorable = Scorable(
-                candidates, contexts, augmented, requests, samples, settings.similarity, settings.use_context
-            )
+            similarity, use_context, head = settings.similarity, settings.use_context, self.head.get()
+            scorable = Scorable(candidates, contexts, augmented, requests, samples, similarity, use_context, head)
             scores, flags = self._score(scorable)
             explanations = self._explain(candidates, contexts, scores, settings.similarity) if explain else ()
         signature = make_signature(settings, self._augmenter.analyser.pipeline, map(len, rows))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from mars_score.learning.folder import read_head
 from mars_score.models.fingerprints import fingerprint
 from mars_score.settings import Settings, resolve_settings
 
@@ -86,6 +87,10 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
         if name in _MODELS:
             entries[name] = fingerprint(value)
             if name not in _unused_language_models(settings):
+                brief.append(name)
+        elif name == "learned":
+            entries[name] = value if value is None else read_head(value).fingerprint
+            if value is not None:
                 brief.append(name)
         elif name == "idf_corpus":
             entries[name] = "references" if value is None else _corpus(value)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+import tiny_models
 
+from mars_score import MarsScorer
+from mars_score.cli import main
+from mars_score.errors import MarsWarning
+from mars_score.learning.features import repetition
+from mars_score.learning.fitting import examples_of, train
 from mars_score.learning.folder import read_head, write_head
 from mars_score.learning.heads import load_head
 from mars_score.learning.ratings import training_sets
-from mars_score.meta.items import Item, RatedSet
+from mars_score.learning.terms import Part, TermsHead, fit_weights
+from mars_score.meta.items import Item, RatedSet, read_rated_set
 from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 
@@ -125,3 +134,148 @@ def test_folders_that_are_refused(saved, damage, message, encoder, llama):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match="give a folder that mars train wrote"):
         read_head(tmp_path / "nothing")
+
+
+CONTEXT = "The ferry leaves in the morning before the rain. "
+
+
+def talk(size=40):
+    """Candidates whose ratings are low where words are repeated, in groups of two."""
+    rows, ratings = [], []
+    for index in range(size):
+        good = f"people wait for boat number {index} at the old bridge"
+        bad = f"boat boat number {index} bridge bridge bridge people people"
+        rows.append((bad if index % 2 else good, ("the boat leaves the bridge",), f"{CONTEXT}{index // 2}"))
+        ratings.append(1.0 + 3 * (index % 2 == 0) + index % 3 * 0.1)
+    return rows, ratings
+
+
+@pytest.fixture
+def models(encoder, llama):
+    return {"encoder": encoder, "language_model": llama, "samples": 2}
+
+
+@pytest.fixture
+def rated_file(tmp_path):
+    rows, ratings = talk()
+    path = tmp_path / "talk.jsonl"
+    lines = [
+        {"candidate": row[0], "references": list(row[1]), "context": row[2], "human": rating}
+        for row, rating in zip(rows, ratings, strict=True)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def trained(rated_file, tmp_path, models):
+    return train(training_sets([read_rated_set(rated_file)]), tmp_path / "trained", **models)
+
+
+def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
+    rows, ratings = talk(12)
+    plain, learned = MarsScorer(**models), MarsScorer(**{**models, "samples": 2}, learned=trained.path)
+    before, after = (scorer.score(*zip(*rows, strict=True)) for scorer in (plain, learned))
+    assert np.corrcoef(after.scores, ratings)[0, 1] > np.corrcoef(before.scores, ratings)[0, 1] + 0.01
+    for row in after.rows:
+        assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
+    weights = {term.name: term.weight for term in after.rows[1].terms}
+    assert weights["repetition"] < 0
+    assert len(after.rows[1].terms) == len(weights)
+    assert after.signature.to_dict()["learned"] == trained.fingerprint
+    assert f"|learned:{trained.fingerprint}|" in str(after.signature)
+    assert before.signature.to_dict()["learned"] is None
+
+
+def test_a_blank_candidate_keeps_its_score(trained, models):
+    with pytest.warns(MarsWarning):
+        result = MarsScorer(**models, learned=trained.path).score([" ", "a boat"], ["the boat"] * 2, ["x", "x"])
+    assert result.scores[0] == 0
+    assert result.scores[1] != 0
+
+
+def test_settings_follow_from_the_head(rated_file, tmp_path, models):
+    sets = training_sets([read_rated_set(rated_file)])
+    saved = train(sets, tmp_path / "head", **{**models, "samples": 0}, variant="v3-lm")
+    settings = resolve_settings(
+        encoder=models["encoder"], language_model=models["language_model"], learned=saved.path
+    )
+    assert (settings.variant, settings.sampling.samples) == ("v3-lm", 0)
+    assert settings.similarity.likelihood_weight == 0.15
+    with pytest.raises(ValueError, match="trained with samples=0, but here it is 2; leave samples out"):
+        MarsScorer(**models, learned=saved.path)
+    with pytest.raises(ValueError, match="trained with variant='v3-lm', but here it is 'v3'"):
+        MarsScorer(
+            encoder=models["encoder"], language_model=models["language_model"], variant="v3", learned=saved.path
+        )
+
+
+def test_other_models_are_refused_by_name(trained, models):
+    with pytest.raises(
+        ValueError, match=r"trained with encoder SentenceTransformer:.*, but here it is .*; use the preset"
+    ):
+        MarsScorer(**{**models, "encoder": tiny_models.tiny_encoder(seed=99)}, learned=trained.path)
+
+
+def test_a_weight_must_be_there_for_each_feature(trained, models):
+    change(trained.path, parameters={"features": ["repetition"] * 99})
+    with pytest.raises(ValueError, match="99 features need as many weights"):
+        MarsScorer(**models, learned=trained.path).score(["a"], ["b"], ["c"])
+    change(trained.path, parameters={"features": ["charm"]})
+    with pytest.raises(ValueError, match="features that this version lacks: charm"):
+        MarsScorer(**models, learned=trained.path).score(["a"], ["b"], ["c"])
+
+
+def test_few_ratings_change_little(rated_file, models):
+    (data,) = training_sets([read_rated_set(rated_file)])
+    scorer = MarsScorer(**models)
+    examples = examples_of(scorer, data.rows)
+    much, little = (
+        TermsHead(scorer.settings, penalty=penalty).fit([data], [examples]).weights for penalty in (0.1, 1000)
+    )
+    assert abs(little["repetition"]) < abs(much["repetition"]) / 10
+
+
+def test_weights_are_those_that_maximise_the_correlation():
+    rng = np.random.default_rng(0)
+    features, scores = rng.normal(size=(300, 2)), rng.normal(size=300)
+    ratings = scores + 0.5 * features[:, 0] - features[:, 1]
+    part = Part(features, scores, ratings, list(map(str, range(300))), within_groups=False)
+    free = fit_weights([part], [(None, None)] * 2, 1e-9)
+    assert free.tolist() == pytest.approx([0.5, -1], abs=1e-3)
+    bounded = fit_weights([part], [(0, None)] * 2, 1e-9)
+    assert bounded[1] == 0
+    assert bounded[0] > 0
+
+
+def test_a_head_that_a_process_has_trained_scores_the_same_in_another(tmp_path, rated_file):
+    """With models in folders, as objects cannot be shared."""
+    encoder, (model, tokenizer) = tiny_models.tiny_encoder(seed=4), tiny_models.tiny_gpt2(seed=1)
+    encoder.save(str(tmp_path / "encoder"))
+    model.save_pretrained(tmp_path / "lm")
+    tokenizer.save_pretrained(tmp_path / "lm")
+    options = ["--encoder", str(tmp_path / "encoder"), "--language-model", str(tmp_path / "lm"), "--quiet"]
+    head = str(tmp_path / "head")
+    assert main(["train", str(rated_file), "--out", head, "--samples", "2", *options]) == 0
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(
+        "".join(
+            json.dumps({"prediction": row[0], "reference": row[1], "context": row[2]}) + "\n" for row in talk(6)[0]
+        )
+    )
+    command = ["score", str(rows), "--json", "--learned", head, *options]
+    script = f"import sys; from mars_score.cli import main; sys.exit(main({command!r}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    paths = {"encoder": tmp_path / "encoder", "language_model": tmp_path / "lm"}
+    here = MarsScorer(**paths, learned=head).score(*zip(*talk(6)[0], strict=True))
+    assert json.loads(done.stdout)["mars"] == pytest.approx(here.score, abs=1e-9)
+    assert "learned:terms:" in done.stdout
+
+
+def test_repetition_is_of_content_words():
+    assert repetition("The cat and the dog and the bird.") == 0
+    assert repetition("A boat, a boat, a boat!") == pytest.approx(2 / 3)
+    assert repetition("") == 0
+    far = " ".join(["boat", *(f"word{number}" for number in range(10)), "boat"])
+    assert repetition(far) == 0

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Sequence
 
 from mars_score import __version__
-from mars_score.cli import augment, cache, compare, meta, references, score
+from mars_score.cli import augment, cache, compare, meta, references, score, train
 from mars_score.cli.parsing import Parser
 from mars_score.errors import ModelUnavailableError
 
-COMMANDS = (score, augment, compare, references, meta, cache)
+COMMANDS = (score, augment, compare, references, meta, train, cache)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--within-groups",
-        type=_names,
+        type=set_names,
         default=[],
         metavar="SET,...",
         help="data sets (named after their files) whose ratings compare within a group only",
@@ -165,13 +165,14 @@ def _metrics(text: str) -> list[str]:
 
 
 def _tasks(text: str) -> dict[str, str]:
-    pairs = [pair.rpartition("=") for pair in _names(text)]
+    pairs = [pair.rpartition("=") for pair in set_names(text)]
     if not all(name and task for name, _, task in pairs):
         raise argparse.ArgumentTypeError(f"not of the form SET=TASK,SET=TASK,...: {text!r}")
     return {name: task for name, _, task in pairs}
 
 
-def _names(text: str) -> list[str]:
+def set_names(text: str) -> list[str]:
+    """Names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Protocol, Self
 
-from mars_score.learning.folder import HeadFolder, read_head
+from mars_score.learning.folder import HeadFolder, folder_of, read_head
 from mars_score.learning.ratings import TrainingSet
-from mars_score.models.fingerprints import fingerprint, may_be
+from mars_score.models.fingerprints import Current, fingerprint, may_be
 from mars_score.result import Term
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings
@@ -106,17 +106,17 @@ def load_head(head: str | os.PathLike[str], settings: Settings, runtime: Runtime
 def check_fits(saved: HeadFolder, settings: Settings) -> None:
     """Raise ValueError where a head was trained with other models or settings."""
     for name, trained in saved.models.items():
-        here = fingerprint(getattr(settings.models, name))
-        if not may_be(here, trained):
+        found = fingerprint(getattr(settings.models, name))
+        if not may_be(found, trained):
             raise ValueError(
-                f"{saved.path}: the head was trained with {name} {trained}, but here it is {here}; use the preset "
-                "that it was trained with, or train a head with this one"
+                f"{saved.path}: the head was trained with {name} {trained}, but here it is {found}; use the "
+                "preset that it was trained with, or train a head with this one"
             )
-    values = dict(settings.items())
+    here = dict(settings.items())
     for name, value in saved.settings.items():
-        if values.get(name) != value:
+        if here.get(name) != value:
             raise ValueError(
-                f"{saved.path}: the head was trained with {name}={value!r}, but here it is {values.get(name)!r}; "
+                f"{saved.path}: the head was trained with {name}={value!r}, but here it is {here.get(name)!r}; "
                 f"leave {name} out, or train a head with it"
             )
 
@@ -132,3 +132,26 @@ def learned_from(sets: Sequence[TrainingSet]) -> list[dict[str, Any]]:
         }
         for one in sets
     ]
+
+
+class HeadLoader:
+    """The head that the setting ``learned`` names; loaded when first asked for, and again when its folder changes.
+
+    Args:
+        settings: of the scorer.
+        runtime: of the scorer.
+
+    Raises:
+        FileNotFoundError, ValueError: see :func:`load_head`; of its weights alone nothing is known yet.
+    """
+
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
+        self._current: Current[LearnedHead] | None = None
+        if settings.learned is not None:
+            head = settings.learned
+            check_fits(read_head(head), settings)
+            self._current = Current(folder_of(head), lambda: load_head(head, settings, runtime))
+
+    def get(self) -> LearnedHead | None:
+        """None where the setting is None."""
+        return self._current.get() if self._current else None

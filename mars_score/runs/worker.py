@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mars_score.augmentation import Augmenter
+from mars_score.learning.heads import HeadLoader
 from mars_score.masking.idf import Idf
 from mars_score.runs.encoding import decode_augmented, encode_augmented, encode_scores
 from mars_score.runtime import Progress, Runtime
@@ -152,7 +153,14 @@ class Worker:
         drawn = dict(zip(requests, map(decode_samples, samples), strict=True))
         settings = self.plan.settings
         rows = Scorable(
-            candidates, contexts, augmented, requests, drawn, settings.similarity, settings.use_context
+            candidates,
+            contexts,
+            augmented,
+            requests,
+            drawn,
+            settings.similarity,
+            settings.use_context,
+            self._head.get(),
         )
         evidence = {}
         for kind, items in rows.needs.items():
@@ -160,6 +168,10 @@ class Worker:
             found |= self._reader.read(kind, [item for item in items if item not in found])
             evidence[kind] = found
         return [encode_scores(rows.scores(evidence), rows.flags(evidence))]
+
+    @cached_property
+    def _head(self) -> HeadLoader:
+        return HeadLoader(self.plan.settings, replace(self._runtime, store=self._staged))
 
     @cached_property
     def _augmenter(self) -> Augmenter:

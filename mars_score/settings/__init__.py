@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import Any, ClassVar
 
-from mars_score.fields import POSITIVE, Checked, Setting, setting, settings_of, unknown
+from mars_score.fields import POSITIVE, Checked, Setting, learned_head, setting, settings_of, unknown
 from mars_score.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
 from mars_score.settings.stages import (
     POS_TAGS,
@@ -40,6 +40,12 @@ class Settings(Checked):
 
     variant: Variant = setting(MISSING, "Form of the score with all its constants.")
     use_context: bool = setting(True, "False: no context anywhere.")
+    learned: str | None = setting(
+        None,
+        "A learned head that has the last word: a folder that `mars train` wrote, or the name of one that ships "
+        "with the package; settings that it was trained with follow from it.",
+        convert=learned_head,
+    )
     masking: MaskingSettings = field(default_factory=MaskingSettings)
     planning: PlanningSettings = field(default_factory=PlanningSettings)
     infilling: InfillingSettings = field(default_factory=InfillingSettings)
@@ -80,6 +86,8 @@ class Settings(Checked):
             raise ValueError(f"variant {self.variant!r} takes no references; leave them out")
         if self.reference_free or references is not None:
             return self
+        if self.learned is not None:
+            raise ValueError(f"learned={self.learned!r} needs references; give them, or leave learned out")
         variant = REFERENCE_FREE.get(self.variant)
         if variant is None:
             free = ", ".join(name for name in VARIANTS if REFERENCE_FREE.get(name) == name)
@@ -113,22 +121,27 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
         overrides: any names of :data:`SETTING_NAMES`.
 
     Raises:
-        ValueError: an unknown preset or variant, a value out of range, or a changed setting that has no effect.
+        ValueError: an unknown preset or variant, a value out of range, or a changed setting that has no effect; a
+            learned head that cannot be used.
+        FileNotFoundError: there is no such learned head.
         TypeError: an unknown setting.
     """
     origin = "" if preset else "MARS_PRESET: "
     preset = preset or os.environ.get("MARS_PRESET") or DEFAULT_PRESET
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
+    for name in overrides:
+        if name not in SETTINGS:
+            raise unknown("setting", name, SETTING_NAMES)
+    trained = _trained(overrides.get("learned"))
+    if variant is None:
+        variant = trained.get("variant")
     if variant is None:
         variant = "paper" if preset == "paper" else DEFAULT_VARIANT
     if not isinstance(variant, str) or variant not in VARIANTS:
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
-    for name in overrides:
-        if name not in SETTINGS:
-            raise unknown("setting", name, SETTING_NAMES)
-    usual = {**PRESETS[preset], **VARIANTS[variant]}
-    values = {"variant": variant, **usual, **overrides}
+    usual = {**PRESETS[preset], **VARIANTS[variant], **trained}
+    values = {**usual, **overrides, "variant": variant}
     settings = _settings_from(values)
     _refuse_without_effect(settings, {name: usual.get(name, SETTINGS[name].default) for name in overrides})
     return settings
@@ -138,6 +151,15 @@ def _settings_from(values: Mapping[str, Any]) -> Settings:
     stages = {stage: _make(cls, values) for stage, cls in Settings.STAGES.items()}
     settings: Settings = _make(Settings, values, **stages)
     return settings
+
+
+def _trained(head: Any) -> Mapping[str, Any]:
+    """The settings that a learned head was trained with."""
+    if head is None:
+        return {}
+    from mars_score.learning.folder import read_head
+
+    return read_head(learned_head("learned", head) or "").settings
 
 
 def _make(cls: type[Checked], values: Mapping[str, Any], **stages: Checked) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.augmentation import Augmented, cuts
 from mars_score.diagnostics import BLANK, BLANK_CONTEXT, CONTEXT_CUT, SAMPLES_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
@@ -15,6 +15,9 @@ from mars_score.settings import SimilaritySettings
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, ScorableRow, all_needs, needs
 from mars_score.similarity.reference_free import score_without_references
 from mars_score.similarity.score import Background, background, score_row
+
+if TYPE_CHECKING:
+    from mars_score.learning.heads import LearnedHead
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Scorable:
         samples: of each request; none where it is not there.
         settings: how a row is scored.
         use_context: whether rows are to have a context.
+        head: has the last word on the scores; None: they stay as they are.
     """
 
     candidates: Sequence[str]
@@ -38,6 +42,7 @@ class Scorable:
     samples: Mapping[Request, Samples]
     settings: SimilaritySettings
     use_context: bool = False
+    head: LearnedHead | None = None
 
     def chunks(self, size: int) -> Iterator[Scorable]:
         """Its rows in order, at most ``size`` at a time."""
@@ -84,7 +89,11 @@ class Scorable:
             if without_candidate not in backgrounds:
                 backgrounds[without_candidate] = background(row, evidence, self.settings)
             scores.append(score_row(row, evidence, self.settings, backgrounds.get(without_candidate)))
-        return scores
+        if self.head is None:
+            return scores
+        from mars_score.learning.features import rescored
+
+        return rescored(self._rows, scores, self.head, evidence, self.settings)
 
     def flags(self, evidence: Evidence) -> dict[str, list[bool]]:
         """What was done to which rows."""

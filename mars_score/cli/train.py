@@ -1,0 +1,58 @@
+"""``mars train``: a learned head from human ratings."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from mars_score.cli.meta import set_names
+from mars_score.cli.options import add_scorer_options, scorer_arguments
+from mars_score.cli.running import print_line, print_notices, progress_bars, scoring
+from mars_score.meta.items import RatedColumns, read_rated_sets
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to argparse's subparsers."""
+    text = "Train a learned head on human ratings; mars score --learned FOLDER then uses it."
+    parser = commands.add_parser(
+        "train", help=text, description=f"{text} A training that was stopped goes on when it is started again."
+    )
+    parser.add_argument("files", metavar="RATED.jsonl", nargs="+", help="rated candidates, as for mars meta")
+    parser.add_argument(
+        "--out", required=True, metavar="FOLDER", help="folder of the head; an older one is replaced"
+    )
+    parser.add_argument(
+        "--head",
+        choices=("terms", "encoder"),
+        default="terms",
+        help="terms (default): a correction of MARS's score by a few features; encoder: a network over the texts",
+    )
+    for column in dataclasses.fields(RatedColumns):
+        help_text = f"column of the {column.name} (default: {column.default})"
+        parser.add_argument(f"--{column.name}-column", metavar="NAME", default=column.default, help=help_text)
+    parser.add_argument(
+        "--within-groups",
+        type=set_names,
+        default=[],
+        metavar="SET,...",
+        help="data sets (named after their files) whose ratings compare within a group only",
+    )
+    add_scorer_options(parser, without=("learned",))
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Train, save and print; see :func:`mars_score.cli.main` for errors."""
+    columns = RatedColumns(
+        **{one.name: getattr(args, f"{one.name}_column") for one in dataclasses.fields(RatedColumns)}
+    )
+    from mars_score.learning.ratings import training_sets
+
+    sets = training_sets(read_rated_sets(args.files, columns), args.within_groups)
+    from mars_score.learning.fitting import train
+
+    with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+        saved = train(sets, args.out, args.head, progress=progress, **scorer_arguments(args))
+    print_notices(notices)
+    print_line(f"{saved.path}: {saved.fingerprint}, learned from {sum(len(one.rows) for one in sets)} ratings")

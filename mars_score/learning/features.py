@@ -1,0 +1,86 @@
+"""What a head may learn from besides MARS's terms: a few properties of a row, from what was read to score it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mars_score.learning.heads import Example, LearnedHead
+from mars_score.result import RowScore
+from mars_score.settings import SimilaritySettings
+from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, ScorableRow
+from mars_score.similarity.score import token_recall
+
+REPEATED_AMONG = 10  # content words before a word among which it is a repetition
+_WORD = re.compile(r"\w+(?:'\w+)?")
+
+
+def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings: SimilaritySettings) -> Example:
+    """A scored row as heads see it.
+
+    Features, each 0 where it is not known:
+
+    - ``repetition``: see :func:`repetition`.
+    - ``length``: log of the candidate's words by those of a reference (their mean).
+    - ``precision``: mean over the candidate's tokens of the best match among the best reference's.
+    - ``cosine``: of the candidate and the nearest reference.
+    - ``log_probability``, ``lift``: of the candidate, alone and what the context adds to it, in nats per token.
+
+    Args:
+        row: with at least one reference.
+        score: of the row.
+        evidence: that it was computed from.
+        settings: with which.
+    """
+    references = tuple(one.reference for one in row.references)
+    read = evidence[MATCH if settings.matching == "tokens" else EMBED]
+    own, others = read[row.candidate], [read[one] for one in references]
+    words = max(1, len(row.candidate.split()))
+    features = {
+        "repetition": repetition(row.candidate),
+        "length": math.log(words * len(references) / max(1, sum(len(one.split()) for one in references))),
+        "cosine": max(float(own.vector @ one.vector) for one in others),
+    }
+    if settings.matching == "tokens":
+        features["precision"] = max(token_recall(one.tokens, own.tokens) for one in others)
+    if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):
+        features |= {"log_probability": likelihood.alone, "lift": likelihood.lift}
+    return Example(row.candidate, references, row.context, score.terms, features)
+
+
+def repetition(text: str) -> float:
+    """The share of content words that are among the :data:`REPEATED_AMONG` content words before them.
+
+    Content words are all but spaCy's English stop words; in other languages all words count.
+    """
+    content = _content_words(text)
+    repeated = sum(word in content[max(0, place - REPEATED_AMONG) : place] for place, word in enumerate(content))
+    return repeated / max(1, len(content))
+
+
+def _content_words(text: str) -> Sequence[str]:
+    from spacy.lang.en.stop_words import STOP_WORDS
+
+    return [
+        word
+        for word in _WORD.findall(text.lower().replace("\u2019", "'"))
+        if word not in STOP_WORDS and len(word) > 1
+    ]
+
+
+def rescored(
+    rows: Sequence[ScorableRow],
+    scores: Sequence[RowScore],
+    head: LearnedHead,
+    evidence: Evidence,
+    settings: SimilaritySettings,
+) -> list[RowScore]:
+    """Scores by a learned head; those of blank candidates stay 0."""
+    asked = [place for place, row in enumerate(rows) if row.references]
+    examples = [make_example(rows[place], scores[place], evidence, settings) for place in asked]
+    found = list(scores)
+    for place, terms in zip(asked, head.score(examples), strict=True):
+        found[place] = replace(scores[place], score=sum(term.weight * term.value for term in terms), terms=terms)
+    return found

@@ -1,0 +1,85 @@
+"""From rated sets to a learned head: what ``mars train`` does."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from mars_score.data.validation import Row
+from mars_score.errors import MarsWarning
+from mars_score.learning.folder import HeadFolder
+from mars_score.learning.heads import Example, HeadLoader, LearnedHead
+from mars_score.learning.ratings import TrainingSet
+from mars_score.learning.terms import TermsHead
+from mars_score.result import Term
+from mars_score.scorer import MarsScorer
+
+Kind = Literal["terms", "encoder"]
+
+
+def train(
+    sets: Sequence[TrainingSet],
+    folder: str | os.PathLike[str],
+    head: Kind = "terms",
+    **arguments: Any,
+) -> HeadFolder:
+    """Train a head on ratings and save it.
+
+    A stopped training goes on when it is started again: what ``"terms"`` learns from is in the store, and
+    ``"encoder"`` writes checkpoints into a folder beside its own.
+
+    Args:
+        sets: from :func:`mars_score.learning.ratings.training_sets`.
+        folder: of the head.
+        head: its kind.
+        arguments: of :class:`mars_score.MarsScorer`; the head can be used with the same models and settings only.
+
+    Raises:
+        ValueError, TypeError, ModelUnavailableError: see ``MarsScorer``; too little to learn from;
+            ``learned`` among the arguments.
+        OSError: the folder cannot be written.
+    """
+    scorer = MarsScorer(**arguments)
+    if scorer.settings.learned is not None:
+        raise ValueError("a head learns from MARS's own score; leave learned out")
+    made: LearnedHead
+    if head == "terms":
+        made = TermsHead(scorer.settings, scorer.runtime)
+        examples = [examples_of(scorer, one.rows) for one in sets]
+    else:
+        from mars_score.learning.encoder import EncoderHead
+
+        checkpoints = Path(f"{os.fspath(folder)}.training")
+        made = EncoderHead(scorer.settings, scorer.runtime, checkpoints=checkpoints)
+        examples = [[Example(*row) for row in one.rows] for one in sets]
+    return made.fit(sets, examples).save(folder)
+
+
+def examples_of(scorer: MarsScorer, rows: Sequence[Row]) -> list[Example]:
+    """Rows as a head of this scorer sees them; their candidates are not blank."""
+    listener, usual = _Listener(), scorer.head
+    scorer.head = cast(HeadLoader, listener)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MarsWarning)
+            scorer.score(*zip(*rows, strict=True))
+    finally:
+        scorer.head = usual
+    return listener.examples
+
+
+class _Listener:
+    """A head that changes nothing and keeps what it is asked about."""
+
+    def __init__(self) -> None:
+        self.examples: list[Example] = []
+
+    def get(self) -> _Listener:
+        return self
+
+    def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
+        self.examples += examples
+        return [one.terms for one in examples]
