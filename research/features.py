@@ -18,6 +18,7 @@ from mars_score import MarsScorer
 from mars_score.data.files import row_line
 from mars_score.data.validation import Row
 from mars_score.errors import MarsWarning
+from mars_score.learning.features import repetition
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.items import RatedSet, read_rated_sets
 from mars_score.result import AugmentedReference
@@ -137,6 +138,7 @@ def features_of(
             "sample_recalls": [token_recall(candidate.tokens, one.tokens) for one in of_samples],
             "sample_cosines": [float(candidate.vector @ one.vector) for one in of_samples],
             "expected": [max(token_recall(one.tokens, each.tokens) for each in human) for one in of_samples],
+            "repetition": repetition(text.strip()),
             "reference_words": sum(len(one.split()) for one in references) / len(references),
             "candidate_words": len(text.split()),
         }

@@ -35,7 +35,7 @@ FEATURES: Mapping[str, tuple[float | None, float | None]] = {
     "lift": (0, None),
 }
 # Chosen by left-out sets (docs/learning.md): the penalty is this by the number of groups to learn from.
-PENALTY = 30.0
+PENALTY = 100.0
 # Settings that a score depends on, but not the meaning of its terms.
 _NOT_OF_THE_FORM = {"idf_corpus", "task", "learned", "dtype"}
 
@@ -63,7 +63,7 @@ class TermsHead:
         self.penalty, self.features = penalty, tuple(features)
         self.weights: dict[str, float] = {}
         self.fingerprint = ""
-        self._learned_from: list[dict[str, Any]] = []
+        self.learned_from: list[dict[str, Any]] = []
 
     def fit(self, sets: Sequence[TrainingSet], examples: Sequence[Sequence[Example]]) -> Self:
         """See :class:`mars_score.learning.heads.LearnedHead`; takes seconds."""
@@ -76,7 +76,7 @@ class TermsHead:
         self.weights = {
             name: weight for name, weight in zip(self.features, weights.tolist(), strict=True) if weight
         }
-        self._learned_from = learned_from(sets)
+        self.learned_from = learned_from(sets)
         return self
 
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
@@ -108,7 +108,7 @@ class TermsHead:
             settings={name: settings[name] for name in settings if name not in {*_NOT_OF_THE_FORM, *vars(models)}},
             parameters={"features": list(self.weights), "penalty": self.penalty},
             arrays={"weights": np.array(list(self.weights.values()), dtype=np.float64)},
-            learned_from=self._learned_from,
+            learned_from=self.learned_from,
         )
         self.fingerprint = saved.fingerprint
         return saved
@@ -164,28 +164,36 @@ class Part:
 
 
 def fit_weights(
-    parts: Sequence[Part], bounds: Sequence[tuple[float | None, float | None]], penalty: float
+    parts: Sequence[Part],
+    bounds: Sequence[tuple[float | None, float | None]],
+    penalty: float,
+    start: Floats | None = None,
 ) -> Floats:
     """The weights of features beside MARS's score, (features,).
 
     They maximise the mean over sets of Pearson's r of ``scores + features @ weights`` with the ratings, minus
-    ``penalty`` by the number of groups times the sum of squares of weights, in units in which features and scores
-    vary alike.
+    ``penalty`` by the number of groups times the sum of squares of their differences from ``start``, in units in
+    which features and scores vary alike.
 
     Args:
         parts: of each set.
         bounds: of each weight.
         penalty: 0 or more.
+        start: weights that others' ratings taught, (features,); None: 0.
     """
     from scipy.optimize import minimize
 
     spread = np.sqrt(np.mean([(one.features**2).mean(axis=0) for one in parts], axis=0))
     of_scores = np.sqrt(np.mean([(one.scores**2).mean() for one in parts]))
     unit = np.divide(of_scores, spread, out=np.zeros_like(spread), where=spread > 0)
+    first = (
+        np.zeros_like(unit) if start is None else np.divide(start, unit, out=np.zeros_like(unit), where=unit > 0)
+    )
     strength = penalty / sum(one.groups for one in parts)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
-        total, slope = strength * float(weights @ weights), 2 * strength * weights
+        change = weights - first
+        total, slope = strength * float(change @ change), 2 * strength * change
         for one in parts:
             features, ratings = one.features * unit, one.ratings
             scores = one.scores + features @ weights
@@ -199,5 +207,5 @@ def fit_weights(
                 )
         return total, slope
 
-    found: Floats = minimize(loss, np.zeros(len(unit)), jac=True, bounds=bounds, method="L-BFGS-B").x * unit
+    found: Floats = minimize(loss, first, jac=True, bounds=bounds, method="L-BFGS-B").x * unit
     return found
