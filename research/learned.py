@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,7 +147,7 @@ def own(sets: Sequence[FeatureSet]) -> None:
         for title, start in (("from v3 on", None), ("from the weights of sets of other sources on", others)):
             print(f"{', '.join(names)}; {title}\n\n| set | {' | '.join(map(str, OWN_RATINGS))} |")
             print(f"|---|{'---:|' * len(OWN_RATINGS)}")
-            table = np.array([_own_gains(one, names, start and start[one.name]) for one in sets])
+            table = np.array([_own_gains(one, names, None if start is None else start[one.name]) for one in sets])
             for one, gains in zip(sets, table, strict=True):
                 print(f"| {one.name} | {' | '.join('' if np.isnan(gain) else f'{gain:+.3f}' for gain in gains)} |")
             counts = (~np.isnan(table)).sum(axis=0)
@@ -203,7 +204,7 @@ def _drifted(one: FeatureSet, skew: float, seed: int) -> tuple[float, float]:
     names = np.unique(groups)
     teaching = np.isin(groups, rng.permutation(names)[: len(names) // 2])
 
-    def draw(rows: Floats, sign: int) -> Part:
+    def draw(rows: NDArray[Any], sign: int) -> Part:
         chance = np.exp(sign * skew * levels[rows])
         drawn = rng.choice(rows, len(rows) // 2, replace=False, p=chance / chance.sum())
         return part(one, SHIPPED, rows=drawn)

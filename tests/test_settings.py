@@ -106,7 +106,7 @@ def test_single_settings_win():
     [
         ("max_mask_ration", "did you mean 'max_mask_ratio'?"),
         ("Q", "did you mean 'q'?"),
-        ("preset_file", "known settings: variant, use_context, max_mask_ratio, .*dtype"),
+        ("preset_file", "known settings: variant, use_context, learned, max_mask_ratio, .*dtype"),
     ],
 )
 def test_unknown_settings(name, hint):
@@ -178,6 +178,7 @@ BAD = {
     "sample_temperature": [0, -1, None, NAN],
     "sample_top_p": [0, 1.1, "1", NAN],
     "sample_seed": [-1, 0.5, None],
+    "learned": ["", 5, ["folder"]],
     "task": ["translation", "", 5, "{contexts}"],
     "row_weights": ["equal", None],
     "sample_weight": [-0.1, "0.1", None, NAN],
