@@ -145,6 +145,12 @@ def test_streams(capsys, fake):
     assert fake.loads == 1
 
 
+def test_several_systems(capsys):
+    (block,) = blocks("Several systems")
+    exec(block, {})
+    assert capsys.readouterr().out.startswith("C cannot be told apart from ")
+
+
 def test_gates():
     (block,) = blocks("Gates")
     names = {"mars_score": mars_score}
