@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import torch
 from test_learning_encoder import WORDS, rated, score_of, settings
 from transformers import BartConfig, BartForConditionalGeneration, RobertaForSequenceClassification
 
+from mars_score.cli import main
 from mars_score.errors import UnsupportedModelError
 from mars_score.learning.contrastive import ALPHA, LsHead, damaged, fit_contrast
 from mars_score.learning.encoder import EncoderHead
@@ -352,3 +354,44 @@ def test_each_objective_is_run_from_files_to_a_folder(tmp_path):
         contrast.run(tmp_path / "ls", all_tiny(), Runtime())
     with pytest.raises(ValueError, match="trained with encoder"):
         tuned.run(tmp_path / "other", settings(tiny_models.tiny_encoder(9)), Runtime(), [data])
+
+
+def test_mars_train_and_mars_score_with_an_encoder(tmp_path, capsys):
+    tiny_models.tiny_encoder(4).save(str(tmp_path / "encoder"))
+    (tmp_path / "texts.jsonl").write_text(
+        "".join(json.dumps({"references": [one.text], "context": one.context}) + "\n" for one in many_sources(20))
+    )
+    data, _ = rated(count=60)
+    items = zip(data.rows, (10 * data.ratings + 50).tolist(), data.groups, strict=True)
+    rows = [
+        {"candidate": candidate, "references": references, "context": context, "human": rating, "group": group}
+        for (candidate, references, context), rating, group in items
+    ]
+    (tmp_path / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rated_file, texts = str(tmp_path / "rated.jsonl"), str(tmp_path / "texts.jsonl")
+    models = ["--preset", "mini", "--encoder", str(tmp_path / "encoder"), "--quiet"]
+
+    def run(*arguments):
+        code = main([*arguments, *models])
+        return code, capsys.readouterr()
+
+    code, printed = run(
+        "train", texts, "--objective", "contrastive", "--epochs", "1", "--out", str(tmp_path / "ls")
+    )
+    assert code == 0, printed
+    assert "learned from 20 texts" in printed.out
+    start = ["--from", str(tmp_path / "ls"), "--head", "encoder", "--epochs", "1"]
+    code, printed = run("train", rated_file, *start, "--out", str(tmp_path / "tuned"))
+    assert code == 0, printed
+    assert "learned from 60 ratings" in printed.out
+    free = tmp_path / "free.jsonl"
+    free.write_text(json.dumps({"prediction": "bread and boats", "context": "the river"}) + "\n")
+    code, printed = run("score", str(free), "--no-references", "--learned", str(tmp_path / "ls"))
+    assert code == 0, printed
+    full = tmp_path / "full.jsonl"
+    full.write_text(json.dumps({"prediction": "bread", "context": "the river", "reference": "boats"}) + "\n")
+    code, printed = run("score", str(full), "--learned", str(tmp_path / "tuned"))
+    assert code == 0, printed
+    code, printed = run("train", texts, "--head", "terms", "--objective", "pretrain", "--out", str(tmp_path / "x"))
+    assert code == 2
+    assert "trains an encoder" in printed.err

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mars_score.cli.encoders import add_encoder_options, train_encoder, wants_encoder
 from mars_score.cli.meta import set_names
 from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.running import print_line, print_notices, progress_bars, scoring
 from mars_score.meta.items import RatedColumns, read_rated_sets
+
+if TYPE_CHECKING:
+    from mars_score.learning.ratings import TrainingSet
 
 
 def add_parser(commands: Any) -> None:
@@ -24,9 +28,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--head",
-        choices=("terms", "encoder"),
-        default="terms",
-        help="terms (default): a correction of MARS's score by a few features; encoder: a network over the texts",
+        choices=("terms", "encoder", "ls"),
+        help="terms (default for ratings): a correction of MARS's score by a few features; encoder: a network "
+        "over the texts; ls: one over candidate and context, which needs no ratings",
     )
     for column in dataclasses.fields(RatedColumns):
         help_text = f"column of the {column.name} (default: {column.default})"
@@ -38,6 +42,7 @@ def add_parser(commands: Any) -> None:
         metavar="SET,...",
         help="data sets (named after their files) whose ratings compare within a group only",
     )
+    add_encoder_options(parser)
     add_scorer_options(parser, without=("learned",))
     parser.set_defaults(run=run)
 
@@ -49,10 +54,16 @@ def run(args: argparse.Namespace) -> None:
     )
     from mars_score.learning.ratings import training_sets
 
-    sets = training_sets(read_rated_sets(args.files, columns), args.within_groups)
+    def read_sets() -> list[TrainingSet]:
+        return training_sets(read_rated_sets(args.files, columns), args.within_groups)
+
+    if wants_encoder(args):
+        train_encoder(args, read_sets)
+        return
+    sets = read_sets()
     from mars_score.learning.fitting import train
 
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-        saved = train(sets, args.out, args.head, progress=progress, **scorer_arguments(args))
+        saved = train(sets, args.out, progress=progress, **scorer_arguments(args))
     print_notices(notices)
     print_line(f"{saved.path}: {saved.fingerprint}, learned from {sum(len(one.rows) for one in sets)} ratings")

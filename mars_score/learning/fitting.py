@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal, cast
 
 from mars_score.data.validation import Row
 from mars_score.errors import MarsWarning
 from mars_score.learning.folder import HeadFolder
-from mars_score.learning.heads import Example, HeadLoader, LearnedHead
+from mars_score.learning.heads import Example, HeadLoader
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.terms import TermsHead
 from mars_score.result import Term
@@ -29,7 +28,7 @@ def train(
     """Train a head on ratings and save it.
 
     A stopped training goes on when it is started again: what ``"terms"`` learns from is in the store, and
-    ``"encoder"`` writes checkpoints into a folder beside its own.
+    ``"encoder"`` writes checkpoints into its folder.
 
     Args:
         sets: from :func:`mars_score.learning.ratings.training_sets`.
@@ -45,17 +44,12 @@ def train(
     scorer = MarsScorer(**arguments)
     if scorer.settings.learned is not None:
         raise ValueError("a head learns from MARS's own score; leave learned out")
-    made: LearnedHead
-    if head == "terms":
-        made = TermsHead(scorer.settings, scorer.runtime)
-        examples = [examples_of(scorer, one.rows) for one in sets]
-    else:
-        from mars_score.learning.encoder import EncoderHead
+    if head == "encoder":
+        from mars_score.learning.objectives import EncoderTraining
 
-        checkpoints = Path(f"{os.fspath(folder)}.training")
-        made = EncoderHead(scorer.settings, scorer.runtime, checkpoints=checkpoints)
-        examples = [[Example(*row) for row in one.rows] for one in sets]
-    return made.fit(sets, examples).save(folder)
+        return EncoderTraining().run(folder, scorer.settings, scorer.runtime, sets)
+    made = TermsHead(scorer.settings, scorer.runtime)
+    return made.fit(sets, [examples_of(scorer, one.rows) for one in sets]).save(folder)
 
 
 def examples_of(scorer: MarsScorer, rows: Sequence[Row]) -> list[Example]:
