@@ -92,6 +92,14 @@ def refusal(page):
     return text
 
 
+def test_candidates_without_references(page):
+    score(page, QUESTION["context"], "", "\n".join(QUESTION["candidates"]))
+    assert cards(page) == QUESTION["candidates"]  # the second is about a cat
+    assert "There is no reference" in page.locator("#mars-notices").inner_text()
+    assert "BLEU" not in page.locator("#mars-ranking").inner_text()
+    assert "variant:free" in page.locator("#mars-signature textarea").input_value()
+
+
 def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
     assert len(cards(page)) == 4
     started = time.monotonic()
@@ -193,7 +201,7 @@ def test_bad_files_get_a_message(page, tmp_path):
 def test_empty_huge_and_hostile_input(page):
     fill(page, "", "", "")
     page.click("#mars-score")
-    assert "at least one reference" in refusal(page)
+    assert "or a context" in refusal(page)
     fill(page, "c" * 100_000, "r", "x")
     page.click("#mars-score")
     assert "100,000 characters" in refusal(page)
