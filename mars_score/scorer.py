@@ -150,16 +150,22 @@ class MarsScorer:
         inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
         return MarsResult(tuple(scores), signature, _warn(flags), inputs, explanations)
 
+    @unchanging()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
         """The references of each row, their infills and the samples of its context: references for any metric.
 
         Without repetitions. Args and errors as for :meth:`score`.
         """
-        rows = self.augment_references(references, contexts)
-        samples = self.sample(references, contexts)
+        self.settings.given(references)
+        rows, texts = self._check(references, contexts)
+        pairs, every = prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows)
+        with self._progress_bars():
+            augmented = self._augment(pairs, every)
+            requests, samples = self._draw([text.strip() for text in texts], pairs, every)
+        _warn(cuts(augmented))
         return [
-            list(dict.fromkeys([*(text for reference in row for text in reference.texts), *of_row]))
-            for row, of_row in zip(rows, samples, strict=True)
+            list(dict.fromkeys([*(text for one in row for text in one.reference.texts), *samples[request].texts]))
+            for row, request in zip(augmented, requests, strict=True)
         ]
 
     @unchanging()

@@ -549,6 +549,12 @@ def test_a_result_is_frozen(make):
         result.scores = []
 
 
+def test_augment_reads_its_input_once(make):
+    scorer = make(max_mask_ratio=0.2, samples=0)
+    _, references, contexts = columns(ROWS)
+    assert scorer.augment((one for one in references), iter(contexts)) == scorer.augment(references, contexts)
+
+
 def test_a_misspelt_argument_is_refused():
     with pytest.raises(TypeError, match="unknown setting 'batch_sizes'; did you mean 'batch_size'"):
         MarsScorer("mini", batch_sizes=2)

@@ -1,12 +1,15 @@
-"""Jobs that are infilled together: their states and their cache."""
+"""Texts that are written together, infills or samples: their states and their cache."""
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from mars_score.infilling.cache import KeyValueCache
-from mars_score.infilling.job_state import JobState
+
+State = TypeVar("State")
 
 
-class Batch:
+class Batch(Generic[State]):
     """States of jobs; that of job i belongs to row i of the cache.
 
     Args:
@@ -15,19 +18,19 @@ class Batch:
 
     def __init__(self, cache: KeyValueCache) -> None:
         self.cache = cache
-        self.states: list[JobState] = []
+        self.states: list[State] = []
 
     @property
     def room(self) -> int:
         """How many jobs can be added."""
         return self.cache.rows - len(self.states)
 
-    def add(self, state: JobState, source: KeyValueCache, index: int) -> None:
-        """Add a job whose written tokens are row ``index`` of another cache."""
-        self.cache.add(source, index)
+    def add(self, state: State, source: KeyValueCache, index: int, length: int | None = None) -> None:
+        """Add a job whose written tokens are row ``index`` of another cache, or its first ``length`` tokens."""
+        self.cache.add(source, index, length)
         self.states.append(state)
 
-    def remove(self, index: int) -> JobState:
+    def remove(self, index: int) -> State:
         """Take a job out; the last one takes its place."""
         self.cache.remove(index)
         state, last = self.states[index], self.states.pop()

@@ -110,11 +110,13 @@ class _Run:
         self._prompt: _Prompt | None = None
         self._finished: list[JobState] = []
         capacity = max(job.most_tokens(infiller.sigma) for job in jobs)
-        self._main = Batch(self.model.new_cache(self.size, capacity))
+        self._main = Batch[JobState](self.model.new_cache(self.size, capacity))
         # A job whose current blank ends the text has nothing to plan towards. Such jobs wait in a smaller batch
         # of their own until it is full or no other job is left.
         self._planned = infiller.planning.planner == "self"
-        self._tail = Batch(self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity))
+        self._tail = Batch[JobState](
+            self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity)
+        )
 
     def __iter__(self) -> Iterator[tuple[Job, tuple[Infill, ...]]]:
         while self._waiting or self._main.states or self._tail.states:
@@ -181,7 +183,7 @@ class _Run:
             self._advance(batch)
         batch.add(state, source, index)
 
-    def _advance(self, batch: Batch) -> None:
+    def _advance(self, batch: Batch[JobState]) -> None:
         """Write a token for each job; judge the drafts that are long enough, and go to their next blanks."""
         self._write(batch)
         drafted = [index for index in range(len(batch.states)) if self._is_drafted(batch, index)]
@@ -196,7 +198,7 @@ class _Run:
                 self._place(state, batch.cache, index)
                 batch.remove(index)
 
-    def _is_drafted(self, batch: Batch, index: int) -> bool:
+    def _is_drafted(self, batch: Batch[JobState], index: int) -> bool:
         """Whether a draft is finished and has a prefix that ends with a whole character.
 
         A finished draft without one is begun again with tokens that are whole characters on their own.
@@ -211,7 +213,7 @@ class _Run:
             return False
         return True
 
-    def _write(self, batch: Batch) -> None:
+    def _write(self, batch: Batch[JobState]) -> None:
         """Add the most likely allowed token to the draft of each job."""
         model, states = self.model, batch.states
         tokens = model.tensor([state.pending for state in states])
@@ -240,7 +242,7 @@ class _Run:
         for state, token, (of_token, of_start) in zip(states, chosen.tolist(), surprise.tolist(), strict=True):
             state.write(token, of_token, of_start)
 
-    def _judge(self, batch: Batch, drafted: Sequence[int]) -> None:
+    def _judge(self, batch: Batch[JobState], drafted: Sequence[int]) -> None:
         """Choose how many tokens of each draft to keep, and write them and the text block that follows."""
         for index in drafted:
             state = batch.states[index]

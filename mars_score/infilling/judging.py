@@ -18,7 +18,7 @@ from mars_score.infilling.job_state import JobState
 from mars_score.infilling.language_model import CausalLanguageModel
 
 
-def judge(model: CausalLanguageModel, batch: Batch, indices: Sequence[int]) -> None:
+def judge(model: CausalLanguageModel, batch: Batch[JobState], indices: Sequence[int]) -> None:
     """Choose how many tokens of drafts to keep, and cache them with the text block that follows.
 
     Args:
@@ -79,7 +79,7 @@ def _layout(state: JobState) -> list[tuple[int, int, int, int]]:
 
 def _feed(
     model: CausalLanguageModel,
-    batch: Batch,
+    batch: Batch[JobState],
     indices: Sequence[int],
     counts: Sequence[int],
     layouts: Sequence[Sequence[tuple[int, int, int, int]]],

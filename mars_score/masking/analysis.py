@@ -7,6 +7,7 @@ import json
 import re
 import string
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -26,6 +27,8 @@ _BATCH_SIZE = 64
 # spaCy's tokenizer takes time quadratic in the length of a run without whitespace ("!!!!..." of 10,000
 # characters: 10 s), so longer runs are one word each.
 _LONGEST_RUN = 1000
+# Pipelines are shared by threads, which spaCy does not promise to be safe.
+_loading_or_using = threading.RLock()
 # Part of the keys of what is kept; to be raised when the same text and pipeline come to give other words.
 _RULES = 1
 
@@ -141,8 +144,9 @@ class WordAnalyser:
         common = what, _RULES, self.pipeline, version("spacy")
 
         def compute_all(missing: list[str], done: Callable[[str, list[Any]], None]) -> None:
-            for text, words in zip(missing, compute(missing), strict=True):
-                done(text, words)
+            with _loading_or_using:
+                for text, words in zip(missing, compute(missing), strict=True):
+                    done(text, words)
 
         return get_or_compute(
             self._kept,

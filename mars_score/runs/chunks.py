@@ -16,6 +16,8 @@ from mars_score.sampling.samples import Samples, decode_samples, encode_samples
 from mars_score.settings import SamplingSettings, Settings
 from mars_score.similarity.batch import Scorable
 
+_NO_SAMPLES = encode_samples(Samples(()))
+
 
 def augment_chunks(rows: Input, size: int, done: set[int]) -> Iterator[Chunk]:
     """The different pairs of context and reference, in the order in which they first occur.
@@ -50,12 +52,15 @@ def feature_chunks(
         size: features per chunk, and rows per chunk of rows.
         done: numbers of the chunks to leave out.
     """
+    sampling = settings.sampling
 
     def shared() -> Iterator[dict[bytes, Feature]]:
         seen = Distinct()
         try:
             for part in rows.parts(size):
-                features = _features(part, augmented_of(part, records), records, settings)
+                features = _features(
+                    part, augmented_of(part, records), samples_of(part, records, sampling), settings
+                )
                 new = set(seen.new(list(features)))
                 yield {key: feature for key, feature in features.items() if key not in new}
         finally:
@@ -81,9 +86,9 @@ def score_chunks(rows: Input, records: Records, settings: Settings, size: int, d
         encoded = records.get(AUGMENT, list(keys.values()))
         references = [tuple(encoded[keys[pair]] for pair in row) for row in part.wanted_pairs]
         augmented = [[decode_augmented(one) for one in row] for row in references]
-        features = _features(part, augmented, records, settings)
+        samples = _encoded_samples(part, records, settings.sampling)
+        features = _features(part, augmented, list(map(decode_samples, samples)), settings)
         known = {features[key]: value for key, value in records.get(FEATURES, list(features)).items()}
-        samples = [encode_samples(one) for one in samples_of(part, records, settings.sampling)]
         requests = part.requests(settings.sampling)
         items = tuple(zip(part.candidates, part.contexts, references, requests, samples, strict=True))
         yield Chunk(SCORE, number, items, known)
@@ -100,17 +105,21 @@ def augmented_of(part: Part, records: Records) -> list[list[Augmented]]:
 
 def samples_of(part: Part, records: Records, settings: SamplingSettings) -> list[Samples]:
     """The samples of each row's context; none where only rows with blank candidates have it."""
+    return list(map(decode_samples, _encoded_samples(part, records, settings)))
+
+
+def _encoded_samples(part: Part, records: Records, settings: SamplingSettings) -> list[bytes]:
     keys = [item_key(request) for request in part.requests(settings)]
     encoded = records.get(SAMPLE, list(dict.fromkeys(keys)))
-    return [decode_samples(encoded[key]) if key in encoded else Samples(()) for key in keys]
+    return [encoded.get(key, _NO_SAMPLES) for key in keys]
 
 
 def _features(
-    part: Part, augmented: list[list[Augmented]], records: Records, settings: Settings
+    part: Part, augmented: list[list[Augmented]], of_rows: list[Samples], settings: Settings
 ) -> dict[bytes, Feature]:
     """What the scores of some rows are computed from, by key."""
     requests = part.requests(settings.sampling)
-    samples = dict(zip(requests, samples_of(part, records, settings.sampling), strict=True))
+    samples = dict(zip(requests, of_rows, strict=True))
     needs = Scorable(part.candidates, part.contexts, augmented, requests, samples, settings.similarity).needs
     return {item_key((kind, item)): (kind, item) for kind, items in needs.items() for item in items}
 

@@ -14,11 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mars_score.infilling.batch import Batch
 from mars_score.infilling.cache import KeyValueCache
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.planning import plain_step
 from mars_score.infilling.tokens import has_line_break
-from mars_score.models.memory import cache_bytes, is_out_of_memory
+from mars_score.models.memory import BatchSize, cache_bytes
 from mars_score.models.torch_modes import ordinary_mode
 from mars_score.sampling.jobs import Done, Sample, SampleJob
 
@@ -53,7 +54,7 @@ class Sampler:
         self.model = model
         self.temperature = temperature
         self.top_p = top_p
-        self.batch_size = batch_size or ROWS.get(model.device.type, ROWS_ELSEWHERE)
+        self._batch = BatchSize(batch_size or ROWS.get(model.device.type, ROWS_ELSEWHERE))
         allowed = torch.from_numpy(model.codec.allowed(model.vocabulary)[3]).to(model.device)  # line breaks, too
         self.stops = _stop_tokens(model)
         allowed[list(self.stops)] = True
@@ -68,41 +69,34 @@ class Sampler:
             if done:
                 done(job, sample)
 
+        def run(rows: int) -> None:  # after memory ran out what was under way begins anew
+            self._run([job for job in dict.fromkeys(jobs) if job not in drawn], rows, note)
+
         with ordinary_mode():
-            while waiting := [job for job in dict.fromkeys(jobs) if job not in drawn]:
-                rows = self._rows(waiting)
-                try:
-                    self._run(waiting, rows, note)
-                except (RuntimeError, MemoryError) as error:
-                    if rows == 1 or not is_out_of_memory(error):
-                        raise
-                    self.batch_size = rows // 2  # what was under way begins anew
+            if jobs:
+                longest = max(len(job.prompt) + job.most for job in jobs)
+                fitting = cache_bytes(self.model.device) // (self.model.token_bytes * longest)
+                self._batch.run(run, max(1, min(fitting, len(set(jobs)))))
         return [drawn[job] for job in jobs]
 
-    def _rows(self, jobs: Sequence[SampleJob]) -> int:
-        longest = max(len(job.prompt) + job.most for job in jobs)
-        fitting = cache_bytes(self.model.device) // (self.model.token_bytes * longest)
-        return max(1, min(self.batch_size, fitting, len(jobs)))
+    @property
+    def batch_size(self) -> int:
+        """Largest number of samples decoded together."""
+        return self._batch.size
 
     def _run(self, jobs: Sequence[SampleJob], rows: int, note: Done) -> None:
         waiting = sorted(jobs, key=lambda job: (len(job.prompt) + job.most, job.prompt))  # taken from the end
-        cache = self.model.new_cache(rows, max(len(job.prompt) + job.most for job in jobs))
-        active: list[_State] = []
+        capacity = max(len(job.prompt) + job.most for job in jobs)
+        batch = Batch[_State](self.model.new_cache(rows, capacity))
         prompt: tuple[tuple[int, ...], KeyValueCache] | None = None
-        while waiting or active:
-            while waiting and len(active) < rows:
+        while waiting or batch.states:
+            while waiting and batch.room:
                 job = waiting.pop()
                 if prompt is None or prompt[0] != job.prompt:
                     prompt = job.prompt, self._read(job.prompt)
-                cache.add(prompt[1], 0, len(job.prompt) - 1)
-                active.append(_State(job, job.prompt[-1], job.uniforms))
-            finished = self._step(cache, active)
-            for index in reversed(finished):
-                state = active[index]
-                cache.remove(index)
-                last = active.pop()
-                if last is not state:
-                    active[index] = last
+                batch.add(_State(job, job.prompt[-1], job.uniforms), prompt[1], 0, len(job.prompt) - 1)
+            for index in reversed(self._step(batch.cache, batch.states)):
+                state = batch.remove(index)
                 note(state.job, self._sample(state))
 
     def _read(self, prompt: tuple[int, ...]) -> KeyValueCache:
