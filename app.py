@@ -18,6 +18,7 @@ from mars_score.errors import MarsWarning
 try:
     from starlette.middleware import Middleware
 
+    from mars_score.explain.page import CSS as WORDS_CSS
     from mars_score.space import limits
     from mars_score.space.engine import Engine
     from mars_score.space.examples import read_examples
@@ -36,7 +37,7 @@ def main() -> None:
     page = build(Handlers(engine), examples)
     page.launch(
         theme=theme(),
-        css_paths=CSS,
+        css_paths=[CSS, WORDS_CSS],
         footer_links=["api"],
         run_history=False,
         show_error=False,

@@ -138,6 +138,25 @@ def test_typed_texts_are_ranked(page):
     assert page.input_value("#mars-signature textarea").startswith("mars|version:")
 
 
+def test_words_are_coloured_by_their_match(page):
+    score(page, "Jane's car broke down.", "She went by bus.", "She took the bus.\nNobody came.")
+    words = page.locator("li.mars-card:first-child .mars-explained > .mars-match .mars-word")
+    assert words.all_inner_texts() == ["She", "went", "by", "bus", "."]
+    colours = words.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
+    assert len(set(colours)) > 3
+    shades = [
+        float(one) for one in words.evaluate_all("all => all.map(one => parseFloat(one.style.cssText.slice(8)))")
+    ]
+    assert max(shades) == shades[0] > shades[2]
+    bus = words.nth(3)
+    tooltip = "one => getComputedStyle(one, '::after').content"
+    assert bus.evaluate(tooltip) == "none"
+    bus.focus()
+    assert re.fullmatch(r'"bus 0\.\d\d"', bus.evaluate(tooltip))
+    page.locator("li.mars-card:first-child details summary").click()
+    assert page.locator("li.mars-card:first-child details .mars-match").count() == 2
+
+
 def test_a_setting_changes_the_answer(page):
     page.click("#mars-settings button")
     page.wait_for_timeout(1000)  # while it unfolds, its sliders take no values

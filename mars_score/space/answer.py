@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mars_score.explain.explanation import Explanation
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
 from mars_score.result import MarsResult, ReferenceScore, RowScore, augmented_to_dict
@@ -62,6 +63,7 @@ class Answer:
     signature: str
     notices: tuple[str, ...]
     asked: Asked | None
+    explanations: tuple[Explanation, ...] = ()
 
     @classmethod
     def of(cls, question: Question, result: MarsResult, asked: Asked | None) -> Answer:
@@ -75,7 +77,9 @@ class Answer:
                 Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)),
             ]
         notices = (*question.notices, *(plain_notice(one, "candidate") for one in result.notices))
-        return cls(question, result.rows, tuple(metrics), str(result.signature), notices, asked)
+        return cls(
+            question, result.rows, tuple(metrics), str(result.signature), notices, asked, result.explanations
+        )
 
     @property
     def order(self) -> list[int]:

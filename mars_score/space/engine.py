@@ -37,15 +37,18 @@ class Engine:
         references: Sequence[Sequence[str]],
         contexts: Sequence[str],
         choices: Choices,
+        *,
+        explain: bool = False,
     ) -> MarsResult:
         """Scores of rows, all of them with references or all without; IDF is counted over the references."""
         given = [list(row) for row in references] if any(references) else None
-        return self._scorer(choices).score(list(candidates), given, list(contexts))
+        return self._scorer(choices).score(list(candidates), given, list(contexts), explain=explain)
 
     def ask(self, question: Question, choices: Choices) -> MarsResult:
-        """Scores of all candidates of a question."""
+        """Scores of all candidates of a question, explained."""
         count = len(question.candidates)
-        return self.score(question.candidates, [question.references] * count, [question.context] * count, choices)
+        columns = question.candidates, [question.references] * count, [question.context] * count
+        return self.score(*columns, choices, explain=True)
 
     def answer(self, question: Question, choices: Choices) -> Answer:
         """All that is shown for a question."""

@@ -22,7 +22,7 @@ and compares each candidate with the reference, with these texts and with the co
 <a href="https://aclanthology.org/2021.acl-long.521" target="_blank" rel="noopener">Read the paper</a></p></div>"""
 _FILE_HELP = f"""A **CSV** file (with a header, in UTF-8) or a **JSONL** file with the columns `prediction`,
 `reference` and `context`. Further references go into `reference_2`, `reference_3`, ..., in JSONL into a list.
-If no row has a reference, the contexts alone count. The settings above count here, too. At most
+If no row has a reference, the contexts alone count. The settings of the other tab count here, too. At most
 {limits.BATCH_ROWS} rows and {limits.BATCH_BYTES // 1_000_000} MB."""
 _OWN_PROMPT = (("Own prompt", OWN_PROMPT),)
 _PRIVATE: dict[str, Any] = {"api_visibility": "private"}
@@ -33,10 +33,8 @@ def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
     """The page, with its queue."""
     with gr.Blocks(title="MARS", analytics_enabled=False, delete_cache=(600, 3600)) as page:
         gr.HTML(_HEAD)
-        with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
-            settings = _settings()
         with gr.Tab("Compare candidates"):
-            _compare(page, handlers, examples, settings)
+            settings = _compare(page, handlers, examples)
         with gr.Tab("Score a file"):
             _file(handlers, settings)
         gr.api(handlers.api, api_name="score", **_MODEL)
@@ -155,7 +153,8 @@ def _usable(usable: bool, default: Any) -> Any:
     return gr.update(interactive=True) if usable else gr.update(value=default, interactive=False)
 
 
-def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example], settings: dict[str, Any]) -> None:
+def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> dict[str, Any]:
+    """The tab for one context; returns the settings, which count for files, too."""
     gr.HTML('<p class="mars-hint">Try an example, or write your own:</p>')
     with gr.Row(elem_id="mars-examples"):
         buttons = [gr.Button(one.title, size="sm") for one in examples]
@@ -164,6 +163,8 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example], setti
         with gr.Column(scale=5):
             inputs = _texts()
             button = gr.Button("Score", variant="primary", elem_id="mars-score")
+            with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
+                settings = _settings()
         with gr.Column(scale=6):
             notices = gr.HTML(elem_id="mars-notices")
             ranking = gr.HTML(WAITING, elem_id="mars-ranking")
@@ -187,6 +188,7 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example], setti
         first = partial(handlers.first_page, examples[0].question)
         page.load(partial(_fill, examples[0]), None, [lesson, *inputs], queue=False, **_PRIVATE)
         page.load(first, None, outputs, queue=False, show_progress="hidden", **_PRIVATE)
+    return settings
 
 
 def _texts() -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from mars_score.explain.page import LEGEND, match_page
 from mars_score.result import Augmentation, RowScore
 from mars_score.space.answer import Answer, Metric, infilled_spans
 
@@ -51,7 +52,8 @@ def _legend(answer: Answer) -> str:
     names = dict.fromkeys(term.name for row in answer.rows if len(row.terms) > 1 for term in row.terms)
     meaning = TERMS if answer.references else TERMS_WITHOUT_REFERENCES
     lines = "".join(f"<dt>{name}</dt><dd>{meaning[name]}</dd>" for name in names)
-    return f'<dl class="mars-terms">{lines}</dl>' if lines else ""
+    words = any(match.words for one in answer.explanations for match in one.matches)
+    return (f'<dl class="mars-terms">{lines}</dl>' if lines else "") + (LEGEND if words else "")
 
 
 def _candidate(answer: Answer, index: int, place: int) -> str:
@@ -59,8 +61,20 @@ def _candidate(answer: Answer, index: int, place: int) -> str:
     return (
         f'<li class="mars-card"><span class="mars-place">{place}</span>'
         f'<p class="mars-text">{escape(answer.question.candidates[index])}</p>'
-        f'<div class="mars-bars">{bars}{_terms(answer.rows[index])}</div></li>'
+        f'<div class="mars-bars">{bars}{_terms(answer.rows[index])}{_explained(answer, index)}</div></li>'
     )
+
+
+def _explained(answer: Answer, index: int) -> str:
+    """The words of the references by their matches; what else is near, folded."""
+    if not answer.explanations:
+        return ""
+    one = answer.explanations[index]
+    rest = "".join(map(match_page, one.matches[len(one.references) :]))
+    folded = (
+        f"<details><summary>Nearest sample and sentence of the context</summary>{rest}</details>" if rest else ""
+    )
+    return f'<div class="mars-explained">{"".join(map(match_page, one.references))}{folded}</div>'
 
 
 def _terms(row: RowScore) -> str:
