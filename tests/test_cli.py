@@ -76,12 +76,13 @@ def test_score_as_json(score, write, fake, monkeypatch):
     code, out, err = score(write(), "--json")
     assert code == 0
     result = json.loads(out)  # one object and nothing else
-    assert list(result) == ["mars", "scores", "signature", "settings", "notices"]
+    assert list(result) == ["mars", "interval", "scores", "signature", "settings", "notices"]
     assert (result["mars"], result["scores"], result["notices"]) == (
         pytest.approx(0.6),
         pytest.approx(SCORES),
         [],
     )
+    assert result["interval"] == pytest.approx([0.4, 0.8])
     assert result["signature"].startswith("mars|")
     assert err == "a library that prints while it loads\n"
 
@@ -120,7 +121,7 @@ def test_score_in_plain_text(score, write):
     code, out, err = score(write(rows))
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "MARS 0.4000   rows 3"
+    assert lines[0] == "MARS 0.4000   95 % interval 0.0000 to 0.8000   rows 3"
     assert lines[1].startswith("signature mars|version:")
     assert lines[2] == "notice: blank candidates score 0.0: 1 of 3 rows (line 3)"
     assert lines[3:] == [
@@ -153,6 +154,7 @@ def test_score_on_a_terminal(run, write, monkeypatch):
     assert main(["score", write(rows), "--detailed", "--quiet", "--variant", "v2"]) == 0
     text = terminal.getvalue()
     assert "MARS 0.4000, 3 rows" in text
+    assert "mean: 0.4000, 95 % interval 0.0000 to 0.8000\n" in text
     assert "[red] [31m blood" in text  # neither markup nor control characters take effect
     assert "x y <second part>" in text
     assert "signature mars|" in text

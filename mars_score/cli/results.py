@@ -11,6 +11,7 @@ from mars_score.cli.running import print_line
 from mars_score.cli.tables import one_line
 from mars_score.result import row_to_dict
 from mars_score.runs.explaining import EXPLANATIONS
+from mars_score.runs.interval import INTERVAL
 from mars_score.runs.run import Run
 from mars_score.runs.tally import Tally
 
@@ -21,6 +22,7 @@ def show_json(run: Run, *, detailed: bool) -> None:
     signature = run.signature
     pieces: dict[str, Any] = {
         "mars": tally.mean,
+        INTERVAL: run.records.fact(INTERVAL),
         "scores": (score for _, scored in run.scored() for score in scored.scores),
         "signature": str(signature),
         "settings": signature.to_dict(),
@@ -49,9 +51,12 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
     lines = _detailed_lines(run) if detailed else ((score, row, text) for score, row, text in tally.shown)
     if sys.stdout.isatty():
         _show_table(tally, signature, lines, partial=partial, whole=detailed)
+        if interval := _interval(run):
+            print_line(f"mean: {tally.mean:.4f}, {interval}")
         _show_explanations(run)
         return
-    print_line(f"MARS {tally.mean:.4f}   rows {tally.rows}")
+    parts = [f"MARS {tally.mean:.4f}", _interval(run), f"rows {tally.rows}"]
+    print_line("   ".join(part for part in parts if part))
     print_line(f"signature {signature}")
     for notice in tally.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
@@ -60,6 +65,12 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
         number = "" if row is None else row + 1
         print_line(f"{number:>4}  {score:.4f}  {one_line(text, detailed)}")
     _show_explanations(run)
+
+
+def _interval(run: Run) -> str:
+    """The 95 % interval of the mean, if there is one."""
+    found = run.records.fact(INTERVAL)
+    return f"95 % interval {found[0]:.4f} to {found[1]:.4f}" if found else ""
 
 
 def _show_explanations(run: Run) -> None:
@@ -94,7 +105,12 @@ def _write_list(items: Iterator[Any]) -> None:
 
 
 def _show_table(
-    tally: Tally, signature: str, lines: Iterable[tuple[float, int | None, str]], *, partial: bool, whole: bool
+    tally: Tally,
+    signature: str,
+    lines: Iterable[tuple[float, int | None, str]],
+    *,
+    partial: bool,
+    whole: bool,
 ) -> None:
     from rich.console import Console
     from rich.table import Table

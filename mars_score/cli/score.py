@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     check_threshold("--fail-rows-under", args.fail_rows_under)
     from mars_score.cli.results import show_json, show_text
     from mars_score.runs.explaining import EXPLANATIONS, explained
+    from mars_score.runs.interval import INTERVAL, mean_interval_of
     from mars_score.runs.tally import Tally
     from mars_score.runs.writing import write_scores
 
@@ -72,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
     def write(a_run: Any, folder: Path) -> Any:
         tally = write_scores(a_run, folder, rows=args.out is not None)
+        a_run.records.note(INTERVAL, mean_interval_of(a_run))
         if args.explain:
             a_run.records.note(EXPLANATIONS, explained(a_run, args.explain))
         return tally
