@@ -13,6 +13,7 @@ from mars_score.result import row_to_dict
 from mars_score.runs.explaining import EXPLANATIONS
 from mars_score.runs.interval import INTERVAL
 from mars_score.runs.run import Run
+from mars_score.runs.scale import SCALE
 from mars_score.runs.tally import Tally
 
 
@@ -28,6 +29,8 @@ def show_json(run: Run, *, detailed: bool) -> None:
         "settings": signature.to_dict(),
         "notices": list(tally.notices.sentences(lines=True)),
     }
+    if scale := run.records.fact(SCALE):
+        pieces[SCALE] = scale
     if explanations := run.records.fact(EXPLANATIONS):
         pieces[EXPLANATIONS] = [{name: one[name] for name in one if name != "text"} for one in explanations]
     if detailed:
@@ -53,10 +56,12 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
         _show_table(tally, signature, lines, partial=partial, whole=detailed)
         if interval := _interval(run):
             print_line(f"mean: {tally.mean:.4f}, {interval}")
+        _show_scale(run)
         _show_explanations(run)
         return
     parts = [f"MARS {tally.mean:.4f}", _interval(run), f"rows {tally.rows}"]
     print_line("   ".join(part for part in parts if part))
+    _show_scale(run)
     print_line(f"signature {signature}")
     for notice in tally.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
@@ -71,6 +76,15 @@ def _interval(run: Run) -> str:
     """The 95 % interval of the mean, if there is one."""
     found = run.records.fact(INTERVAL)
     return f"95 % interval {found[0]:.4f} to {found[1]:.4f}" if found else ""
+
+
+def _show_scale(run: Run) -> None:
+    """The mean between its anchors, if that was asked for."""
+    if found := run.records.fact(SCALE):
+        ends = (
+            f"an unrelated reference ({found['unrelated']:.4f}) to the reference itself ({found['identical']:.4f})"
+        )
+        print_line(f"scale: {found['percent']:.1f} % of the way from {ends}")
 
 
 def _show_explanations(run: Run) -> None:

@@ -7,7 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_no_references_option, add_scorer_options
+from mars_score.cli.options import (
+    FORMATS,
+    USUAL,
+    add_input_options,
+    add_no_references_option,
+    add_scorer_options,
+    scorer_arguments,
+)
 from mars_score.cli.runs import OUT, add_run_options, count, done_run
 
 
@@ -23,6 +30,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--detailed", action="store_true", help="also show the augmented references of every row")
     parser.add_argument(
         "--explain", type=count, metavar="N", help="also explain the N lowest rows: matches by word, nearest texts"
+    )
+    parser.add_argument(
+        "--scale",
+        action="store_true",
+        help="also say where the mean lies from an unrelated reference (0 %%) to the reference itself (100 %%)",
     )
     gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
     gate.add_argument("--fail-under", type=float, metavar="X", help="the mean score is below X")
@@ -63,8 +75,10 @@ def run(args: argparse.Namespace) -> int:
     from mars_score.cli.results import show_json, show_text
     from mars_score.runs.explaining import EXPLANATIONS, explained
     from mars_score.runs.interval import INTERVAL, mean_interval_of
+    from mars_score.runs.scale import SCALE, scale_of
     from mars_score.runs.tally import Tally
     from mars_score.runs.writing import write_scores
+    from mars_score.scorer import MarsScorer
 
     def work(a_run: Any, workers: Any) -> None:
         a_run.augment(workers)
@@ -74,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     def write(a_run: Any, folder: Path) -> Any:
         tally = write_scores(a_run, folder, rows=args.out is not None)
         a_run.records.note(INTERVAL, mean_interval_of(a_run))
+        if args.scale:
+            a_run.records.note(SCALE, scale_of(a_run, MarsScorer(**scorer_arguments(args)), tally.mean))
         if args.explain:
             a_run.records.note(EXPLANATIONS, explained(a_run, args.explain))
         return tally
