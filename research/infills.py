@@ -27,12 +27,11 @@ from mars_score import MarsScorer
 from mars_score.data.files import row_line
 from mars_score.data.validation import Row
 from mars_score.infilling.engine import CausalInfiller
-from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.pipeline import augment
 from mars_score.masking.analysis import Analysis, WordAnalyser
 from mars_score.masking.template import Template
 from mars_score.meta.items import RatedSet, read_rated_sets
-from mars_score.models.loading import load_language_model
+from mars_score.models.loading import causal_model
 from mars_score.result import Augmentation, AugmentedReference
 from mars_score.sampling.jobs import SampleJob
 from mars_score.sampling.prompts import make_prompt
@@ -59,11 +58,7 @@ class Maker:
         self.scorer = MarsScorer(preset, store=store, max_mask_ratio=MASKED, samples=0)
         self.settings, runtime = self.scorer.settings, self.scorer.runtime
         self.reader = Reader(self.settings, runtime)
-        models = self.settings.models
-        loaded = load_language_model(
-            models.language_model, "causal", models.dtype, runtime.device, runtime.store.folder
-        )
-        self.model = CausalLanguageModel(*loaded)
+        self.model = causal_model(self.settings.models, runtime)
         self.infiller = CausalInfiller(self.model, self.settings.planning, self.settings.infilling, None)
         sampling = self.settings.sampling
         self.sampler = Sampler(self.model, sampling.sample_temperature, sampling.sample_top_p)

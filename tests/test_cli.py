@@ -347,8 +347,8 @@ BAD_FILES = {
     "a list": ([GOOD, '["a"]'], ":2:1: not a JSON object but list; write one object per line"),
     "a missing column": (
         [GOOD, '{"prediction": "a", "context": ""}'],
-        ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it or name another "
-        "with --reference-column",
+        ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it, name another "
+        "with --reference-column, or pass --no-references to score all rows without",
     ),
     "a missing prediction": (
         [GOOD, "{}"],
