@@ -13,6 +13,7 @@ import datasets
 import evaluate
 
 import mars_score  # From: mars-score
+from mars_score.anchors import find_anchors  # From: mars-score
 from mars_score.data.validation import (  # From: mars-score
     check_candidates,
     check_contexts,
@@ -58,6 +59,7 @@ Args:
         `use_context=False`.
     detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
     explain (`bool`): also return why each score is what it is.
+    scale (`bool`): also return where the mean lies between an unrelated reference and the reference itself.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
         all calls: `preset` (`"mini"`, `"base"` or `"paper"`: which models), `variant`, `task`, `samples`,
         `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
@@ -71,6 +73,8 @@ Returns:
         repetitions; none where the candidate is blank; with `detailed=True`.
     explanations (`list` of `dict`): for each row what each term gave, the words of each reference with the
         candidate's words that they match, the nearest sample and sentence of the context; with `explain=True`.
+    scale (`dict`): `percent`, 0 for the mean score of references of other rows (`unrelated`), 100 for that of each
+        row's own first reference (`identical`); with `scale=True`.
 
 Examples:
 
@@ -182,6 +186,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         contexts: Any = None,
         detailed: bool = False,
         explain: bool = False,
+        scale: bool = False,
         **settings: Any,
     ) -> dict[str, Any] | None:
         """Score the rows given here together with those that were added before.
@@ -212,7 +217,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         if use_context and self._contexts_omitted:
             raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
         try:
-            result = super().compute(**rows, detailed=detailed, explain=explain, scorer=scorer)
+            result = super().compute(**rows, detailed=detailed, explain=explain, scale=scale, scorer=scorer)
         except BaseException:
             self._drop_rows()
             raise
@@ -264,20 +269,25 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         contexts: list[str],
         detailed: bool = False,
         explain: bool = False,
+        scale: bool = False,
         scorer: Any = None,
     ) -> dict[str, Any]:
         self._check_mix({not row for row in references})  # also of other processes
         asked = {"explain": True} if explain else {}
         result = scorer.score(predictions, references if any(references) else None, contexts, **asked)
-        explained = {"explanations": [one.to_dict() for one in result.explanations]} if explain else {}
+        more: dict[str, Any] = {}
+        if explain:
+            more["explanations"] = [one.to_dict() for one in result.explanations]
+        if scale:
+            more["scale"] = find_anchors(scorer, references, contexts).to_dict(result.score)
         if not detailed:
-            return {"mars": float(result.score), **explained}
+            return {"mars": float(result.score), **more}
         return {
             "mars": float(result.score),
             "scores": [float(score) for score in result.scores],
             "signature": str(result.signature),
             "augmented_references": [_augmented_texts(row) for row in result.rows],
-            **explained,
+            **more,
         }
 
     @staticmethod
