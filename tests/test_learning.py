@@ -297,3 +297,13 @@ def test_the_shipped_head_fits_preset_mini():
 def test_a_head_needs_references(trained, models):
     with pytest.raises(ValueError, match="needs references; give them, or leave learned out"):
         MarsScorer(**models, learned=trained.path).score(["a boat"], contexts=["the boat"])
+
+
+def test_training_goes_on_from_another_head(trained, rated_file, tmp_path, models):
+    sets = training_sets([read_rated_set(rated_file)])
+    again = train(sets, tmp_path / "again", start=trained.path, **models)
+    here, there = (load_head(one.path, resolve_settings(**models), Runtime()).weights for one in (trained, again))
+    assert there["repetition"] < here["repetition"] < 0  # pulled to the first weights instead of to 0
+    change(trained.path, kind="encoder")
+    with pytest.raises(ValueError, match="head of kind 'encoder'"):
+        train(sets, tmp_path / "again", start=trained.path, **models)

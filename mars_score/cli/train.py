@@ -64,6 +64,6 @@ def run(args: argparse.Namespace) -> None:
     from mars_score.learning.fitting import train
 
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-        saved = train(sets, args.out, progress=progress, **scorer_arguments(args))
+        saved = train(sets, args.out, start=args.start, progress=progress, **scorer_arguments(args))
     print_notices(notices)
     print_line(f"{saved.path}: {saved.fingerprint}, learned from {sum(len(one.rows) for one in sets)} ratings")

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from mars_score.data.validation import Row
 from mars_score.errors import MarsWarning
 from mars_score.learning.folder import HeadFolder
-from mars_score.learning.heads import Example, HeadLoader
+from mars_score.learning.heads import Example, HeadLoader, load_head
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.terms import TermsHead
 from mars_score.result import Term
@@ -23,6 +23,7 @@ def train(
     sets: Sequence[TrainingSet],
     folder: str | os.PathLike[str],
     head: Kind = "terms",
+    start: str | os.PathLike[str] | None = None,
     **arguments: Any,
 ) -> HeadFolder:
     """Train a head on ratings and save it.
@@ -34,6 +35,7 @@ def train(
         sets: from :func:`mars_score.learning.ratings.training_sets`.
         folder: of the head.
         head: its kind.
+        start: a head of this kind to go on from, by folder or name.
         arguments: of :class:`mars_score.MarsScorer`; the head can be used with the same models and settings only.
 
     Raises:
@@ -47,8 +49,11 @@ def train(
     if head == "encoder":
         from mars_score.learning.objectives import EncoderTraining
 
-        return EncoderTraining().run(folder, scorer.settings, scorer.runtime, sets)
-    made = TermsHead(scorer.settings, scorer.runtime)
+        return EncoderTraining(start=start).run(folder, scorer.settings, scorer.runtime, sets)
+    before = load_head(start, scorer.settings, scorer.runtime) if start else None
+    if before and not isinstance(before, TermsHead):
+        raise ValueError(f"{start} is a head of kind {before.kind!r}; start from one of kind 'terms'")
+    made = TermsHead(scorer.settings, scorer.runtime, start=before.weights if before else None)
     return made.fit(sets, [examples_of(scorer, one.rows) for one in sets]).save(folder)
 
 

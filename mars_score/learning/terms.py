@@ -48,6 +48,7 @@ class TermsHead:
         runtime: not used, as there is no model.
         penalty: see the module; larger values keep the score nearer to MARS's own.
         features: to learn from, by name.
+        start: weights that other ratings taught, by feature; few ratings change them little. None: 0.
     """
 
     kind: ClassVar[str] = "terms"
@@ -58,9 +59,10 @@ class TermsHead:
         runtime: Runtime | None = None,
         penalty: float = PENALTY,
         features: Sequence[str] = tuple(FEATURES),
+        start: Mapping[str, float] | None = None,
     ) -> None:
         self._settings = settings
-        self.penalty, self.features = penalty, tuple(features)
+        self.penalty, self.features, self.start = penalty, tuple(features), start or {}
         self.weights: dict[str, float] = {}
         self.fingerprint = ""
         self.learned_from: list[dict[str, Any]] = []
@@ -72,7 +74,8 @@ class TermsHead:
             scores = np.array([sum(term.weight * term.value for term in each.terms) for each in of_set])
             found = values(of_set, self.features)
             parts.append(Part(found, scores, one.ratings, one.groups, within_groups=one.within_groups))
-        weights = fit_weights(parts, [FEATURES[name] for name in self.features], self.penalty)
+        start = np.array([self.start.get(name, 0.0) for name in self.features])
+        weights = fit_weights(parts, [FEATURES[name] for name in self.features], self.penalty, start)
         self.weights = {
             name: weight for name, weight in zip(self.features, weights.tolist(), strict=True) if weight
         }

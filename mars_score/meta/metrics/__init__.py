@@ -1,7 +1,7 @@
 """The metrics that are compared: MARS with its variants, what a user would pick instead, and trivial ones.
 
 A metric is one file with one subclass of :class:`Metric`, and one line here. Variants of MARS need no file:
-``mars[sigma=0,planner=none]`` is MARS with these settings.
+``mars[sigma=0,planner=none]`` is MARS with these settings. ``evaluate:NAME_OR_PATH`` is a module of evaluate.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ METRICS = {
     "length": "length.Length",
 }
 _VARIANT = re.compile(r"mars\[(.*)\]", re.DOTALL)
+_MODULE = re.compile(r"evaluate:(.+)", re.DOTALL)
 
 
 def parse_names(text: str) -> list[str]:
@@ -57,12 +58,14 @@ def parse_names(text: str) -> list[str]:
         ValueError: a name that is not known.
     """
     names = [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]
-    check_names("metric", [name for name in names if not _VARIANT.fullmatch(name)], METRICS)
+    check_names(
+        "metric", [name for name in names if not (_VARIANT.fullmatch(name) or _MODULE.fullmatch(name))], METRICS
+    )
     return names
 
 
 def make_metric(name: str, models: Models) -> Metric:
-    """The metric of a name: one of :data:`METRICS`, or ``mars[setting=value,...]``.
+    """The metric of a name: one of :data:`METRICS`, ``mars[setting=value,...]``, or ``evaluate:NAME_OR_PATH``.
 
     Raises:
         ValueError: an unknown name, or a setting out of range.
@@ -73,6 +76,10 @@ def make_metric(name: str, models: Models) -> Metric:
         from mars_score.meta.metrics.mars import Mars
 
         return Mars(models, name, variant[1])
+    if of_evaluate := _MODULE.fullmatch(name):
+        from mars_score.meta.metrics.evaluate_module import EvaluateModule
+
+        return EvaluateModule(models, of_evaluate[1])
     check_names("metric", [name], METRICS)
     module, _, cls = METRICS[name].partition(".")
     metric: Metric = getattr(import_module(f"{__name__}.{module}"), cls)(models)

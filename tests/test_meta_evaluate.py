@@ -1,0 +1,113 @@
+"""Modules of evaluate as metrics of a meta-evaluation."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mars_score.cli import main
+from mars_score.meta.metrics import make_metric, parse_names
+from mars_score.meta.metrics.base import Models
+from mars_score.settings import resolve_settings
+
+MODULE = """
+import datasets
+import evaluate
+
+
+class Local(evaluate.Metric):
+    def _info(self):
+        text = datasets.Value("string")
+        columns = {{"predictions": text, {columns}}}
+        return evaluate.MetricInfo(
+            description="", citation="", inputs_description="", features=datasets.Features(columns)
+        )
+
+    def _compute(self, predictions, **columns):
+        {body}
+"""
+ONE, MANY = '"references": text', '"references": datasets.Sequence(text)'
+SHARED = "len(set(one.split()) & set(other.split()))"
+BODIES = {
+    "list": (
+        ONE,
+        f"return {{'f1': [{SHARED} for one, other in zip(predictions, columns['references'])], 'hash': 'x'}}",
+    ),
+    "figure": (
+        MANY,
+        f"return {{'local': sum(max({SHARED} for other in others) for one, others in "
+        "zip(predictions, columns['references'])) / len(predictions), 'rows': len(predictions)}",
+    ),
+    "context": (
+        '"references": text, "sources": text',
+        f"return {{'scores': [{SHARED} for one, other in zip(predictions, columns['sources'])]}}",
+    ),
+}
+ROWS = [("a b c", ("a x", "b c"), "c"), ("d", ("e",), "d e"), ("a a", ("a", "z"), "q")]
+
+
+@pytest.fixture
+def module(tmp_path):
+    def write(columns, body):
+        path = tmp_path / "local.py"
+        path.write_text(MODULE.format(columns=columns, body=body))
+        return str(path)
+
+    return write
+
+
+def make(path):
+    return make_metric(f"evaluate:{path}", Models(resolve_settings("mini")))
+
+
+@pytest.mark.parametrize(("kind", "scores"), [("list", [2, 0, 1]), ("figure", [2, 0, 1]), ("context", [1, 1, 0])])
+def test_scores(module, kind, scores):
+    metric = make(module(*BODIES[kind]))
+    assert metric.score(ROWS, ()) == scores
+    assert metric.title == "local"
+
+
+@pytest.mark.parametrize(
+    ("columns", "body", "message"),
+    [
+        (
+            '"images": text, "references": text',
+            "return {'score': 1.0}",
+            "needs images; a rated set has no such column",
+        ),
+        (ONE, "return {'good': 1.0, 'better': 2.0}", "gives good, better; none of them is one figure named score"),
+    ],
+)
+def test_what_is_refused(module, columns, body, message):
+    with pytest.raises(ValueError, match=message):
+        make(module(columns, body)).score(ROWS, ())
+
+
+def test_on_the_command_line(module, tmp_path, capsys):
+    path = module(*BODIES["list"])
+    assert parse_names(f"length,evaluate:{path}") == ["length", f"evaluate:{path}"]
+    rated = tmp_path / "rated.jsonl"
+    rated.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "candidate": "a " * n + "b",
+                    "references": ["b " + "a " * (n % 2)],
+                    "context": f"{n}",
+                    "human": n % 2,
+                }
+            )
+            + "\n"
+            for n in range(1, 9)
+        )
+    )
+    options = ["--no-attacks", "--resamples", "20", "--preset", "mini", "--json", "--quiet"]
+    assert main(["meta", str(rated), "--metrics", f"length,evaluate:{path}", *options]) == 0
+    found = json.loads(capsys.readouterr().out)["sets"]["rated"]["metrics"]
+    assert found[f"evaluate:{path}"]["coefficients"]["items"]["pearson"]["value"] == pytest.approx(1)
+
+
+def test_a_module_that_is_not_there_is_reported_and_the_others_go_on(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        make(tmp_path / "nothing.py").score(ROWS, ())
