@@ -35,7 +35,7 @@ FEATURES: Mapping[str, tuple[float | None, float | None]] = {
     "lift": (0, None),
 }
 # Chosen by left-out sets (docs/learning.md): the penalty is this by the number of groups to learn from.
-PENALTY = 100.0
+PENALTY = 300.0
 # Settings that a score depends on, but not the meaning of its terms.
 _NOT_OF_THE_FORM = {"idf_corpus", "task", "learned", "dtype"}
 
