@@ -51,7 +51,7 @@ def train(
 
         return EncoderTraining(start=start).run(folder, scorer.settings, scorer.runtime, sets)
     before = load_head(start, scorer.settings, scorer.runtime) if start else None
-    if before and not isinstance(before, TermsHead):
+    if not isinstance(before, TermsHead | None):
         raise ValueError(f"{start} is a head of kind {before.kind!r}; start from one of kind 'terms'")
     made = TermsHead(scorer.settings, scorer.runtime, start=before.weights if before else None)
     return made.fit(sets, [examples_of(scorer, one.rows) for one in sets]).save(folder)

@@ -46,7 +46,7 @@ class EvaluateModule(Metric):
         """The module's columns; of several formats that with the most references."""
         formats = self._module.features
         formats = formats if isinstance(formats, list) else [formats]
-        return max(formats, key=lambda one: not hasattr(one.get("references"), "dtype"))  # type: ignore[no-any-return]
+        return max(formats, key=lambda one: not hasattr(one.get("references"), "dtype"))
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class.
