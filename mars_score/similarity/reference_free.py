@@ -6,7 +6,7 @@ from mars_score.result import RowScore, SampleScore, Term
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.chunks import windows
 from mars_score.similarity.features import LIKELIHOOD, Evidence, ScorableRow, uses_likelihood
-from mars_score.similarity.score import _cosine, _nearness, _similarities
+from mars_score.similarity.score import cosine, nearness, similarities
 
 # Chosen on development sets (docs/references.md): the similarity with samples that a row has where none are drawn,
 # about that of other rows, so that rows with and without samples can be compared.
@@ -26,11 +26,11 @@ def score_without_references(row: ScorableRow, evidence: Evidence, settings: Sim
     """
     if not row.candidate:
         return RowScore(0.0, ())
-    near = _nearness(row.candidate, windows(row.context), evidence, settings)
-    found = _similarities(row.candidate, row.samples, evidence, settings)
+    near = nearness(row.candidate, windows(row.context), evidence, settings)
+    found = similarities(row.candidate, row.samples, evidence, settings)
     drawn = TYPICAL
     if row.samples:
-        mean = sum(_cosine(row.candidate, one, evidence, settings) for one in row.samples) / len(row.samples)
+        mean = sum(cosine(row.candidate, one, evidence, settings) for one in row.samples) / len(row.samples)
         drawn = (mean + max(found)) / 2
     terms = [Term("context", near, settings.context_weight), Term("samples", drawn, settings.sample_weight)]
     if uses_likelihood(row, settings):

@@ -78,7 +78,7 @@ def background(row: ScorableRow, evidence: Evidence, settings: SimilaritySetting
     return Background(
         words=sum(len(one.split()) for one in references) / len(references),
         references=len(references),
-        closeness=tuple(_nearness(one, parts, evidence, settings) for one in references) if parts else (),
+        closeness=tuple(nearness(one, parts, evidence, settings) for one in references) if parts else (),
     )
 
 
@@ -97,13 +97,13 @@ def score_row(
         return RowScore(0.0, ())
     scores = []
     for reference in row.references:
-        similarities = _similarities(row.candidate, reference.texts, evidence, settings)
-        score = combine_augmentations(similarities, settings.augmentation_aggregation, settings.q)
-        scores.append(ReferenceScore(reference, similarities, score))
+        found = similarities(row.candidate, reference.texts, evidence, settings)
+        score = combine_augmentations(found, settings.augmentation_aggregation, settings.q)
+        scores.append(ReferenceScore(reference, found, score))
     value = combine_references([one.score for one in scores], settings.reference_aggregation)
     of_row = of_row or background(row, evidence, settings)
-    similarities = _similarities(row.candidate, row.samples, evidence, settings)
-    samples = tuple(map(SampleScore, row.samples, similarities))
+    of_samples = similarities(row.candidate, row.samples, evidence, settings)
+    samples = tuple(map(SampleScore, row.samples, of_samples))
     terms = _terms(value, row, samples, of_row, evidence, settings)
     return RowScore(sum(term.weight * term.value for term in terms), tuple(scores), terms, samples)
 
@@ -123,14 +123,14 @@ def _terms(
     credit = _credit(row, of_row, settings) if parts else 1.0
     terms = []
     if parts:
-        terms.append(Term("context", credit * _nearness(row.candidate, parts, evidence, settings), weight))
+        terms.append(Term("context", credit * nearness(row.candidate, parts, evidence, settings), weight))
     if samples:
         share *= max(0.0, credit) / of_row.references
         dialogue = row.task == "dialogue"
         of_best = BEST_SAMPLE_IN_DIALOGUE if dialogue else BEST_SAMPLE
         of_mean = MEAN_OF_SAMPLES_IN_DIALOGUE if dialogue else MEAN_OF_SAMPLES
         value += of_best * share * max(0.0, max(one.similarity for one in samples) - value)
-        mean = sum(_cosine(row.candidate, one.text, evidence, settings) for one in samples) / len(samples)
+        mean = sum(cosine(row.candidate, one.text, evidence, settings) for one in samples) / len(samples)
         terms.append(Term("samples", mean, settings.sample_weight * of_mean * share))
     if uses_likelihood(row, settings):
         read = evidence[LIKELIHOOD][row.context, row.candidate]
@@ -145,13 +145,14 @@ def _credit(row: ScorableRow, of_row: Background, settings: SimilaritySettings) 
     return 1.0 - copied * max(0.0, 1.0 - 2.0 * max(of_row.closeness)) if copied else 1.0
 
 
-def _nearness(text: str, parts: Sequence[str], evidence: Evidence, settings: SimilaritySettings) -> float:
+def nearness(text: str, parts: Sequence[str], evidence: Evidence, settings: SimilaritySettings) -> float:
     """The largest cosine with a part of the context."""
     vector = _vector(text, evidence, settings)
     return max(float(vector @ evidence[EMBED][part].vector) for part in parts)
 
 
-def _cosine(text: str, other: str, evidence: Evidence, settings: SimilaritySettings) -> float:
+def cosine(text: str, other: str, evidence: Evidence, settings: SimilaritySettings) -> float:
+    """Of the sentence vectors of two texts."""
     return float(_vector(text, evidence, settings) @ _vector(other, evidence, settings))
 
 
@@ -160,7 +161,7 @@ def _vector(text: str, evidence: Evidence, settings: SimilaritySettings) -> NDAr
     return vector
 
 
-def _similarities(
+def similarities(
     candidate: str, texts: Sequence[str], evidence: Evidence, settings: SimilaritySettings
 ) -> tuple[float, ...]:
     """With each of some texts; equal texts are compared once."""
