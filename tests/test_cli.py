@@ -289,7 +289,7 @@ def test_options_become_arguments(run, write, fake, tmp_path):
     assert (plan.batch_size, plan.encoder_batch_size, plan.device) == (7, 9, "cpu")
     assert plan.store == tmp_path / "store"
     expected = {name: value for name, (_, value) in settings.items()}
-    expected |= {"strip_urls_hashtags": False, "use_context": True}
+    expected |= {"strip_urls_hashtags": False, "use_context": True, "learned": None}
     assert dict(plan.settings.items()) == expected
 
 
