@@ -122,7 +122,8 @@ class FakeScorer:
 
 def install(monkeypatch):
     """Put FakeScorer in the place of MarsScorer, with nothing made or loaded yet."""
-    monkeypatch.setattr("mars_score.scorer.MarsScorer", FakeScorer)
+    for module in ("scorer", "functions"):
+        monkeypatch.setattr(f"mars_score.{module}.MarsScorer", FakeScorer)
     monkeypatch.setattr(FakeScorer, "made", [])
     monkeypatch.setattr(FakeScorer, "loads", 0)
     monkeypatch.setattr(FakeScorer, "fault", None)

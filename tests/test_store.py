@@ -470,7 +470,8 @@ def changed_settings(changes):
 
 def test_every_setting_is_in_a_table():
     tried = {name for _, changes in [*NEW_WORK, *NO_WORK, *NEW_SAMPLES, *OLD_SAMPLES] for name in changes}
-    assert tried == {*SETTING_NAMES, "batch_size", "progress"}
+    untried = {"learned"}  # comes after all that is kept: tests/test_learning.py
+    assert tried == {*SETTING_NAMES, "batch_size", "progress"} - untried
 
 
 @pytest.mark.filterwarnings("ignore:the end of the context")
