@@ -24,12 +24,16 @@ def read_or_refused(path: str | os.PathLike[str]) -> list[dict] | None:
 
 
 def by_the_line(content: bytes) -> list[dict] | None:
-    """The rows of lines of JSON according to json.loads, or None if they must be refused."""
-    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    """The rows of lines of JSON, or of a list, according to json.loads, or None if they must be refused."""
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    lines = content.split(b"\n")
     while lines and not lines[-1].strip():
         lines.pop()
     try:
-        rows = [json.loads(line.decode()) for line in lines]
+        if content.lstrip().startswith(b"["):
+            rows = json.loads(content.decode())
+        else:
+            rows = [json.loads(line.decode()) for line in lines]
     except (ValueError, RecursionError):
         return None
     return rows if rows and all(isinstance(row, dict) for row in rows) else None
