@@ -125,6 +125,28 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
         assert len((folder / argv[argv.index("--out") + 1]).read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
+def test_heads_are_learned_and_used_with_the_models_of_mini(folder, capsys):
+    """The block of ``mars train``, with ratings of questions, for which no samples are drawn."""
+    towns = "Porto Turin Lyon Ghent Basel Graz Bergen Malmo Vilnius Tartu Split Brno".split()
+    rated = [
+        {"references": [f"She lives in {town}."], "context": f"Where near {town} does she live?", **of_candidate}
+        for place, town in enumerate(towns)
+        for of_candidate in (
+            {"candidate": f"In {town}, I think.", "human": 4 + place % 2},
+            {"candidate": f"She she lives lives in in {towns[place - 1]}.", "human": 1 + place % 3 / 2},
+        )
+    ]
+    (folder / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated), encoding="utf-8")
+    (block,) = blocks("sh", "README.md")
+    train, *scored = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
+    assert train[0] == "train"
+    assert len(scored) == 2
+    for argv in (train, *scored):
+        assert main([*argv, "--quiet"]) == 0, capsys.readouterr().err
+    assert (folder / "head" / "head.safetensors").is_file()
+
+
 def test_there_are_command_lines():
     assert {argv[0] for argv in commands("mars")} == {"score", "augment", "compare", "meta", "cache"}
 
