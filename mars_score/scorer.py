@@ -26,7 +26,7 @@ from mars_score.models.fingerprints import unchanging
 from mars_score.result import AugmentedReference, MarsResult, RowScore, ScoredTexts
 from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of
-from mars_score.settings import SETTINGS, Settings, SimilaritySettings, resolve_settings
+from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Reader
@@ -139,13 +139,18 @@ class MarsScorer:
             raise ValueError("there is nothing to score: predictions is empty")
         with self._progress_bars():
             pairs = prepare_pairs(rows, texts, self.settings.masking)
-            augmented = self._augment(pairs, [bool(candidate) for candidate in candidates])
+            written = [bool(candidate) for candidate in candidates]
+            augmented = self._augment(pairs, written)
             contexts = [context.strip() for context in texts]
-            requests, samples = self._draw(contexts, pairs, [bool(candidate) for candidate in candidates])
+            requests, samples = self._draw(contexts, pairs, written)
             similarity, use_context, head = settings.similarity, settings.use_context, self.head.get()
             scorable = Scorable(candidates, contexts, augmented, requests, samples, similarity, use_context, head)
             scores, flags = self._score(scorable)
-            explanations = self._explain(candidates, contexts, scores, settings.similarity) if explain else ()
+            explanations: tuple[Explanation, ...] = ()
+            if explain:
+                from mars_score.explain import explainer
+
+                explanations = tuple(explainer.explain(candidates, contexts, scores, self._reader, similarity))
         signature = make_signature(settings, self._augmenter.analyser.pipeline, map(len, rows))
         inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
         return MarsResult(tuple(scores), signature, _warn(flags), inputs, explanations)
@@ -246,17 +251,6 @@ class MarsScorer:
             for kind, of_rows in chunk.flags(evidence).items():
                 flags.setdefault(kind, []).extend(of_rows)
         return scores, flags
-
-    def _explain(
-        self,
-        candidates: Sequence[str],
-        contexts: Sequence[str],
-        scores: Sequence[RowScore],
-        settings: SimilaritySettings,
-    ) -> tuple[Explanation, ...]:
-        from mars_score.explain.explainer import explain
-
-        return tuple(explain(candidates, contexts, scores, self._reader, settings))
 
     @cached_property
     def _augmenter(self) -> Augmenter:

@@ -128,20 +128,7 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
 @pytest.mark.slow
 def test_heads_are_learned_and_used_with_the_models_of_mini(folder, capsys):
     """The block of ``mars train``, with ratings of questions, for which no samples are drawn."""
-    towns = [
-        "Porto",
-        "Turin",
-        "Lyon",
-        "Ghent",
-        "Basel",
-        "Graz",
-        "Bergen",
-        "Malmo",
-        "Vilnius",
-        "Tartu",
-        "Split",
-        "Brno",
-    ]
+    towns = ["Porto", "Turin", "Lyon", "Ghent", "Basel", "Graz", "Bergen", "Malmo", "Vilnius", "Tartu", "Split"]
     rated = [
         {"references": [f"She lives in {town}."], "context": f"Where near {town} does she live?", **of_candidate}
         for place, town in enumerate(towns)
