@@ -14,6 +14,7 @@ import pytest
 
 from mars_score.cli import main
 from mars_score.cli.options import add_scorer_options
+from mars_score.cli.running import _Lines
 from mars_score.data import files as rowfiles
 from mars_score.errors import ModelUnavailableError
 from mars_score.settings import SETTING_NAMES
@@ -543,3 +544,15 @@ def test_a_reader_that_leaves(write):
         errors = process.stderr.read().decode()
         assert process.wait(60) == 1
     assert errors == ""
+
+
+def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
+    monkeypatch.setattr("mars_score.cli.running._LINE_SECONDS", 0)
+    report = _Lines()
+    report("load a/model", 0, 1)
+    report("augment", 5, 9)
+    report("augment", 6, 9)
+    loading, first, second = capsys.readouterr().err.splitlines()
+    assert (loading, first) == ("mars: load a/model: 0 of 1", "mars: augment: 5 of 9")
+    assert second.startswith("mars: augment: 6 of 9 (")
+    assert second.endswith(" left)")

@@ -85,7 +85,7 @@ class _Lines:
         self._told = now
         rate = pace.rate(done)
         of_total = f" of {total:,}" if total else ""
-        left = f", {timedelta(seconds=round((total - done) / rate))} left" if total else ""
+        left = f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 else ""
         speed = f" ({rate:,.1f}/s{left})" if rate > 0 else ""
         print(f"mars: {stage}: {done:,}{of_total}{speed}", file=sys.stderr, flush=True)
 
