@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs
 from mars_score.data.tables import columns_of, is_tabular, one_candidate_each
-from mars_score.data.validation import (
-    check_candidates,
-    check_contexts,
-    check_lengths,
-    check_reference_free,
-    check_references,
-)
+from mars_score.data.validation import check_candidates, check_rows
 from mars_score.diagnostics import Notices, warn
 from mars_score.fields import unknown
 from mars_score.learning.heads import HeadLoader
@@ -204,15 +198,7 @@ class MarsScorer:
         self, references: Any, contexts: Any, **columns: Sequence[str]
     ) -> tuple[list[tuple[str, ...]], list[str]]:
         """References and contexts of each row."""
-        if references is None:
-            texts = check_reference_free(contexts)
-            check_lengths(**columns, contexts=texts)
-            return [()] * len(texts), texts
-        rows = check_references(references)
-        check_lengths(**columns, references=rows)
-        texts = check_contexts(contexts, len(rows), use_context=self.settings.use_context)
-        check_lengths(references=rows, contexts=texts)
-        return rows, texts
+        return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
 
     def _augment(self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]) -> list[list[Augmented]]:
         """Augmented references of each wanted row; the references of the others count for the IDF only."""

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.compare.ranking import SystemRanking, pairs_of
 from mars_score.compare.result import ComparedRow, SystemComparison, SystemScore
-from mars_score.data.validation import (
-    check_candidates,
-    check_contexts,
-    check_lengths,
-    check_reference_free,
-    check_references,
-)
+from mars_score.data.validation import check_candidates, check_rows
 from mars_score.stats.draws import check_resampling
 from mars_score.stats.paired import TESTS, Test, paired_test, paired_tests
 from mars_score.stats.rated import Labels, check_known, codes_of
@@ -151,13 +145,7 @@ def _check(
     columns = {
         name: check_candidates(candidates, where=f"{name}[{{}}]".format) for name, candidates in systems.items()
     }
-    if references is None:
-        given = check_reference_free(contexts)
-        texts: list[tuple[str, ...]] = [()] * len(given)
-    else:
-        texts = check_references(references)
-        given = check_contexts(contexts, len(texts), use_context=scorer.settings.use_context)
-    check_lengths(**columns, references=texts, contexts=given)
+    texts, given = check_rows(references, contexts, use_context=scorer.settings.use_context, **columns)
     if not (tie_margin >= 0 and math.isfinite(tie_margin)):
         raise ValueError(f"tie_margin must be a number of at least 0, got {tie_margin}")
     if groups is not None:

@@ -118,6 +118,31 @@ def _lines(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else "\n".join(" ".join(text.splitlines()) for text in texts)
 
 
+def check_rows(
+    references: Any, contexts: Any, *, use_context: bool, **columns: Sequence[Any]
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The references and the context of each row; no references where ``references`` is None.
+
+    Args:
+        references: as for :func:`check_references`; None: rows are scored without.
+        contexts: as for :func:`check_contexts`, or :func:`check_reference_free`.
+        use_context: whether contexts are needed.
+        columns: others that must be as long, by name.
+
+    Raises:
+        TypeError, ValueError: as for these functions; columns differ in length.
+    """
+    if references is None:
+        texts = check_reference_free(contexts)
+        check_lengths(**columns, contexts=texts)
+        return [()] * len(texts), texts
+    rows = check_references(references)
+    check_lengths(**columns, references=rows)
+    texts = check_contexts(contexts, len(rows), use_context=use_context)
+    check_lengths(references=rows, contexts=texts)
+    return rows, texts
+
+
 def check_lengths(**columns: Sequence[Any]) -> None:
     """Raise ValueError unless all columns have the same number of rows."""
     lengths = {name: len(column) for name, column in columns.items()}
