@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mars_score.cli.options import USUAL, add_scorer_options, scorer_arguments
+from mars_score.cli.rated import add_rated_options, rated_columns, set_names
 from mars_score.cli.running import print_line, progress_bars, scoring
 from mars_score.data.files import whole_file, write_row
 from mars_score.fields import TASKS
-from mars_score.meta.items import RatedColumns, read_rated_sets
+from mars_score.meta.items import read_rated_sets
 from mars_score.meta.metrics import METRICS, parse_names
 
 
@@ -28,10 +28,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, a JSON object"
     )
-    for column in dataclasses.fields(RatedColumns):
-        help_text = f"column of the {column.name} (default: {column.default})"
-        names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
-        parser.add_argument(*names, metavar="NAME", default=column.default, help=help_text)
+    add_rated_options(parser)
     parser.add_argument(
         "--metrics",
         type=_metrics,
@@ -41,13 +38,6 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash"
-    )
-    parser.add_argument(
-        "--within-groups",
-        type=set_names,
-        default=[],
-        metavar="SET,...",
-        help="data sets (named after their files) whose ratings compare within a group only",
     )
     parser.add_argument("--no-attacks", action="store_true", help="leave out Reorder and Retrieve")
     parser.add_argument(
@@ -102,10 +92,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
-    columns = RatedColumns(
-        **{one.name: getattr(args, f"{one.name}_column") for one in dataclasses.fields(RatedColumns)}
-    )
-    sets = read_rated_sets(args.files, columns, args.groups, args.tasks)
+    sets = read_rated_sets(args.files, rated_columns(args), args.groups, args.tasks)
     from mars_score.meta.attacks import ATTACKS
     from mars_score.meta.evaluation import meta_evaluate
     from mars_score.meta.plain import to_dict
@@ -169,11 +156,6 @@ def _tasks(text: str) -> dict[str, str]:
     if not all(name and task for name, _, task in pairs):
         raise argparse.ArgumentTypeError(f"not of the form SET=TASK,SET=TASK,...: {text!r}")
     return {name: task for name, _, task in pairs}
-
-
-def set_names(text: str) -> list[str]:
-    """Names separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _published(path: str) -> dict[str, dict[str, dict[str, float]]]:

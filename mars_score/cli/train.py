@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.encoders import add_encoder_options, train_encoder, wants_encoder
-from mars_score.cli.meta import set_names
 from mars_score.cli.options import add_scorer_options, scorer_arguments
+from mars_score.cli.rated import add_rated_options, rated_columns
 from mars_score.cli.running import print_line, print_notices, progress_bars, scoring
-from mars_score.meta.items import RatedColumns, read_rated_sets
+from mars_score.meta.items import read_rated_sets
 
 if TYPE_CHECKING:
     from mars_score.learning.ratings import TrainingSet
@@ -32,16 +31,7 @@ def add_parser(commands: Any) -> None:
         help="terms (default for ratings): a correction of MARS's score by a few features; encoder: a network "
         "over the texts; ls: one over candidate and context, which needs no ratings",
     )
-    for column in dataclasses.fields(RatedColumns):
-        help_text = f"column of the {column.name} (default: {column.default})"
-        parser.add_argument(f"--{column.name}-column", metavar="NAME", default=column.default, help=help_text)
-    parser.add_argument(
-        "--within-groups",
-        type=set_names,
-        default=[],
-        metavar="SET,...",
-        help="data sets (named after their files) whose ratings compare within a group only",
-    )
+    add_rated_options(parser)
     add_encoder_options(parser)
     add_scorer_options(parser, without=("learned",))
     parser.set_defaults(run=run)
@@ -49,13 +39,10 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Train, save and print; see :func:`mars_score.cli.main` for errors."""
-    columns = RatedColumns(
-        **{one.name: getattr(args, f"{one.name}_column") for one in dataclasses.fields(RatedColumns)}
-    )
     from mars_score.learning.ratings import training_sets
 
     def read_sets() -> list[TrainingSet]:
-        return training_sets(read_rated_sets(args.files, columns), args.within_groups)
+        return training_sets(read_rated_sets(args.files, rated_columns(args)), args.within_groups)
 
     if wants_encoder(args):
         train_encoder(args, read_sets)

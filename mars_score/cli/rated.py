@@ -1,0 +1,35 @@
+"""What commands that read rated candidates have in common: their options."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from mars_score.meta.items import RatedColumns
+
+
+def add_rated_options(parser: argparse.ArgumentParser) -> None:
+    """The names of columns, and which data sets are compared within groups."""
+    for column in dataclasses.fields(RatedColumns):
+        help_text = f"column of the {column.name} (default: {column.default})"
+        names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
+        parser.add_argument(*names, metavar="NAME", default=column.default, help=help_text)
+    parser.add_argument(
+        "--within-groups",
+        type=set_names,
+        default=[],
+        metavar="SET,...",
+        help="data sets (named after their files) whose ratings compare within a group only",
+    )
+
+
+def rated_columns(args: argparse.Namespace) -> RatedColumns:
+    """The columns that the options name."""
+    return RatedColumns(
+        **{one.name: getattr(args, f"{one.name}_column") for one in dataclasses.fields(RatedColumns)}
+    )
+
+
+def set_names(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
