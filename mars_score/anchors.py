@@ -36,6 +36,12 @@ class Anchors:
         return {"percent": self.percent(score), "unrelated": self.unrelated, "identical": self.identical}
 
 
+def anchor_rows(total: int) -> list[int]:
+    """The rows that anchors are found from: all, or ``ROWS`` of them, evenly spaced."""
+    count = min(ROWS, total)
+    return [number * total // count for number in range(count)]
+
+
 def find_anchors(scorer: MarsScorer, references: Sequence[Sequence[str]], contexts: Sequence[str]) -> Anchors:
     """The anchors of some rows; of many rows at most ``ROWS``, evenly spaced.
 
@@ -52,8 +58,8 @@ def find_anchors(scorer: MarsScorer, references: Sequence[Sequence[str]], contex
     """
     if not all(references):
         raise ValueError("a scale needs references: leave it out where candidates are scored given contexts alone")
-    count = min(ROWS, len(references))
-    kept = [number * len(references) // count for number in range(count)]
+    kept = anchor_rows(len(references))
+    count = len(kept)
     own = [list(references[row]) for row in kept]
     around = [contexts[row] for row in kept]
     others = [_other(place, own, around) for place in range(count)]

@@ -208,8 +208,10 @@ def sentence_encoder(name: str, model: Any) -> Any:
 
 def learned_head(name: str, head: Any) -> str | None:
     """For ``convert``: a folder or a name; None: not given."""
-    if head is None or (isinstance(head, (str, os.PathLike)) and os.fspath(head)):
-        return None if head is None else os.fspath(head)
+    if head is None:
+        return None
+    if isinstance(head, (str, os.PathLike)) and os.fspath(head):
+        return os.fspath(head)
     raise ValueError(f"{name} must be the folder or the name of a learned head, got {head!r:.200}")
 
 

@@ -113,8 +113,9 @@ def rank_systems(
     scores = [SystemScore(name, tuple(row.scores[which] for row in rows)) for which, name in enumerate(systems)]
     order = sorted(range(len(scores)), key=lambda which: -scores[which].score)
     ranked = tuple(scores[which] for which in order)
-    options = {"groups": groups, "confidence": confidence, "resamples": resamples}
-    tests = paired_tests([one.scores for one in ranked], **options, seed=seed)  # type: ignore[arg-type]
+    tests = paired_tests(
+        [one.scores for one in ranked], groups=groups, confidence=confidence, resamples=resamples, seed=seed
+    )
     return SystemRanking(
         ranked,
         (tests[0, 1].first, *(tests[0, place].second for place in range(1, len(ranked)))),
@@ -176,5 +177,6 @@ def _in_order(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
 
 def _notices(result: MarsResult, names: Sequence[str], count: int) -> tuple[str, ...]:
     """With the rows of each system, which are counted through."""
-    places = (f"rows {which * count}-{(which + 1) * count - 1}: {name}" for which, name in enumerate(names))
-    return tuple(f"{notice} [{place}]" for place in [", ".join(places)] for notice in result.notices)
+    spans = (f"rows {which * count}-{(which + 1) * count - 1}: {name}" for which, name in enumerate(names))
+    place = ", ".join(spans)
+    return tuple(f"{notice} [{place}]" for notice in result.notices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from mars_score.anchors import ROWS, find_anchors
+from mars_score.anchors import anchor_rows, find_anchors
 from mars_score.runs.run import Run
 
 if TYPE_CHECKING:
@@ -15,13 +15,12 @@ SCALE = "scale"  # the name of the fact in the run's records
 
 
 def scale_of(run: Run, scorer: MarsScorer, mean: float) -> dict[str, float]:
-    """The mean in per cent and the anchors, from at most ``ROWS`` rows, evenly spaced.
+    """The mean in per cent and the anchors, from the rows of :func:`mars_score.anchors.anchor_rows`.
 
     Raises:
         ValueError: see :func:`mars_score.anchors.find_anchors`.
     """
-    total = run.survey.rows
-    kept = {number * total // min(ROWS, total) for number in range(min(ROWS, total))}
+    kept = set(anchor_rows(run.survey.rows))
     parts = run.spec.rows.parts(run.spec.chunk_size)
     rows = chain.from_iterable(zip(part.pairs, part.contexts, strict=True) for part in parts)
     chosen = [row for number, row in enumerate(rows) if number in kept]
