@@ -24,11 +24,10 @@ import numpy as np
 
 from benchmarks.common import progress
 from mars_score import MarsScorer
+from mars_score.augmentation import Augmenter
 from mars_score.data.files import row_line
 from mars_score.data.validation import Row
-from mars_score.infilling.engine import CausalInfiller
-from mars_score.infilling.pipeline import augment
-from mars_score.masking.analysis import Analysis, WordAnalyser
+from mars_score.masking.analysis import Analysis
 from mars_score.masking.template import Template
 from mars_score.meta.items import RatedSet, read_rated_sets
 from mars_score.models.loading import causal_model
@@ -59,15 +58,16 @@ class Maker:
         self.settings, runtime = self.scorer.settings, self.scorer.runtime
         self.reader = Reader(self.settings, runtime)
         self.model = causal_model(self.settings.models, runtime)
-        self.infiller = CausalInfiller(self.model, self.settings.planning, self.settings.infilling, None)
         sampling = self.settings.sampling
         self.sampler = Sampler(self.model, sampling.sample_temperature, sampling.sample_top_p)
-        self.analyser = WordAnalyser(runtime.store)
+        self.augmenter = Augmenter(self.settings, runtime)
 
     def kinds(self, keys: Sequence[Key]) -> dict[str, dict[Key, list[str]]]:
         """The texts of each kind, by context and reference."""
         ratios = self.scorer.augment_references([[reference] for _, reference in keys], [key[0] for key in keys])
-        analyses = dict(zip(keys, self.analyser.analyse([reference for _, reference in keys]), strict=True))
+        analyses = dict(
+            zip(keys, self.augmenter.analyser.analyse([reference for _, reference in keys]), strict=True)
+        )
         return {
             "ratios": {key: list(of_row[0].texts[1:]) for key, of_row in zip(keys, ratios, strict=True)},
             "random": self._infilled(analyses, _random),
@@ -84,10 +84,10 @@ class Maker:
             for key, analysis in analyses.items()
             for number in range(COUNT)
         }
-        filled = augment(self.infiller, [pair for pair in pairs.values() if pair[1].blanks])
+        filled = self.augmenter.infill(pair for pair in pairs.values() if pair[1].blanks)
         return {
             key: [
-                filled[pair].text if pair[1].blanks else key[1]
+                filled[pair][0] if pair[1].blanks else key[1]
                 for pair in (pairs[key, number] for number in range(COUNT))
             ]
             for key in analyses

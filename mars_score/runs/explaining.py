@@ -9,7 +9,6 @@ from mars_score.explain.explainer import explain
 from mars_score.result import RowScore
 from mars_score.runs.chunks import augmented_of, samples_of
 from mars_score.runs.run import Run
-from mars_score.runtime import Runtime
 from mars_score.similarity.features import Reader
 from mars_score.store.results import ResultStore
 
@@ -37,11 +36,9 @@ def explained(run: Run, rows: int) -> list[dict[str, Any]]:
                 place = row - part.file.start
                 found[row] = part.candidates[place], part.contexts[place].strip(), of_part[place]
     plan = run.spec.plan
-    runtime = Runtime(
-        plan.batch_size, plan.encoder_batch_size, plan.device, ResultStore(plan.store), run.chunk_progress
-    )
+    reader = Reader(plan.settings, plan.runtime(ResultStore(plan.store), run.chunk_progress))
     candidates, contexts, of_rows = zip(*(found[row] for row in lowest), strict=True)
-    explanations = explain(candidates, contexts, of_rows, Reader(plan.settings, runtime), plan.settings.similarity)
+    explanations = explain(candidates, contexts, of_rows, reader, plan.settings.similarity)
     return [
         {"line": row + 1, "text": str(one), **one.to_dict()} for row, one in zip(lowest, explanations, strict=True)
     ]

@@ -75,6 +75,10 @@ class Plan:
     threads: int | None = None
     encoder_batch_size: int | None = None
 
+    def runtime(self, store: ResultStore, progress: Progress | None) -> Runtime:
+        """How models are run, with the plan's store opened here."""
+        return Runtime(self.batch_size, self.encoder_batch_size, self.device, store, progress)
+
 
 def usual_threads() -> int:
     """A worker's default number of threads: ``OMP_NUM_THREADS``, else one for each core that it may use."""
@@ -109,7 +113,7 @@ class Worker:
         self.plan = plan
         self._report = report
         store = ResultStore(plan.store)
-        self._runtime = Runtime(plan.batch_size, plan.encoder_batch_size, plan.device, store, self._note)
+        self._runtime = plan.runtime(store, self._note)
         # Vectors depend on their batch in the last digits: the store gets those of a whole chunk, or none, so that
         # a chunk that was interrupted is computed from what it was computed from before. Infills are texts: they
         # are stored as they are made, so that an interruption loses no more than seconds.
