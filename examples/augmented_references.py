@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score import MarsScorer
-from mars_score.cli.running import progress_bars, scoring
+from mars_score.cli.running import scoring
 from mars_score.cli.tables import show_table
 from mars_score.data.files import read_rows
 from mars_score.data.validation import Row
@@ -26,6 +26,7 @@ from mars_score.meta.items import read_rated_set
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.scoring import scores_of
+from mars_score.progress import progress_bars
 from mars_score.report.contents import Table, number, signed
 from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings

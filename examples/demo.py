@@ -16,11 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from mars_score import MarsResult, MarsScorer
-from mars_score.cli.running import progress_bars, scoring
+from mars_score.cli.running import scoring
 from mars_score.data.files import read_rows
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
+from mars_score.progress import progress_bars
 
 BAD = ("wrong", "nonsense", "off topic", "shuffled")
 REFERENCE_ONLY = "the reference only"

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs
 from mars_score.data.tables import columns_of, is_tabular, one_candidate_each
-from mars_score.data.validation import check_candidates, check_rows
+from mars_score.data.validation import Row, check_candidates, check_rows
 from mars_score.diagnostics import Notices, warn
 from mars_score.fields import unknown
-from mars_score.learning.heads import HeadLoader
+from mars_score.learning.heads import Example, HeadLoader, LearnedHead
 from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
+from mars_score.progress import progress_bars
 from mars_score.result import AugmentedReference, MarsResult, RowScore, ScoredTexts
 from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of
 from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
-from mars_score.similarity.features import Reader
+from mars_score.similarity.features import Evidence, Reader
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
 
@@ -131,23 +132,22 @@ class MarsScorer:
         rows, texts = self._check(references, contexts, predictions=candidates)
         if not rows:
             raise ValueError("there is nothing to score: predictions is empty")
+        scores: list[RowScore] = []
+        flags: list[Mapping[str, Sequence[bool]]] = []
         with self._progress_bars():
-            pairs = prepare_pairs(rows, texts, self.settings.masking)
-            written = [bool(candidate) for candidate in candidates]
-            augmented = self._augment(pairs, written)
-            contexts = [context.strip() for context in texts]
-            requests, samples = self._draw(contexts, pairs, written)
-            similarity, use_context, head = settings.similarity, settings.use_context, self.head.get()
-            scorable = Scorable(candidates, contexts, augmented, requests, samples, similarity, use_context, head)
-            scores, flags = self._score(scorable)
+            scorable = self._scorable(candidates, rows, texts, settings, self.head.get())
+            for chunk, evidence in self._read(scorable):
+                scores += chunk.scores(evidence)
+                flags.append(chunk.flags(evidence))
             explanations: tuple[Explanation, ...] = ()
             if explain:
                 from mars_score.explain import explainer
 
-                explanations = tuple(explainer.explain(candidates, contexts, scores, self._reader, similarity))
+                scored = candidates, scorable.contexts, scores
+                explanations = tuple(explainer.explain(*scored, self._reader, settings.similarity))
         signature = make_signature(settings, self._augmenter.analyser.pipeline, map(len, rows))
-        inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
-        return MarsResult(tuple(scores), signature, _warn(flags), inputs, explanations)
+        inputs = tuple(map(ScoredTexts, numbers, candidates, rows, scorable.contexts))
+        return MarsResult(tuple(scores), signature, _warn(*flags), inputs, explanations)
 
     @unchanging()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
@@ -160,7 +160,7 @@ class MarsScorer:
         pairs, every = prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows)
         with self._progress_bars():
             augmented = self._augment(pairs, every)
-            requests, samples = self._draw([text.strip() for text in texts], pairs, every)
+            requests, samples = self._draw(texts, pairs, every)
         _warn(cuts(augmented))
         return [
             list(dict.fromkeys([*(text for one in row for text in one.reference.texts), *samples[request].texts]))
@@ -177,7 +177,7 @@ class MarsScorer:
         rows, texts = self._check(references, contexts)
         pairs = prepare_pairs(rows, texts, self.settings.masking)
         with self._progress_bars():
-            requests, samples = self._draw([text.strip() for text in texts], pairs, [True] * len(rows))
+            requests, samples = self._draw(texts, pairs, [True] * len(rows))
         return [samples[request].texts for request in requests]
 
     @unchanging()
@@ -188,6 +188,18 @@ class MarsScorer:
             augmented = self._augment(prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows))
         _warn(cuts(augmented))
         return [tuple(one.reference for one in row) for row in augmented]
+
+    @unchanging()
+    def examples(self, rows: Sequence[Row]) -> list[Example]:
+        """Rows as a learned head sees them, for training one.
+
+        Args:
+            rows: with candidates and references, none of them blank.
+        """
+        candidates, references, contexts = (list(column) for column in zip(*rows, strict=True))
+        with self._progress_bars():
+            scorable = self._scorable(candidates, references, contexts, self.settings)
+            return [one for chunk, evidence in self._read(scorable) for one in chunk.examples(evidence)]
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
@@ -200,6 +212,22 @@ class MarsScorer:
         """References and contexts of each row."""
         return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
 
+    def _scorable(
+        self,
+        candidates: Sequence[str],
+        references: Sequence[tuple[str, ...]],
+        contexts: Sequence[str],
+        settings: Settings,
+        head: LearnedHead | None = None,
+    ) -> Scorable:
+        """Rows with their augmented references and samples."""
+        pairs = prepare_pairs(references, contexts, self.settings.masking)
+        written = [bool(candidate) for candidate in candidates]
+        augmented = self._augment(pairs, written)
+        drawn = self._draw(contexts, pairs, written)
+        similarity, use_context = settings.similarity, settings.use_context
+        return Scorable(candidates, [*map(str.strip, contexts)], augmented, *drawn, similarity, use_context, head)
+
     def _augment(self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]) -> list[list[Augmented]]:
         """Augmented references of each wanted row; the references of the others count for the IDF only."""
         needed = [row if want else [] for row, want in zip(pairs, wanted, strict=True)]
@@ -211,32 +239,13 @@ class MarsScorer:
         self, contexts: Sequence[str], pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]
     ) -> tuple[list[Request], dict[Request, Samples]]:
         """The request of each row, and the samples of those of the wanted rows."""
+        contexts = [context.strip() for context in contexts]
         requests = requests_of(contexts, [[text for _, text in row] for row in pairs], self.settings.sampling)
         needed = [one for one, want in zip(requests, wanted, strict=True) if want]
         return requests, self._sampler.draw(needed, partial(self._report, "sample"))
 
-    def _score(self, scorable: Scorable) -> tuple[list[RowScore], dict[str, list[bool]]]:
-        """Scores and flags of rows, chunk by chunk: evidence that no later chunk needs is released."""
-        chunks = list(scorable.chunks(_CHUNK_ROWS))
-        last_use = {
-            (kind, item): number
-            for number, chunk in enumerate(chunks)
-            for kind, items in chunk.needs.items()
-            for item in items
-        }
-        evidence: dict[str, dict[Any, Any]] = {}
-        scores: list[RowScore] = []
-        flags: dict[str, list[bool]] = {}
-        for number, chunk in enumerate(chunks):
-            for kind, items in chunk.needs.items():
-                before = evidence.get(kind, {})
-                evidence[kind] = {item: one for item, one in before.items() if last_use[kind, item] >= number}
-                missing = [item for item in items if item not in before]
-                evidence[kind] |= self._reader.read(kind, missing, partial(self._report, kind))
-            scores += chunk.scores(evidence)
-            for kind, of_rows in chunk.flags(evidence).items():
-                flags.setdefault(kind, []).extend(of_rows)
-        return scores, flags
+    def _read(self, scorable: Scorable) -> Iterator[tuple[Scorable, Evidence]]:
+        return scorable.read(self._reader, _CHUNK_ROWS, self._report)
 
     @cached_property
     def _augmenter(self) -> Augmenter:
@@ -256,8 +265,6 @@ class MarsScorer:
         if self.progress is not True:
             yield
             return
-        from mars_score.cli.running import progress_bars
-
         with progress_bars(quiet=False) as self._bars:
             yield
 
@@ -267,10 +274,11 @@ class MarsScorer:
             report(stage, done, total)
 
 
-def _warn(flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
-    """One sentence and one warning per kind of notice."""
+def _warn(*flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
+    """One sentence and one warning per kind of notice; the flags are those of consecutive rows."""
     notices = Notices()
-    notices.add(flags)
+    for of_chunk in flags:
+        notices.add(of_chunk)
     for sentence in notices.sentences():
         warn(sentence)
     return notices.sentences()

@@ -14,9 +14,9 @@ import pytest
 
 from mars_score.cli import main
 from mars_score.cli.options import add_scorer_options
-from mars_score.cli.running import _Lines
 from mars_score.data import files as rowfiles
 from mars_score.errors import ModelUnavailableError
+from mars_score.progress import _Lines
 from mars_score.settings import SETTING_NAMES
 
 ROOT = Path(__file__).parent.parent
@@ -547,7 +547,7 @@ def test_a_reader_that_leaves(write):
 
 
 def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.cli.running._LINE_SECONDS", 0)
+    monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 0)
     report = _Lines()
     report("load a/model", 0, 1)
     report("augment", 5, 9)

@@ -314,7 +314,7 @@ def test_a_list_in_a_file(tmp_path, form):
         ('[{"a": 1},\n {"b" 3}]', r"rows.json:2:7: not JSON: Expecting ':' delimiter"),
         ("[]", "rows.json: the file holds no rows"),
         ("[" * 100_000, "nested too deeply"),
-        (b'[{"a": "\xff"}]', "rows.json: not UTF-8, at byte 9; convert the file"),
+        (b'[{"a": "\xff"}]', "rows.json:1:9: not UTF-8; convert the file"),
     ],
 )
 def test_lists_that_are_wrong(tmp_path, text, message):

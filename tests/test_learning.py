@@ -14,7 +14,7 @@ from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.errors import MarsWarning
 from mars_score.learning.features import repetition
-from mars_score.learning.fitting import examples_of, train
+from mars_score.learning.fitting import train
 from mars_score.learning.folder import read_head, write_head
 from mars_score.learning.heads import load_head
 from mars_score.learning.ratings import training_sets
@@ -229,7 +229,7 @@ def test_a_weight_must_be_there_for_each_feature(trained, models):
 def test_few_ratings_change_little(rated_file, models):
     (data,) = training_sets([read_rated_set(rated_file)])
     scorer = MarsScorer(**models)
-    examples = examples_of(scorer, data.rows)
+    examples = scorer.examples(data.rows)
     much, little = (
         TermsHead(scorer.settings, penalty=penalty).fit([data], [examples]).weights for penalty in (0.1, 1000)
     )

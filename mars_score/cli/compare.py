@@ -17,7 +17,8 @@ from mars_score.cli.options import (
     columns,
     scorer_arguments,
 )
-from mars_score.cli.running import print_line, progress_bars, scoring
+from mars_score.cli.running import print_line, scoring
+from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.compare import SystemComparison, SystemRanking

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.options import scorer_arguments
-from mars_score.cli.running import print_line, progress_bars, scoring
+from mars_score.cli.running import print_line, scoring
+from mars_score.learning import OBJECTIVES
+from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.learning.pairs import Source
     from mars_score.learning.ratings import TrainingSet
-
-_OBJECTIVES = ("ratings", "pretrain", "contrastive")
 
 
 def add_encoder_options(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def add_encoder_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("encoders")
     group.add_argument(
         "--objective",
-        choices=_OBJECTIVES,
+        choices=OBJECTIVES,
         default="ratings",
         help="ratings (default); pretrain: signals of synthetic pairs; contrastive: prefer texts to their damaged "
         "versions (head ls, unless another is named). The latter two read texts and contexts only",

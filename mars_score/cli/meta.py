@@ -10,11 +10,12 @@ from typing import Any
 
 from mars_score.cli.options import USUAL, add_scorer_options, scorer_arguments
 from mars_score.cli.rated import add_rated_options, rated_columns, set_names
-from mars_score.cli.running import print_line, progress_bars, scoring
+from mars_score.cli.running import print_line, scoring
 from mars_score.data.files import whole_file, write_row
 from mars_score.fields import TASKS
 from mars_score.meta.items import read_rated_sets
 from mars_score.meta.metrics import METRICS, parse_names
+from mars_score.progress import progress_bars
 
 
 def add_parser(commands: Any) -> None:

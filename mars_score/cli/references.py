@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options, columns, scorer_arguments
-from mars_score.cli.running import print_line, print_notices, progress_bars, scoring
+from mars_score.cli.running import print_line, print_notices, scoring
+from mars_score.progress import progress_bars
 
 
 def add_parser(commands: Any) -> None:

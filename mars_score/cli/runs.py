@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.cli.options import columns, scorer_arguments
-from mars_score.cli.running import print_notices, progress_bars, scoring
+from mars_score.cli.running import print_notices, scoring
+from mars_score.progress import progress_bars
 
 ENGINES = ("processes", "ray")
 CHUNK_SIZE = 256

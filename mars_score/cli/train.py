@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from mars_score.cli.encoders import add_encoder_options, train_encoder, wants_encoder
 from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.rated import add_rated_options, rated_columns
-from mars_score.cli.running import print_line, print_notices, progress_bars, scoring
+from mars_score.cli.running import print_line, print_notices, scoring
+from mars_score.learning import KINDS
 from mars_score.meta.items import read_rated_sets
+from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.learning.ratings import TrainingSet
@@ -27,7 +29,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--head",
-        choices=("terms", "encoder", "ls"),
+        choices=KINDS,
         help="terms (default for ratings): a correction of MARS's score by a few features; encoder: a network "
         "over the texts; ls: one over candidate and context, which needs no ratings",
     )

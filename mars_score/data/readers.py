@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 LONGEST_LINE = 2**28  # bytes; a longer line is no row, and would be held in memory
+_MARK = b"\xef\xbb\xbf"  # that UTF-8 files of some programs begin with
 _AT_ONCE = 256  # rows of a column file that are turned into Python objects together
 
 
@@ -82,17 +83,17 @@ def json_rows(name: str) -> Iterator[dict[str, Any]]:
     """
     blank = 0  # the number of the first blank line, which only blank lines may follow
     with _opened(name) as file:
-        if file.peek(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):  # type: ignore[union-attr]
-            yield from _list_rows(file.read(LONGEST_LINE + 1), name)
+        if file.peek(64).removeprefix(_MARK).lstrip().startswith(b"["):  # type: ignore[union-attr]
+            yield from _list_rows(file.read(LONGEST_LINE + 1).removeprefix(_MARK), name)
             return
         for number, line in enumerate(_lines(file, name), 1):
-            raw = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            raw = line.removeprefix(_MARK) if number == 1 else line
             if not raw.strip():
                 blank = blank or number
                 continue
             if blank:
-                _parse(f"{name}:{blank}", b"")
-            yield _parse(f"{name}:{number}", raw)
+                _line_row(b"", name, blank)
+            yield _line_row(raw, name, number)
 
 
 @contextmanager
@@ -123,35 +124,34 @@ def _list_rows(raw: bytes, name: str) -> Iterator[dict[str, Any]]:
     """The objects of a JSON list."""
     if len(raw) > LONGEST_LINE:
         raise ValueError(f"{name}: a list of over {LONGEST_LINE:,} bytes; write one object per line")
-    try:
-        rows = json.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: not UTF-8, at byte {error.start + 1}; convert the file") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
-    except (RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise ValueError(f"{name}: not JSON that can be read: {reason}") from None
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(_parse(raw, name), 1):
         if not isinstance(row, dict):
             raise ValueError(f"{name}: entry {number} of the list is no JSON object but {type(row).__name__}")
         yield row
 
 
-def _parse(place: str, raw: bytes) -> dict[str, Any]:
-    try:
-        row = json.loads(raw.decode())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{place}:{error.start + 1}: not UTF-8; convert the file") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{place}:{error.colno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise ValueError(f"{place}:1: not JSON that can be read: nested too deeply") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise ValueError(f"{place}:1: not JSON that can be read: {error}") from None
+def _line_row(raw: bytes, name: str, line: int) -> dict[str, Any]:
+    """The object of a line."""
+    row = _parse(raw, name, line)
     if not isinstance(row, dict):
-        raise ValueError(f"{place}:1: not a JSON object but {type(row).__name__}; write one object per line")
+        raise ValueError(f"{name}:{line}:1: not a JSON object but {type(row).__name__}; write one object per line")
     return row
+
+
+def _parse(raw: bytes, name: str, line: int = 1) -> Any:
+    """JSON that begins on a line of a file; a fault is named with its line and column."""
+    try:
+        return json.loads(raw.decode())
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        fault = "not UTF-8; convert the file"
+        place = before.count(b"\n"), error.start - before.rfind(b"\n")
+    except json.JSONDecodeError as error:
+        fault, place = f"not JSON: {error.msg}", (error.lineno - 1, error.colno)
+    except (RecursionError, ValueError) as error:  # ValueError: an integer of thousands of digits
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        fault, place = f"not JSON that can be read: {reason}", (0, 1)
+    raise ValueError(f"{name}:{line + place[0]}:{place[1]}: {fault}")
 
 
 def _cell_rows(name: str, delimiter: str) -> Iterator[dict[str, Any]]:

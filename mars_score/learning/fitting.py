@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from mars_score.data.validation import Row
-from mars_score.errors import MarsWarning
 from mars_score.learning.folder import HeadFolder
-from mars_score.learning.heads import Example, HeadLoader, load_head
+from mars_score.learning.heads import load_head
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.terms import TermsHead
-from mars_score.result import Term
 from mars_score.scorer import MarsScorer
 
 Kind = Literal["terms", "encoder"]
@@ -54,31 +50,4 @@ def train(
     if not isinstance(before, TermsHead | None):
         raise ValueError(f"{start} is a head of kind {before.kind!r}; start from one of kind 'terms'")
     made = TermsHead(scorer.settings, scorer.runtime, start=before.weights if before else None)
-    return made.fit(sets, [examples_of(scorer, one.rows) for one in sets]).save(folder)
-
-
-def examples_of(scorer: MarsScorer, rows: Sequence[Row]) -> list[Example]:
-    """Rows as a head of this scorer sees them; their candidates are not blank."""
-    listener, usual = _Listener(), scorer.head
-    scorer.head = cast(HeadLoader, listener)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MarsWarning)
-            scorer.score(*zip(*rows, strict=True))
-    finally:
-        scorer.head = usual
-    return listener.examples
-
-
-class _Listener:
-    """A head that changes nothing and keeps what it is asked about."""
-
-    def __init__(self) -> None:
-        self.examples: list[Example] = []
-
-    def get(self) -> _Listener:
-        return self
-
-    def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
-        self.examples += examples
-        return [one.terms for one in examples]
+    return made.fit(sets, [scorer.examples(one.rows) for one in sets]).save(folder)

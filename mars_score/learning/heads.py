@@ -8,18 +8,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar, Protocol, Self
 
+from mars_score.learning import KINDS
 from mars_score.learning.folder import HeadFolder, folder_of, read_head
 from mars_score.learning.ratings import TrainingSet
 from mars_score.models.fingerprints import Current, fingerprint, may_be
 from mars_score.result import Term
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings
-
-KINDS = {
-    "terms": "terms.TermsHead",
-    "encoder": "encoder.EncoderHead",
-    "ls": "contrastive.LsHead",
-}  # kind -> module and class
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class LearnedHead(Protocol):
     options its constructor takes beside them is its own matter; all have defaults.
 
     Attributes:
-        kind: a name of :data:`KINDS`.
+        kind: a name of :data:`mars_score.learning.KINDS`.
         fingerprint: of a head that was saved or loaded; see :class:`HeadFolder`.
     """
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
+from mars_score.learning import Objective
 from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import HeadFolder, read_head
@@ -23,8 +24,6 @@ from mars_score.models.loading import load_language_model
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings
 
-Objective = Literal["ratings", "pretrain", "contrastive"]
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 PAIRS = 50_000
 
 

@@ -22,9 +22,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mars_score.models.torch_modes import ordinary_mode
+from mars_score.runtime import Progress
 
 Loss = Callable[[Sequence[int]], Tensor]  # indices of examples -> their mean loss
-Progress = Callable[[str, int, int], None]
 
 CHECKPOINT = "checkpoint.safetensors"
 SAVE_SECONDS = 60.0

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mars_score.augmentation import Augmented, cuts
 from mars_score.diagnostics import BLANK, BLANK_CONTEXT, CONTEXT_CUT, SAMPLES_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
 from mars_score.result import RowScore
+from mars_score.runtime import Progress
 from mars_score.sampling.samples import Request, Samples
 from mars_score.settings import SimilaritySettings
-from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, ScorableRow, all_needs, needs
+from mars_score.similarity.features import (
+    EMBED,
+    LIKELIHOOD,
+    MATCH,
+    Evidence,
+    Needs,
+    Reader,
+    ScorableRow,
+    all_needs,
+    needs,
+)
 from mars_score.similarity.reference_free import score_without_references
 from mars_score.similarity.score import Background, background, score_row
 
 if TYPE_CHECKING:
-    from mars_score.learning.heads import LearnedHead
+    from mars_score.learning.heads import Example, LearnedHead
 
 
 @dataclass(frozen=True)
@@ -25,8 +36,8 @@ class Scorable:
     """Some rows.
 
     Attributes:
-        candidates: one a row, without outer whitespace.
-        contexts: one a row.
+        candidates: one per row, without outer whitespace.
+        contexts: one per row.
         augmented: the references of each row; none of one with a blank candidate or without references.
         requests: of each row; see :func:`mars_score.sampling.samples.requests_of`.
         samples: of each request; none where it is not there.
@@ -50,6 +61,24 @@ class Scorable:
         of_rows: dict[str, Any] = {name: one for name, one in columns.items() if isinstance(one, Sequence)}
         for start in range(0, len(self.candidates), size):
             yield replace(self, **{name: one[start : start + size] for name, one in of_rows.items()})
+
+    def read(self, reader: Reader, size: int, progress: Progress) -> Iterator[tuple[Scorable, Evidence]]:
+        """At most ``size`` rows at a time and what is read of them; what no later rows need is released."""
+        chunks = list(self.chunks(size))
+        last_use = {
+            (kind, item): number
+            for number, chunk in enumerate(chunks)
+            for kind, items in chunk.needs.items()
+            for item in items
+        }
+        evidence: dict[str, dict[Any, Any]] = {}
+        for number, chunk in enumerate(chunks):
+            for kind, items in chunk.needs.items():
+                before = evidence.get(kind, {})
+                evidence[kind] = {item: one for item, one in before.items() if last_use[kind, item] >= number}
+                missing = [item for item in items if item not in before]
+                evidence[kind] |= reader.read(kind, missing, partial(progress, kind))
+            yield chunk, evidence
 
     @cached_property
     def _samples(self) -> list[Samples]:
@@ -78,7 +107,23 @@ class Scorable:
         return all_needs(self.settings, self._needs_of_rows)
 
     def scores(self, evidence: Evidence) -> list[RowScore]:
-        """One a row, from what was read."""
+        """One per row, from what was read."""
+        scores = self._own_scores(evidence)
+        if self.head is None:
+            return scores
+        from mars_score.learning.features import rescored
+
+        return rescored(self._rows, scores, self.head, evidence, self.settings)
+
+    def examples(self, evidence: Evidence) -> list[Example]:
+        """The rows that have references as a learned head sees them."""
+        from mars_score.learning.features import make_example
+
+        scored = zip(self._rows, self._own_scores(evidence), strict=True)
+        return [make_example(row, score, evidence, self.settings) for row, score in scored if row.references]
+
+    def _own_scores(self, evidence: Evidence) -> list[RowScore]:
+        """One per row, without the head."""
         backgrounds: dict[ScorableRow, Background] = {}
         scores = []
         for row in self._rows:
@@ -89,11 +134,7 @@ class Scorable:
             if without_candidate not in backgrounds:
                 backgrounds[without_candidate] = background(row, evidence, self.settings)
             scores.append(score_row(row, evidence, self.settings, backgrounds.get(without_candidate)))
-        if self.head is None:
-            return scores
-        from mars_score.learning.features import rescored
-
-        return rescored(self._rows, scores, self.head, evidence, self.settings)
+        return scores
 
     def flags(self, evidence: Evidence) -> dict[str, list[bool]]:
         """What was done to which rows."""
