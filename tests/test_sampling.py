@@ -157,7 +157,7 @@ def test_a_prompt_fits_the_window(chat, task):
         ("A dog ran. It was", True, "A dog ran. It was"),
         ('"A dog ran."', True, "A dog ran."),
         ('"A dog" and "a cat"', True, '"A dog" and "a cat"'),
-        ("狗跑了。然后它", False, "狗跑了。然后它"),
+        ("狗跑了。然后它", False, "狗跑了。"),
         ("  \n ", True, ""),
     ],
 )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mars_score.data.words import CJK, split_words
 from mars_score.learning.heads import Example, LearnedHead
 from mars_score.result import RowScore
 from mars_score.settings import SimilaritySettings
@@ -14,7 +15,8 @@ from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, S
 from mars_score.similarity.score import token_recall
 
 REPEATED_AMONG = 10  # content words before a word among which it is a repetition
-_WORD = re.compile(r"\w+(?:'\w+)?")
+# A word; of Chinese and Japanese each two neighbouring characters.
+_WORD = re.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
 
 
 def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings: SimilaritySettings) -> Example:
@@ -37,10 +39,10 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
     references = tuple(one.reference for one in row.references)
     read = evidence[MATCH if settings.matching == "tokens" else EMBED]
     own, others = read[row.candidate], [read[one] for one in references]
-    words = max(1, len(row.candidate.split()))
+    words = max(1, len(split_words(row.candidate)))
     features = {
         "repetition": repetition(row.candidate),
-        "length": math.log(words * len(references) / max(1, sum(len(one.split()) for one in references))),
+        "length": math.log(words * len(references) / max(1, sum(len(split_words(one)) for one in references))),
         "cosine": max(float(own.vector @ one.vector) for one in others),
     }
     if settings.matching == "tokens":
@@ -65,7 +67,7 @@ def _content_words(text: str) -> Sequence[str]:
 
     return [
         word
-        for word in _WORD.findall(text.lower().replace("\u2019", "'"))
+        for word in map("".join, _WORD.findall(text.lower().replace("\u2019", "'")))
         if word not in STOP_WORDS and len(word) > 1
     ]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from mars_score.augmentation import Augmenter
 from mars_score.data.files import read_rows
 from mars_score.data.validation import check_contexts, check_references
+from mars_score.data.words import split_words, word_spans
 from mars_score.learning.ratings import TrainingSet
 from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
@@ -103,7 +103,7 @@ def read_corpus(
 
 
 def _usable(sources: Iterable[Source]) -> list[Source]:
-    return [one for one in dict.fromkeys(sources) if FEWEST_WORDS <= len(one.text.split()) <= MOST_WORDS]
+    return [one for one in dict.fromkeys(sources) if FEWEST_WORDS <= len(split_words(one.text)) <= MOST_WORDS]
 
 
 def generator(*labels: object) -> random.Random:
@@ -166,10 +166,11 @@ def _damaged(source: Source, sources: Sequence[Source], seed: int) -> list[Pair]
 
 def drop_words(text: str, share: float, drawn: random.Random) -> str:
     """The text without that share of its words, at least one; at least one is left."""
-    words = text.split()
+    words = word_spans(text)
     count = min(len(words) - 1, max(1, round(share * len(words))))
-    left = set(drawn.sample(range(len(words)), len(words) - count))
-    return " ".join(word for index, word in enumerate(words) if index in left)
+    left = sorted(drawn.sample(range(len(words)), len(words) - count))
+    before = [end for _, end in [(0, 0), *words]]  # of each word the end of the one before
+    return " ".join("".join(text[before[index] : words[index][1]] for index in left).split())
 
 
 def foreign_text(source: Source, sources: Sequence[Source], drawn: random.Random) -> str | None:
@@ -185,7 +186,7 @@ def _infilled(sources: Sequence[Source], name: str, infiller: Augmenter, seed: i
     planned: list[tuple[Source, str, float, Template]] = []
     for source in sources:
         drawn = generator("mask", name, seed, source)
-        words = [Word(one[0], one.start(), one.end(), "") for one in re.finditer(r"\S+", source.text)]
+        words = [Word(source.text[start:end], start, end, "") for start, end in word_spans(source.text)]
         analysis = Analysis(source.text, tuple(words))
         for kind, shares in MASKED.items():
             for share in shares:

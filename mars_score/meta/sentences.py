@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
 _LONGEST = 10**9  # characters; spaCy's own limit of 10**6 is meant for pipelines with a parser
+_WITHIN_LINE = re.compile(
+    r"(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\u2019\u201d\u300d\u300f)\uff09])|(?<=[.!?]\s)(?=[\u00bf\u00a1])"
+)
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of an English text, without outer whitespace; none for a blank text.
+    """The sentences of a text, without outer whitespace; none for a blank text.
 
     spaCy's rule-based "sentencizer" (https://spacy.io/api/sentencizer): a sentence ends after ".", "!", "?" and
     their like in other scripts, where spaCy's tokenizer sees a token of its own ("U.S." and "3.5" are whole
-    tokens). A line break ends a sentence as well: it stands between the turns of a dialogue.
+    tokens); also after full stops of Chinese and Japanese, which no space follows, and before the opening marks of
+    Spanish. A line break ends a sentence as well: it stands between the turns of a dialogue.
     """
-    found = (sentence.text.strip() for line in text.splitlines() for sentence in _pipeline()(line).sents)
+    lines = (part for line in text.splitlines() for part in _WITHIN_LINE.split(line))
+    found = (sentence.text.strip() for line in lines for sentence in _pipeline()(line).sents)
     return [sentence for sentence in found if sentence]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.words import plain_words, split_words
 from mars_score.similarity.chunks import copied_share, windows
 
 Vectors = Mapping[str, NDArray[np.float64]]  # text -> unit sentence vector
@@ -91,7 +91,7 @@ def reference_row(
     return ReferenceRow(
         row,
         tuple(references),
-        words=_mean([float(len(text.split())) for text in references]),
+        words=_mean([float(len(split_words(text))) for text in references]),
         copied=_mean([copied_share(text, context) for text in references]) if context else NAN,
         closeness=_mean([max(_cosine(vectors[text], vectors[part]) for part in parts) for text in references])
         if parts
@@ -113,7 +113,7 @@ def _cosine(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 def _shared(one: str, other: str) -> float:
     """Jaccard's index of two texts' words."""
-    first, second = (set(re.findall(r"\w+", text.lower())) for text in (one, other))
+    first, second = (set(plain_words(text)) for text in (one, other))
     return len(first & second) / len(first | second) if first | second else 1.0
 
 

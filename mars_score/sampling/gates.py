@@ -7,12 +7,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
+from mars_score.data.words import split_words
 from mars_score.similarity.chunks import copied_share
 
 COPIED = 0.9  # share of words in runs that the context has, too
 REPEATED = 0.5  # share of trigrams that repeat earlier ones
-_SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f\u0964\u061f][\"'\u2019\u201d)\]]*(?=\s|$)")
-_QUOTES = {'"': '"', "\u201c": "\u201d", "'": "'"}
+_SENTENCE_END = re.compile(  # of Chinese and Japanese also within a line
+    r"[.!?\u0964\u061f\u06d4][\"'\u2019\u201d)\]]*(?=\s|$)|[\u3002\uff01\uff1f][\"'\u2019\u201d\u300d\u300f)\]\uff09]*"
+)
+_QUOTES = {'"': '"', "\u201c": "\u201d", "'": "'", "\u300c": "\u300d"}
+_SAME_SCRIPT = {"HIRAGANA": "CJK", "KATAKANA": "CJK"}  # Japanese is written in all three
 _REFUSAL = re.compile(
     r"\b(as an? (ai|artificial|language model)|i'?m (sorry|unable)[^.]*\b(can'?t|cannot|unable|assist)|"
     r"i (can'?t|cannot) (assist|help|provide|fulfill)|i am (a|an) (ai|language model))",
@@ -45,12 +49,12 @@ def fault_of(text: str, context: str, others: Iterable[str]) -> str | None:
         context: what it was drawn given.
         others: the samples of the same context that were taken before.
     """
-    words = text.lower().split()
+    words = split_words(text.lower())
     if not any(character.isalnum() for character in text):
         return "empty"
     if "\ufffd" in text:
         return "broken character"
-    if " ".join(words) in {" ".join(other.lower().split()) for other in others}:
+    if " ".join(words) in {" ".join(split_words(other.lower())) for other in others}:
         return "duplicate"
     if _REFUSAL.search(text):
         return "refusal"
@@ -66,7 +70,6 @@ def fault_of(text: str, context: str, others: Iterable[str]) -> str | None:
 
 def _script(text: str) -> str:
     """The script of most letters, by the first word of their Unicode names; "" without a letter."""
-    counts = Counter(
-        unicodedata.name(character, "").partition(" ")[0] for character in text if character.isalpha()
-    )
+    names = (unicodedata.name(character, "").partition(" ")[0] for character in text if character.isalpha())
+    counts = Counter(_SAME_SCRIPT.get(name, name) for name in names)
     return counts.most_common(1)[0][0] if counts else ""

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from mars_score.data.contexts import BETWEEN_PASSAGES, as_prose
+from mars_score.data.words import split_words
 from mars_score.infilling.tokens import TextCodec
 
 CONTEXT = "{context}"
@@ -20,8 +21,8 @@ LONG = 2  # words of a context per token of a sample, above which it is summariz
 FEW_WORDS = 5  # a context of fewer words says too little to be continued
 DATA_MARKS = "=_|[]{}<>\t"  # of tables and meaning representations
 DATA_CHARACTERS = 40  # per mark, in a context that is no prose
-CLOSING = " \n\t\"'\u2019\u201d)]"  # may stand after a question mark
-SPEAKER = re.compile(r"([^\W\d_]+)[\w .'-]{0,30}:\s")  # at the beginning of a turn
+CLOSING = " \n\t\"'\u2019\u201d\u300d\u300f)]\uff09"  # may stand after a question mark
+SPEAKER = re.compile(r"([^\W\d_]+)[\w .'-]{0,30}(?::\s|\uff1a)")  # at the beginning of a turn
 QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 ROLE_TOKENS = 8  # of a chat template, for each turn
 
@@ -57,16 +58,17 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     speakers; a question wants an answer, a few words or a record of fields and values are data, a text of many
     more words than a sample has tokens is to be summarized, and any other text, passages included, is continued.
     """
-    prose = "summary" if len(context.split()) > LONG * token_limit else "story"
+    words = len(split_words(context))
+    prose = "summary" if words > LONG * token_limit else "story"
     if BETWEEN_PASSAGES in context:
         return prose
     lines = _turns(context)
-    if len(lines) > 1 and len(context.split()) <= TURN_WORDS * len(lines):
+    if len(lines) > 1 and words <= TURN_WORDS * len(lines):
         return "summary" if _about_speakers(lines, references) else "dialogue"
     if context.rstrip(CLOSING).endswith(QUESTION_MARKS):
         return "answer"
     marks = sum(character in DATA_MARKS for character in context)
-    if len(context.split()) < FEW_WORDS or marks * DATA_CHARACTERS > len(context):
+    if words < FEW_WORDS or marks * DATA_CHARACTERS > len(context):
         return "data"
     return prose
 
@@ -138,10 +140,15 @@ def _about_speakers(turns: Sequence[str], references: Sequence[str]) -> bool:
         return False
     for reference in references:
         words = re.findall(r"[^\W\d_]+", reference.casefold())
-        begins = bool(words) and words[0] in names
-        if not SPEAKER.match(reference) and (begins or len(names.intersection(words)) > 1):
+        begins = any(_mentioned(name, words[:1]) for name in names)
+        if not SPEAKER.match(reference) and (begins or sum(_mentioned(name, words) for name in names) > 1):
             return True
     return False
+
+
+def _mentioned(name: str, words: Sequence[str]) -> bool:
+    """Whether a name is one of the words, or a part of one where names are not separated by spaces."""
+    return name in words or (len(split_words(name)) > 1 and any(name in word for word in words))
 
 
 def _chat_ids(tokenizer: Any, system: str, turns: Sequence[str]) -> list[int]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from mars_score.data.words import split_words
 from mars_score.fields import settings_of
 from mars_score.models.fingerprints import Current
 from mars_score.runtime import Runtime
@@ -68,7 +69,7 @@ def make_request(context: str, references: Sequence[str], settings: SamplingSett
     """The request of a row: samples are about as long as its references, if it has any (their median length)."""
     limit = UNKNOWN_LIMIT
     if references:
-        words = statistics.median(len(reference.split()) for reference in references)
+        words = statistics.median(len(split_words(reference)) for reference in references)
         limit = next((limit for limit in TOKEN_LIMITS if TOKENS_PER_WORD * words <= limit), TOKEN_LIMITS[-1])
     return Request(context, limit, settings.task or task_of(context, references, limit))
 

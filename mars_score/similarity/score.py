@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.words import split_words
 from mars_score.result import ReferenceScore, RowScore, SampleScore, Term
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.aggregation import combine_augmentations, combine_references
@@ -76,7 +77,7 @@ def background(row: ScorableRow, evidence: Evidence, settings: SimilaritySetting
     references = [one.reference for one in row.references]
     parts = windows(row.context) if uses_context(row, settings) else []
     return Background(
-        words=sum(len(one.split()) for one in references) / len(references),
+        words=sum(len(split_words(one)) for one in references) / len(references),
         references=len(references),
         closeness=tuple(nearness(one, parts, evidence, settings) for one in references) if parts else (),
     )

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from mars_score.data.validation import Row
+from mars_score.data.words import plain_words
 from mars_score.meta.metrics.base import Metric
 
 
 class Coverage(Metric):
-    r"""Extractive fragment coverage (Grusky, Naaman and Artzi 2018, https://aclanthology.org/N18-1065, section 4).
+    """Extractive fragment coverage (Grusky, Naaman and Artzi 2018, https://aclanthology.org/N18-1065, section 4).
 
     COVERAGE(A, S) = sum of |f| over the fragments f in F(A, S), divided by |S|, where F(A, S) are the longest
-    runs of words of the summary S, found greedily from the left, that the article A has too. One shared word is a
-    fragment already, so F covers a word of S exactly if A has it: the coverage is the share of words of S that
-    are words of A, and is computed as that. Here S is the candidate, A the context; words are lower-cased runs of
-    ``\w``. Without words in the candidate, 0. (``mars_score.similarity.chunks.copied_share`` counts runs of five
-    words or more only: words that were copied, where this counts words that could have been.)
+    runs of words of the summary S, found greedily from the left, that the article A has too. One shared word is
+    a fragment already, so F covers a word of S exactly if A has it: the coverage is the share of words of S that
+    are words of A, and is computed as that. Here S is the candidate, A the context; words are those of
+    :func:`mars_score.data.words.plain_words`. Without words in the candidate, 0.
+    (``mars_score.similarity.chunks.copied_share`` counts runs of five words or more only: words that were
+    copied, where this counts words that could have been.)
     """
 
     title = "fragment coverage"
@@ -26,11 +27,7 @@ class Coverage(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """In [0, 1]."""
-        return [_coverage(_words(candidate), set(_words(context))) for candidate, _, context in rows]
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+        return [_coverage(plain_words(candidate), set(plain_words(context))) for candidate, _, context in rows]
 
 
 def _coverage(words: Sequence[str], of_context: set[str]) -> float:

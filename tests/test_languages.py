@@ -1,0 +1,155 @@
+"""Texts in other languages than English: words, windows, samples, masks and scores."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from mars_score.data.words import plain_words, split_words, word_spans
+from mars_score.learning.features import repetition
+from mars_score.learning.pairs import drop_words
+from mars_score.meta.sentences import sentences
+from mars_score.sampling.gates import fault_of, tidy
+from mars_score.sampling.prompts import task_of
+from mars_score.sampling.samples import make_request
+from mars_score.settings import SamplingSettings
+from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
+
+# A context, a reference, a good and a bad candidate for each language.
+TEXTS = {
+    "de": (
+        "Am Montag blieb Janas Auto auf dem Weg zur Arbeit stehen. Repariert war es erst am Freitag.",
+        "Sie fuhr die ganze Woche mit dem Bus.",
+        "Bis Freitag nahm sie den Bus.",
+        "Die Katze schläft auf dem Sofa.",
+    ),
+    "es": (
+        "El lunes el coche de Juana se averió camino del trabajo. El taller no lo arregló hasta el viernes.",
+        "Fue en autobús toda la semana.",
+        "Hasta el viernes tomó el autobús.",
+        "¿Por qué duerme el gato en el sofá?",
+    ),
+    "zh": (
+        "星期一早上，小静的汽车在上班路上抛锚了。修理厂说，零件要等到星期五才能到。她的同事都住得很远，没有人能来接她。",
+        "她整个星期都坐公共汽车上班。",
+        "星期五以前，她只好坐公交车。",
+        "猫在沙发上睡着了。",
+    ),
+    "ar": (
+        "تعطلت سيارة جنى يوم الاثنين في طريقها إلى العمل. لم تصلحها الورشة إلا يوم الجمعة.",
+        "ذهبت إلى العمل بالحافلة طوال الأسبوع.",
+        "ركبت الحافلة حتى يوم الجمعة.",
+        "هل تنام القطة على الأريكة؟",
+    ),
+    "hi": (
+        "सोमवार को काम पर जाते समय जया की गाड़ी खराब हो गई। गैराज ने उसे शुक्रवार को ही ठीक किया।",
+        "वह पूरे सप्ताह बस से काम पर गई।",
+        "शुक्रवार तक उसने बस ली।",
+        "बिल्ली सोफ़े पर सो रही है।",
+    ),
+}
+SPACED = [text for code, texts in TEXTS.items() if code != "zh" for text in texts]
+
+
+def test_words_of_text_with_spaces_are_what_whitespace_separates():
+    drawn = random.Random(0)
+    characters = "ab' \u3000\x1c\x1e\x85\u2028.,!\u00e9\u0661\u05d0\u0939\u0940\uac00\u0e01\n\t-_0(\u201c\u30a2"
+    texts = ["".join(drawn.choices(characters, k=drawn.randrange(15))) for _ in range(3000)]
+    for text in [*texts, *SPACED]:
+        assert split_words(text) == text.split() == [text[start:end] for start, end in word_spans(text)]
+        assert plain_words(text) == re.findall(r"\w+", text.lower())
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "plain"),
+    [
+        ("她说：“你好。”", "她 说：“ 你 好。”", "她 说 你 好"),
+        ("（用Python写） 2019年！", "（用 Python 写） 2019 年！", "用 python 写 2019 年"),
+        ("コンピューターを使う。", "コンピューター を 使 う。", "コンピューター を 使 う"),
+        ("「我們」𠮷", "「我 們」 𠮷", "我 們 𠮷"),
+        ("나는 학생이다.", "나는 학생이다.", "나는 학생이다"),
+    ],
+)
+def test_han_characters_and_hiragana_are_words(text, words, plain):
+    assert split_words(text) == words.split() == [text[start:end] for start, end in word_spans(text)]
+    assert plain_words(text) == plain.split()
+
+
+@pytest.mark.parametrize("unit", ["（", "中", "a（", "（中", "。。a"])
+def test_splitting_takes_linear_time(unit):
+    assert "".join(split_words(unit * 50_000)) == unit * 50_000
+
+
+def test_windows_of_chinese_hold_a_hundred_characters_as_they_stand():
+    context = TEXTS["zh"][0] * 6
+    parts = windows(context)
+    assert "".join(parts) == context
+    assert len(parts) == -(-len(split_words(context)) // WINDOW_WORDS) > 1
+    assert max(len(split_words(part)) for part in parts) <= WINDOW_WORDS
+    assert windows("用 Python\n 写") == ["用 Python 写"]
+
+
+def test_copies_of_chinese_are_seen():
+    context, reference, good, _ = TEXTS["zh"]
+    assert copied_share("零件要等到星期五才能到", context) == 1
+    assert copied_share("零件要等到明天", context) == 5 / 7
+    assert copied_share(good, context) == copied_share(reference, context) == 0
+
+
+def test_samples_of_chinese_are_as_long_as_the_references():
+    reference = TEXTS["zh"][1]
+    settings = SamplingSettings()
+    assert make_request("", [reference], settings).token_limit == 32  # 14 characters
+    assert make_request("", [reference * 3], settings).token_limit == 128
+
+
+def test_the_form_of_a_chinese_context_suggests_a_task():
+    story = TEXTS["zh"][0]
+    assert task_of(story, [], 64) == "story"
+    assert task_of(story, [], 16) == "summary"
+    turns = "小明：你今天怎么去上班？\n小红：我坐公共汽车，因为车坏了。"
+    assert task_of(turns, ["我明天修车。"], 16) == "dialogue"
+    assert task_of(turns, ["小红的车坏了，她告诉小明自己坐公共汽车。"], 16) == "summary"
+    assert task_of("她怎么去上班？」", [], 16) == "answer"
+
+
+@pytest.mark.parametrize(
+    ("text", "tidied"),
+    [
+        ("她坐公交车。“好吧。”然后她", "她坐公交车。“好吧。”"),
+        ("「我坐公交车。」", "「我坐公交车。」"[1:-1]),
+        ("वह बस से गई। फिर वह", "वह बस से गई।"),
+    ],
+)
+def test_unfinished_sentences_and_quotes(text, tidied):
+    assert tidy(text, ended=False) == tidied
+
+
+def test_gates_for_chinese_and_japanese():
+    context = TEXTS["zh"][0]
+    assert fault_of("坐公交车坐公交车坐公交车坐公交车", context, []) == "repetition"
+    assert fault_of("零件要等到星期五才能到", context, []) == "copy of the context"
+    assert fault_of("She took the bus.", context, []) == "other script"
+    assert fault_of("彼女はバスで行きました。", "東京駅前広場、午前九時、雨天決行。", []) is None
+
+
+@pytest.mark.parametrize("code", TEXTS)
+def test_sentences(code):
+    context, _, _, bad = TEXTS[code]
+    found = sentences(f"{context}{bad}" if code == "zh" else f"{context} {bad}")
+    assert len(found) == (4 if code == "zh" else 3)
+    assert found[-1] == bad
+
+
+def test_repetition_in_chinese_is_of_two_characters():
+    assert repetition("她喜欢坐公交车。") == 0
+    assert repetition("她喜欢喜欢公交车") == 1 / 7
+
+
+def test_dropped_words_leave_chinese_without_spaces():
+    left = drop_words(TEXTS["zh"][1], 0.5, random.Random(0))
+    assert len(split_words(left)) == 7
+    assert " " not in left
+    assert drop_words("a  b\nc d", 0.01, random.Random(1)) in {"b c d", "a c d", "a b d", "a b c"}
