@@ -61,8 +61,9 @@ Args:
     explain (`bool`): also return why each score is what it is.
     scale (`bool`): also return where the mean lies between an unrelated reference and the reference itself.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
-        all calls: `preset` (`"mini"`, `"base"` or `"paper"`: which models), `variant`, `task`, `samples`,
-        `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
+        all calls: `preset` (`"mini"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`,
+        `language`, `task`, `samples`, `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are
+        refused.
 
 Returns:
     mars (`float`): mean score of the rows; as a mean of cosines it lies in [-1, 1], mostly in [0, 1] (with

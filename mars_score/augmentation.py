@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mars_score.diagnostics import CONTEXT_CUT, REFERENCE_CUT
+from mars_score.diagnostics import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED
 from mars_score.errors import ModelUnavailableError
 from mars_score.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.masking.idf import Idf
@@ -42,11 +42,13 @@ class Augmented:
         reference: the reference with its augmentations.
         context_cut: whether the end of the context was not read.
         reference_cut: whether the end of the reference was not augmented.
+        untagged: whether its words were masked without knowing their parts of speech.
     """
 
     reference: AugmentedReference
     context_cut: bool
     reference_cut: bool
+    untagged: bool = False
 
 
 def prepare_pairs(
@@ -69,10 +71,11 @@ def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:
 
 
 def cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:
-    """Rows with shortened contexts and with references that were not augmented to their end."""
+    """Rows with shortened contexts, with references that were not augmented to their end, or without tags."""
     return {
         CONTEXT_CUT: [any(one.context_cut for one in row) for row in augmented],
         REFERENCE_CUT: [any(one.reference_cut for one in row) for row in augmented],
+        UNTAGGED: [any(one.untagged for one in row) for row in augmented],
     }
 
 
@@ -87,7 +90,7 @@ class Augmenter:
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self.settings = settings
         self.runtime = runtime
-        self.analyser = WordAnalyser(runtime.store)
+        self.analyser = WordAnalyser(runtime.store, settings.language)
 
     def augment(
         self, pairs: Sequence[Pair], others: Sequence[str] = (), idf: Idf | None = None
@@ -107,7 +110,7 @@ class Augmenter:
             for _, template in of_pair
             if template.blanks
         )
-        return {pair: _join(pair, templates[pair], filled) for pair in distinct}
+        return {pair: self._join(pair, templates[pair], filled) for pair in distinct}
 
     def _templates(self, pairs: Sequence[Pair], others: Sequence[str], idf: Idf | None) -> dict[Pair, Templates]:
         """Templates of each pair (section 2.1)."""
@@ -147,6 +150,21 @@ class Augmenter:
             lambda filled: json.dumps(filled).encode(),
             lambda value: tuple(json.loads(value)),
             partial(self.runtime.report, "infill"),
+        )
+
+    def _join(self, pair: Pair, templates: Templates, filled: dict[tuple[str, Template], Filled]) -> Augmented:
+        """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
+        context, reference = pair
+        of_templates = [filled.get((context, template), (reference, False, False)) for _, template in templates]
+        augmentations = tuple(
+            Augmentation(ratio, template, text)
+            for (ratio, template), (text, _, _) in zip(templates, of_templates, strict=True)
+        )
+        return Augmented(
+            AugmentedReference(reference, augmentations),
+            context_cut=any(cut for _, cut, _ in of_templates),
+            reference_cut=any(cut for _, _, cut in of_templates),
+            untagged=bool(templates) and not self.analyser.tags,
         )
 
     def _infill_key(self) -> str:
@@ -192,18 +210,3 @@ class Augmenter:
             return MaskedInfiller(*masked_model(models, runtime), runtime.batch_size)
         model = causal_model(models, runtime)
         return CausalInfiller(model, settings.planning, settings.infilling, runtime.batch_size)
-
-
-def _join(pair: Pair, templates: Templates, filled: dict[tuple[str, Template], Filled]) -> Augmented:
-    """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
-    context, reference = pair
-    of_templates = [filled.get((context, template), (reference, False, False)) for _, template in templates]
-    augmentations = tuple(
-        Augmentation(ratio, template, text)
-        for (ratio, template), (text, _, _) in zip(templates, of_templates, strict=True)
-    )
-    return Augmented(
-        AugmentedReference(reference, augmentations),
-        context_cut=any(cut for _, cut, _ in of_templates),
-        reference_cut=any(cut for _, _, cut in of_templates),
-    )

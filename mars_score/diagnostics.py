@@ -15,6 +15,7 @@ BLANK = "blank candidates score 0.0"
 BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
 CONTEXT_CUT = "the end of the context is beyond the language model's window and was not read"
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
+UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
 SAMPLES_CUT = "the context is long and samples were drawn given a part of it"
 TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
 UNKNOWN = (

@@ -26,6 +26,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoder": "sentence-transformers/stsb-roberta-large",
         "masked_language_model": "FacebookAI/roberta-large",
     },
+    # Other languages than English (docs/languages.md).
+    "multilingual": {
+        "language_model": "Qwen/Qwen3-0.6B",
+        "encoder": "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
+        "masked_language_model": "FacebookAI/xlm-roberta-base",
+    },
 }
 
 Variant = Literal["v3", "v3-lm", "v2", "v2-lm", "v1", "paper", "free", "free-lm"]

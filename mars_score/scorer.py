@@ -41,7 +41,7 @@ class MarsScorer:
     Models are loaded when they are first needed and stay loaded until :meth:`free`.
 
     Args:
-        preset: which models: ``"mini"``, ``"base"`` (default) or ``"paper"``; see the README.
+        preset: which models: ``"mini"``, ``"base"`` (default), ``"paper"`` or ``"multilingual"``.
         batch_size: jobs (a reference at one mask ratio) that the language model infills together, at most;
             None: chosen from device and free memory.
         encoder_batch_size: texts per forward pass of the sentence encoder, at most; None: 32.

@@ -88,7 +88,7 @@ def models(encoder):
 def fixed_samples(monkeypatch):
     """What is drawn given a context."""
 
-    def draw(sampler, settings, requests, done):
+    def draw(sampler, settings, requests, done, language):
         for one in requests:
             task, texts = TASKS_AND_SAMPLES[one.context]
             assert one.task == task

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import sys
+from pathlib import Path
 
 import pytest
+import spacy
+import tiny_models
 
+from mars_score import MarsScorer, presets
+from mars_score.cli import main
 from mars_score.data.words import plain_words, split_words, word_spans
+from mars_score.infilling.tokens import TextCodec
 from mars_score.learning.features import repetition
 from mars_score.learning.pairs import drop_words
+from mars_score.masking.analysis import WordAnalyser
+from mars_score.masking.pipelines import PipelineMissingError
 from mars_score.meta.sentences import sentences
 from mars_score.sampling.gates import fault_of, tidy
-from mars_score.sampling.prompts import task_of
+from mars_score.sampling.prompts import make_prompt, task_of
 from mars_score.sampling.samples import make_request
-from mars_score.settings import SamplingSettings
+from mars_score.settings import SamplingSettings, resolve_settings
 from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
 
 # A context, a reference, a good and a bad candidate for each language.
@@ -153,3 +163,145 @@ def test_dropped_words_leave_chinese_without_spaces():
     assert len(split_words(left)) == 7
     assert " " not in left
     assert drop_words("a  b\nc d", 0.01, random.Random(1)) in {"b c d", "a c d", "a b d", "a b c"}
+
+
+@pytest.fixture
+def tiny(monkeypatch, llama, encoder):
+    """Preset "multilingual" is of tiny models."""
+    models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, "multilingual", models)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("code", TEXTS)
+@pytest.mark.parametrize("settings", [{}, {"variant": "v2"}])
+def test_scores(code, settings):
+    context, reference, good, bad = TEXTS[code]
+    scorer = MarsScorer(preset="multilingual", language=code, **settings)
+    result = scorer.score([good, reference, bad, ""], [reference] * 4, [context] * 4)
+    references = [{term.name: term.value for term in row.terms}["references"] for row in result.rows[:3]]
+    assert references[1] == pytest.approx(1) == max(references)
+    assert result.scores[3] == 0
+    assert f"|language:{code}|" in str(result.signature)
+    assert result.signature.to_dict()["spacy_pipeline"] == f"blank_{code}-{spacy.__version__}"
+    mentioned = any("part of speech: 3 of 4 rows" in notice for notice in result.notices)
+    assert mentioned == bool(settings)
+    augmentations = result.rows[0].references[0].augmented.augmentations
+    assert len(augmentations) == (3 if settings else 0)
+    assert augmentations[-1].template.blanks if augmentations else True
+
+
+@pytest.mark.parametrize("code", TEXTS)
+def test_blank_tokenizers_know_punctuation(code):
+    context, reference, _, bad = TEXTS[code]
+    analyser = WordAnalyser(language=code)
+    for text in (context, reference, bad):
+        (found,) = analyser.analyse([text])
+        assert {word.text for word in found.words if word.pos == "PUNCT"} <= set("。，.,?؟¿।")
+        assert found.words[-1].pos == "PUNCT"
+        assert {word.pos for word in found.words} == {"X", "PUNCT"}
+        assert analyser.words([text]) == [found.lower_words]
+    if code == "zh":
+        assert [word.text for word in found.words] == list(bad)
+
+
+def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
+    package = tmp_path / "nl_core_news_sm"
+    nlp = spacy.blank("nl", meta={"name": "core_news_sm", "version": "3.8.0"})
+    nlp.add_pipe("attribute_ruler").add([[{"LOWER": "bus"}]], {"POS": "NOUN"})
+    package.mkdir()
+    nlp.to_disk(package / "nl_core_news_sm-3.8.0")
+    (package / "meta.json").write_text(json.dumps(nlp.meta))
+    (package / "__init__.py").write_text(
+        "from pathlib import Path\n"
+        "import spacy.util\n"
+        "def load(**options):\n"
+        "    return spacy.util.load_model_from_init_py(Path(__file__), **options)\n"
+    )
+    about = tmp_path / "nl_core_news_sm-3.8.0.dist-info" / "METADATA"
+    about.parent.mkdir()
+    about.write_text("Metadata-Version: 2.1\nName: nl_core_news_sm\nVersion: 3.8.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for language in ("nl", "nl_core_news_sm"):
+        analyser = WordAnalyser(language=resolve_settings(language=language).language)
+        assert (analyser.pipeline, analyser.tags) == ("nl_core_news_sm-3.8.0", True)
+        (found,) = analyser.analyse(["De bus komt."])
+        assert [word.pos for word in found.words] == ["X", "NOUN", "X", "PUNCT"]
+    assert not WordAnalyser(language="fr").tags
+    sys.modules.pop("nl_core_news_sm")
+
+
+@pytest.mark.parametrize(
+    ("language", "message"),
+    [
+        (
+            "german",
+            r"language must be a language code of spaCy \(af, .*de, .*\) or the name of an installed pipeline",
+        ),
+        ("de_core_news_lg", r"pipeline 'de_core_news_lg' is not installed; .* or give the code \"de\""),
+    ],
+)
+def test_an_unknown_language_is_refused_before_a_model_loads(language, message, capsys):
+    with pytest.raises(ValueError, match=message):
+        MarsScorer(language=language)
+    assert main(["score", "missing.jsonl", "--language", language]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_tokenizer_that_needs_a_package_names_it(monkeypatch):
+    def blank(code):
+        raise ImportError("Japanese support requires SudachiPy")
+
+    monkeypatch.setattr("spacy.blank", blank)
+    with pytest.raises(
+        PipelineMissingError, match='language "ja" into words: Japanese support requires SudachiPy'
+    ):
+        WordAnalyser(language="ja").analyse(["猫です。"])
+
+
+THINKING = (
+    "{% for message in messages %}<{{ message['role'] }}>{{ message['content'] }}{% endfor %}<assistant>"
+    "{% if enable_thinking is defined and enable_thinking is false %}<think></think>{% endif %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("language", "task", "asked"),
+    [
+        ("de_core_news_md", "summary", "Write in German."),
+        ("zh", "dialogue", "Write in Chinese."),
+        ("xx", "answer", "Write in the same language."),
+        ("hsb", "simplification", "Write in Upper Sorbian."),
+        ("en", "summary", ""),
+        ("de", "In French: {context}", ""),
+    ],
+)
+def test_chat_models_are_asked_in_which_language_to_write(language, task, asked):
+    tokenizer = tiny_models.PreTrainedTokenizerFast(
+        tokenizer_object=tiny_models._byte_level_bpe(512, ["<|endoftext|>"]), eos_token="<|endoftext|>"
+    )
+    tokenizer.chat_template = THINKING
+    prompt = make_prompt(TextCodec(tokenizer), TEXTS["de"][0], task, 500, language)
+    text = tokenizer.decode(prompt.tokens)
+    assert ("Write in" in text) == bool(asked)
+    assert f" {asked}<user>" in text or not asked
+    assert text.endswith("<assistant><think></think>")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_page_runs(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parent.parent / "docs" / "languages.md").read_text(encoding="utf-8")
+    (snippet,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    left = {}
+    exec(snippet, left)
+    assert len(left["result"].scores) == 2
+    (command,) = re.findall(r"^mars (.*)$", page, flags=re.MULTILINE)
+    context, reference, good, _ = TEXTS["de"]
+    row = {"prediction": good, "reference": reference, "context": context}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    assert main([*command.split(), "--json", "--variant", "v2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "part of speech: 1 of 1 rows" in " ".join(found["notices"])
+    assert found["settings"]["language"] == "de"

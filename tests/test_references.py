@@ -65,7 +65,7 @@ def tiny(monkeypatch, gpt2, encoder):
     monkeypatch.setenv("MARS_PRESET", "mini")
     monkeypatch.setattr(
         "mars_score.sampling.samples.draw_samples",
-        lambda sampler, settings, requests, done: [done(one, Samples(SAMPLES)) for one in requests],
+        lambda sampler, settings, requests, done, language: [done(one, Samples(SAMPLES)) for one in requests],
     )
 
 

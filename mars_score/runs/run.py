@@ -80,7 +80,7 @@ class Run:
         self.records = records
         self._progress = progress
         self._augmented = 0  # pairs of finished chunks
-        self._analyser = WordAnalyser(ResultStore(spec.plan.store))
+        self._analyser = WordAnalyser(ResultStore(spec.plan.store), spec.plan.settings.language)
         check_manifest(records, spec.manifest(self._signature([])))
 
     def read(self) -> None:

@@ -12,6 +12,7 @@ from jinja2 import TemplateError
 from mars_score.data.contexts import BETWEEN_PASSAGES, as_prose
 from mars_score.data.words import split_words
 from mars_score.infilling.tokens import TextCodec
+from mars_score.masking.pipelines import ENGLISH, language_code, language_name
 
 CONTEXT = "{context}"
 PROMPT_TOKENS = 512  # of the context at most: reading more changes few samples and costs the most
@@ -86,7 +87,7 @@ class Prompt:
     cut: bool
 
 
-def make_prompt(codec: TextCodec, context: str, task: str, room: int) -> Prompt:
+def make_prompt(codec: TextCodec, context: str, task: str, room: int, language: str = ENGLISH) -> Prompt:
     """The prompt for a context.
 
     A model with a chat template gets messages: a dialogue's turns with alternating roles, of which the last is the
@@ -98,34 +99,40 @@ def make_prompt(codec: TextCodec, context: str, task: str, room: int) -> Prompt:
             summarized, the last of all others.
         task: one of :data:`mars_score.fields.TASKS`, or a text with ``{context}``.
         room: tokens that a prompt may have.
+        language: that chat models are told to write in, unless it is English.
     """
     context = as_prose(context.strip())
     ids = codec.encode(context)
-    budget = max(0, min(PROMPT_TOKENS, room - len(_prompt_ids(codec, "", task)) - ROLE_TOKENS * TURNS))
+    budget = max(0, min(PROMPT_TOKENS, room - len(_prompt_ids(codec, "", task, language)) - ROLE_TOKENS * TURNS))
     cut = len(ids) > budget
     if cut:
         kept = ids[:budget] if task == "summary" else ids[len(ids) - budget :]
         context = codec.decode(kept).strip("\ufffd\n ")
-    tokens = _prompt_ids(codec, context, task)
+    tokens = _prompt_ids(codec, context, task, language)
     return Prompt(tuple(tokens[-room:]), cut or len(tokens) > room)
 
 
-def _prompt_ids(codec: TextCodec, context: str, task: str) -> list[int]:
+def _prompt_ids(codec: TextCodec, context: str, task: str, language: str) -> list[int]:
     chat = bool(getattr(codec.tokenizer, "chat_template", None))
     if task == "dialogue":
         turns = _turns(context)[-TURNS:] or [""]
         if chat:
-            return _chat_ids(codec.tokenizer, SYSTEM_OF_DIALOGUE, turns)
+            return _chat_ids(codec.tokenizer, _in_language(SYSTEM_OF_DIALOGUE, language), turns)
         text = "\n".join(f"{'BA'[(len(turns) - index) % 2]}: {turn}" for index, turn in enumerate(turns)) + "\nB:"
     elif task == "story":
         text = context
     else:
         instruction = INSTRUCTIONS.get(task, Instruction(task, task))
         if chat:
-            return _chat_ids(codec.tokenizer, SYSTEM, [instruction.chat.replace(CONTEXT, context)])
+            system = _in_language(SYSTEM, language) if task in INSTRUCTIONS else SYSTEM
+            return _chat_ids(codec.tokenizer, system, [instruction.chat.replace(CONTEXT, context)])
         text = instruction.plain.replace(CONTEXT, context)
     ids = codec.encode(text)
     return [codec.begin, *ids] if codec.adds_begin or not ids else ids
+
+
+def _in_language(system: str, language: str) -> str:
+    return system if language_code(language) == ENGLISH else f"{system} Write in {language_name(language)}."
 
 
 def _turns(context: str) -> list[str]:
@@ -166,7 +173,9 @@ def _chat_ids(tokenizer: Any, system: str, turns: Sequence[str]) -> list[int]:
 
 
 def _rendered(tokenizer: Any, messages: Sequence[dict[str, str]]) -> str:
-    return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    """As text; models that can reason aloud first are told not to."""
+    asked = {"add_generation_prompt": True, "enable_thinking": False}
+    return str(tokenizer.apply_chat_template(messages, tokenize=False, **asked))
 
 
 def _without_special_tokens(tokenizer: Any, text: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mars_score.data.words import split_words
 from mars_score.fields import settings_of
+from mars_score.masking.pipelines import ENGLISH, language_code
 from mars_score.models.fingerprints import Current
 from mars_score.runtime import Runtime
 from mars_score.sampling.gates import fault_of, tidy
@@ -97,13 +98,12 @@ def token_limit(sampler: Sampler, request: Request) -> int:
     return min(request.token_limit, sampler.model.window // 2)
 
 
-def prompt_of(sampler: Sampler, request: Request) -> Prompt:
+def prompt_of(sampler: Sampler, request: Request, language: str) -> Prompt:
     """What the sampler's language model continues for a request."""
     model = sampler.model
     with model.exclusive():  # a call changes settings of the tokenizer
-        return make_prompt(
-            model.codec, request.context, request.task, model.window - token_limit(sampler, request)
-        )
+        room = model.window - token_limit(sampler, request)
+        return make_prompt(model.codec, request.context, request.task, room, language)
 
 
 def draw_samples(
@@ -111,6 +111,7 @@ def draw_samples(
     settings: SamplingSettings,
     requests: Sequence[Request],
     done: Callable[[Request, Samples], None],
+    language: str = ENGLISH,
 ) -> None:
     """Draw the samples of different requests.
 
@@ -121,8 +122,9 @@ def draw_samples(
         settings: number of samples and seed.
         requests: all different.
         done: called with each request and its samples, in the order in which they are done.
+        language: see :func:`mars_score.sampling.prompts.make_prompt`.
     """
-    drafts = [_Draft(one, prompt_of(sampler, one), token_limit(sampler, one)) for one in requests]
+    drafts = [_Draft(one, prompt_of(sampler, one, language), token_limit(sampler, one)) for one in requests]
     for attempt in range(1, ATTEMPTS + 1):
         waiting: dict[SampleJob, list[_Draft]] = {}
         for draft in drafts:
@@ -212,7 +214,7 @@ class ContextSampler:
             ModelUnavailableError: the language model cannot be loaded.
         """
         sampler = self._sampler.get()
-        return sampler.model.codec.decode(prompt_of(sampler, request).tokens)
+        return sampler.model.codec.decode(prompt_of(sampler, request, self._settings.language).tokens)
 
     def draw(
         self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None
@@ -228,10 +230,13 @@ class ContextSampler:
         if not wanted:
             return dict.fromkeys(different, Samples(()))
         method = [getattr(sampling, one.name) for one in settings_of(SamplingSettings) if one.name != "task"]
+        language = language_code(self._settings.language)
+        if language != ENGLISH:
+            method.append(language)
         common = model_key(models.language_model, self._sampler.get, "samples", _METHOD, method, models.dtype)
 
         def compute(missing: list[Request], done: Callable[[Request, Samples], None]) -> None:
-            draw_samples(self._sampler.get(), sampling, missing, done)
+            draw_samples(self._sampler.get(), sampling, missing, done, self._settings.language)
 
         found = get_or_compute(
             self._runtime.store,

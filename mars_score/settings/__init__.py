@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, field
 from typing import Any, ClassVar
 
 from mars_score.fields import POSITIVE, Checked, Setting, learned_head, setting, settings_of, unknown
+from mars_score.masking.pipelines import ENGLISH, check_language
 from mars_score.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
 from mars_score.settings.stages import (
     POS_TAGS,
@@ -40,6 +41,12 @@ class Settings(Checked):
 
     variant: Variant = setting(MISSING, "Form of the score with all its constants.")
     use_context: bool = setting(True, "False: no context anywhere.")
+    language: str = setting(
+        ENGLISH,
+        "Language of the texts: a code of spaCy such as de, or the name of an installed spaCy pipeline. Words are "
+        "masked by it, and a chat model is told to write in it.",
+        convert=check_language,
+    )
     learned: str | None = setting(
         None,
         "A learned head that has the last word: a folder that `mars train` wrote, or the name of one that ships "
@@ -115,7 +122,8 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
     """Settings from a preset (models), a variant (form and constants) and single settings, in that order.
 
     Args:
-        preset: ``"mini"``, ``"base"`` or ``"paper"``; None: the environment's ``MARS_PRESET``, else ``"base"``.
+        preset: a name of :data:`mars_score.presets.PRESETS`; None: the environment's ``MARS_PRESET``, else
+            ``"base"``.
         variant: a name of :data:`mars_score.presets.VARIANTS`; None: ``"paper"`` with preset ``"paper"``, else
             ``"v3"``.
         overrides: any names of :data:`SETTING_NAMES`.

