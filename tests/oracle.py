@@ -113,6 +113,12 @@ def token_texts(tokenizer) -> list[str]:
     return [decode(tokenizer, [token]) for token in range(len(tokenizer))]
 
 
+@functools.cache
+def special_tokens(tokenizer) -> set[int]:
+    added = {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
+    return added | set(tokenizer.all_special_ids)
+
+
 def is_allowed(text: str, reference: str, opening: str | None) -> bool:
     """Whether a token may be written; ``opening`` is the masked text if the token opens its blank."""
     if not NEWLINES.isdisjoint(text) and NEWLINES.isdisjoint(reference):
@@ -133,12 +139,14 @@ def bar(
     scores: torch.Tensor, tokenizer, reference: str, opening: str | None, *, whole: bool = False
 ) -> torch.Tensor:
     """Scores of the next token, minus infinity where it cannot be part of the reference."""
-    special = {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
-    special |= set(tokenizer.all_special_ids)
+    special = special_tokens(tokenizer)
+    allowed = [
+        token
+        for token, text in enumerate(token_texts(tokenizer))  # ids beyond them (a padded vocabulary) stay barred
+        if token not in special and is_allowed(text, reference, opening) and (is_whole(text) or not whole)
+    ]
     barred = torch.full_like(scores, -math.inf)
-    for token, text in enumerate(token_texts(tokenizer)):  # ids beyond them (a padded vocabulary) stay barred
-        if token not in special and is_allowed(text, reference, opening) and (is_whole(text) or not whole):
-            barred[token] = scores[token]
+    barred[allowed] = scores[allowed]
     return barred
 
 

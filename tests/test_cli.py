@@ -527,6 +527,7 @@ def test_help_and_usage_errors_are_fast(argv):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves(write):
     code = """if True:
         import sys

@@ -106,6 +106,7 @@ def test_bad_thresholds(result, options, message):
         assert_scores(result, **options)
 
 
+@pytest.mark.slow
 def test_what_pytest_shows(tmp_path):
     """A real pytest over a test that fails: the line of the test and the reason, nothing from within MARS."""
     (tmp_path / "test_it.py").write_text(

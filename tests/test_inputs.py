@@ -324,6 +324,7 @@ def test_lists_that_are_wrong(tmp_path, text, message):
         list(stream_rows(path))
 
 
+@pytest.mark.slow
 def test_a_real_pipe(tmp_path):
     """``cat rows.jsonl | mars score - --out -``, in processes of their own."""
     (tmp_path / "fake_mars.py").write_text(

@@ -30,7 +30,8 @@ def rows(count):
     ]
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupted_run_has_stored_its_infills(tmp_path, workers):
     for part in tiny_models.tiny_gpt2(seed=1):
         part.save_pretrained(tmp_path / "gpt2")

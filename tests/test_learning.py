@@ -248,6 +248,7 @@ def test_weights_are_those_that_maximise_the_correlation():
     assert bounded[0] > 0
 
 
+@pytest.mark.slow
 def test_a_head_that_a_process_has_trained_scores_the_same_in_another(tmp_path, rated_file):
     """With models in folders, as objects cannot be shared."""
     encoder, (model, tokenizer) = tiny_models.tiny_encoder(seed=4), tiny_models.tiny_gpt2(seed=1)

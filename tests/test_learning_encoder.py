@@ -123,6 +123,7 @@ def _train(folder, pause=0.0):
     return head.fit([data], [examples]).save(folder).fingerprint
 
 
+@pytest.mark.slow
 def test_resumes_after_sigkill_with_the_same_weights(tmp_path, monkeypatch):
     code = "import sys; from test_learning_encoder import _train, training; training.SAVE_SECONDS = -1; "
     killed = subprocess.Popen(

@@ -11,6 +11,8 @@ from torch import distributed
 import mars_metric
 from mars_score.scorer import MarsScorer
 
+pytestmark = pytest.mark.slow
+
 # References with nouns of different frequency over all rows, so that IDF decides what is masked.
 ROWS = [
     ("She took a train home.", ["A friend sold the car to the town library."], "Her old car broke."),

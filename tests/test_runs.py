@@ -444,6 +444,7 @@ def _workers(parent):
     return found
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_killed_parent(models, tmp_path):
     path = write(tmp_path / "rows.jsonl", make_rows(24))
     command = [*MARS, "score", str(path), "--workers", "2", *models]
