@@ -65,3 +65,13 @@ def encoder():
     import tiny_models
 
     return tiny_models.tiny_encoder(seed=4)
+
+
+@pytest.fixture(scope="session")
+def named_models(tmp_path_factory, gpt2, encoder):
+    """Settings that name folders of ``gpt2`` and ``encoder``, for other processes; no test changes them."""
+    folder = tmp_path_factory.mktemp("models")
+    for part in gpt2:
+        part.save_pretrained(folder / "gpt2")
+    encoder.save(str(folder / "encoder"))
+    return {"language_model": str(folder / "gpt2"), "encoder": str(folder / "encoder"), "dtype": "float64"}

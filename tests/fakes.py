@@ -37,6 +37,7 @@ class FakeScorer:
     """Scores the share of a candidate's words that a reference has; "loads" when it first scores."""
 
     made: ClassVar[list] = []  # every scorer since the fixture began
+    seen: ClassVar[list] = []  # the checked columns of each call of score
     loads = 0
     fault = None  # raised in the place of a load
     chatter = None  # printed while loading, as libraries do
@@ -74,6 +75,7 @@ class FakeScorer:
         candidates, references = check_candidates(predictions), check_references(references)
         contexts = check_contexts(contexts, len(candidates), use_context=self.settings.use_context)
         check_lengths(predictions=candidates, references=references, contexts=contexts)
+        FakeScorer.seen.append([candidates, list(map(list, references)), contexts])
         self._load()
         rows = tuple(self._row(*row) for row in zip(candidates, references, contexts, strict=True))
         if callable(self.progress):
@@ -125,6 +127,7 @@ def install(monkeypatch):
     for module in ("functions", "scorer"):  # in this order: the first import of functions takes the real one
         monkeypatch.setattr(f"mars_score.{module}.MarsScorer", FakeScorer)
     monkeypatch.setattr(FakeScorer, "made", [])
+    monkeypatch.setattr(FakeScorer, "seen", [])
     monkeypatch.setattr(FakeScorer, "loads", 0)
     monkeypatch.setattr(FakeScorer, "fault", None)
     monkeypatch.setattr(FakeScorer, "chatter", None)

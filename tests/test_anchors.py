@@ -4,7 +4,6 @@ import json
 import types
 
 import pytest
-import tiny_models
 
 from mars_score.anchors import ROWS, Anchors, find_anchors
 from mars_score.cli import main
@@ -59,13 +58,12 @@ def test_rows_without_a_scale(references, contexts, message):
         find_anchors(Counting(), references, contexts)
 
 
-def test_the_command(tmp_path, capsys):
-    tiny_models.tiny_encoder(seed=4).save_pretrained(str(tmp_path / "encoder"))
+def test_the_command(named_models, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     names = ("prediction", "reference", "context")
     rows = zip(["The boats.", "Bread.", "A train."], REFERENCES, CONTEXTS, strict=True)
     path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows))
-    encoder = str(tmp_path / "encoder")
+    encoder = named_models["encoder"]
     command = ["score", str(path), "--encoder", encoder, "--samples", "0", "--dtype", "float64"]
     scorer = MarsScorer(encoder=encoder, samples=0, dtype="float64")
     anchors = find_anchors(scorer, REFERENCES, CONTEXTS)

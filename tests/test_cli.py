@@ -11,6 +11,7 @@ from pathlib import Path
 
 import fakes
 import pytest
+from setting_values import OTHER_VALUES
 
 from mars_score.cli import main
 from mars_score.cli.options import add_scorer_options
@@ -239,59 +240,25 @@ def test_options_become_arguments(run, write, fake, tmp_path):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("one text\n\n\u05e9 two\u2028still two\n", encoding="utf-8")
     options = {
-        "preset": ("mini", "mini"),
-        "batch_size": ("7", 7),
-        "encoder_batch_size": ("9", 9),
-        "device": ("cpu", "cpu"),
-        "store": (str(tmp_path / "store"), str(tmp_path / "store")),
+        "preset": "mini",
+        "batch_size": 7,
+        "encoder_batch_size": 9,
+        "device": "cpu",
+        "store": tmp_path / "s",
     }
-    settings = {
-        "variant": ("paper", "paper"),
-        "max_mask_ratio": ("auto", "auto"),
-        "mask_ratio_step": ("0.1", 0.1),
-        "pos_weights": ('{"ADJ": 5}', {"ADJ": 5}),
-        "idf_corpus": (str(corpus), ("one text", "\u05e9 two\u2028still two")),
-        "planner": ("self", "self"),
-        "plan_step": ("0.5", 0.5),
-        "plan_iterations": ("2", 2),
-        "plan_temperature": ("2", 2.0),
-        "plan_norm_exponent": ("1.5", 1.5),
-        "plan_fusion": (".9", 0.9),
-        "infiller": ("causal", "causal"),
-        "sigma": ("0", 0),
-        "max_context_tokens": ("100", 100),
-        "samples": ("4", 4),
-        "sample_temperature": ("0.7", 0.7),
-        "sample_top_p": ("0.5", 0.5),
-        "sample_seed": ("9", 9),
-        "task": ("story", "story"),
-        "matching": ("tokens", "tokens"),
-        "context_weight": ("0.3", 0.3),
-        "copy_discount": ("0.5", 0.5),
-        "likelihood_weight": ("0.1", 0.1),
-        "row_weights": ("adaptive", "adaptive"),
-        "sample_weight": ("0.2", 0.2),
-        "augmentation_aggregation": ("weighted", "weighted"),
-        "q": ("0.5", 0.5),
-        "reference_aggregation": ("mean", "mean"),
-        "language_model": ("mine", "mine"),
-        "encoder": ("other", "other"),
-        "masked_language_model": ("third", "third"),
-        "dtype": ("float64", "float64"),
-    }
-    argv = [
-        part
-        for name, (text, _) in {**options, **settings}.items()
-        for part in (f"--{name.replace('_', '-')}", text)
-    ]
-    flags = ["--no-strip-urls-hashtags", "--use-context"]
-    assert run("score", write(), *argv, *flags)[0] == 0
+    texts = ("one text", "\u05e9 two\u2028still two")
+    settings = {**OTHER_VALUES, "idf_corpus": texts, "infiller": "causal", "use_context": True}
+    argv = []
+    for name, value in {**options, **settings, "idf_corpus": corpus}.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            argv.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            argv += [f"--{option}", json.dumps(value) if isinstance(value, dict) else str(value)]
+    assert run("score", write(), *argv)[0] == 0
     plan = fake.made[0].plan
-    assert (plan.batch_size, plan.encoder_batch_size, plan.device) == (7, 9, "cpu")
-    assert plan.store == tmp_path / "store"
-    expected = {name: value for name, (_, value) in settings.items()}
-    expected |= {"strip_urls_hashtags": False, "use_context": True, "learned": None}
-    assert dict(plan.settings.items()) == expected
+    assert (plan.batch_size, plan.encoder_batch_size, plan.device, plan.store) == (7, 9, "cpu", tmp_path / "s")
+    assert dict(plan.settings.items()) == {**settings, "learned": None}
 
 
 def test_every_setting_is_an_option():

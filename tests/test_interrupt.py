@@ -32,15 +32,12 @@ def rows(count):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_interrupted_run_has_stored_its_infills(tmp_path, workers):
-    for part in tiny_models.tiny_gpt2(seed=1):
-        part.save_pretrained(tmp_path / "gpt2")
-    tiny_models.tiny_encoder(seed=4).save(str(tmp_path / "encoder"))
+def test_an_interrupted_run_has_stored_its_infills(named_models, tmp_path, workers):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(2000)))
     store = ResultStore(tmp_path / "store")
     command = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())", "score"]
-    command += [str(tmp_path / "rows.jsonl"), "--language-model", str(tmp_path / "gpt2")]
-    command += ["--encoder", str(tmp_path / "encoder"), "--store", str(tmp_path / "store"), "--dtype", "float64"]
+    command += [str(tmp_path / "rows.jsonl"), "--language-model", named_models["language_model"]]
+    command += ["--encoder", named_models["encoder"], "--store", str(tmp_path / "store"), "--dtype", "float64"]
     command += ["--chunk-size", "1000", "--batch-size", "2", "--workers", str(workers), "--quiet"]  # minutes
     command += ["--variant", "v2"]  # which infills
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -150,15 +151,15 @@ def talk(size=40):
     return rows, ratings
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def models(encoder, llama):
     return {"encoder": encoder, "language_model": llama, "samples": 2}
 
 
-@pytest.fixture
-def rated_file(tmp_path):
+@pytest.fixture(scope="module")
+def rated_file(tmp_path_factory):
     rows, ratings = talk()
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path_factory.mktemp("rated") / "talk.jsonl"
     lines = [
         {"candidate": row[0], "references": list(row[1]), "context": row[2], "human": rating}
         for row, rating in zip(rows, ratings, strict=True)
@@ -167,9 +168,10 @@ def rated_file(tmp_path):
     return path
 
 
-@pytest.fixture
-def trained(rated_file, tmp_path, models):
-    return train(training_sets([read_rated_set(rated_file)]), tmp_path / "trained", **models)
+@pytest.fixture(scope="module")
+def trained(rated_file, tmp_path_factory, models):
+    folder = tmp_path_factory.mktemp("trained")
+    return train(training_sets([read_rated_set(rated_file)]), folder, store=False, **models)
 
 
 def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
@@ -217,13 +219,14 @@ def test_other_models_are_refused_by_name(trained, models):
         MarsScorer(**{**models, "encoder": tiny_models.tiny_encoder(seed=99)}, learned=trained.path)
 
 
-def test_a_weight_must_be_there_for_each_feature(trained, models):
-    change(trained.path, parameters={"features": ["repetition"] * 99})
+def test_a_weight_must_be_there_for_each_feature(trained, models, tmp_path):
+    head = shutil.copytree(trained.path, tmp_path / "head")
+    change(head, parameters={"features": ["repetition"] * 99})
     with pytest.raises(ValueError, match="99 features need as many weights"):
-        MarsScorer(**models, learned=trained.path).score(["a"], ["b"], ["c"])
-    change(trained.path, parameters={"features": ["charm"]})
+        MarsScorer(**models, learned=head).score(["a"], ["b"], ["c"])
+    change(head, parameters={"features": ["charm"]})
     with pytest.raises(ValueError, match="features that this version lacks: charm"):
-        MarsScorer(**models, learned=trained.path).score(["a"], ["b"], ["c"])
+        MarsScorer(**models, learned=head).score(["a"], ["b"], ["c"])
 
 
 def test_few_ratings_change_little(rated_file, models):
@@ -249,13 +252,10 @@ def test_weights_are_those_that_maximise_the_correlation():
 
 
 @pytest.mark.slow
-def test_a_head_that_a_process_has_trained_scores_the_same_in_another(tmp_path, rated_file):
+def test_a_head_that_a_process_has_trained_scores_the_same_in_another(named_models, tmp_path, rated_file):
     """With models in folders, as objects cannot be shared."""
-    encoder, (model, tokenizer) = tiny_models.tiny_encoder(seed=4), tiny_models.tiny_gpt2(seed=1)
-    encoder.save(str(tmp_path / "encoder"))
-    model.save_pretrained(tmp_path / "lm")
-    tokenizer.save_pretrained(tmp_path / "lm")
-    options = ["--encoder", str(tmp_path / "encoder"), "--language-model", str(tmp_path / "lm"), "--quiet"]
+    paths = {name: named_models[name] for name in ("encoder", "language_model")}
+    options = ["--encoder", paths["encoder"], "--language-model", paths["language_model"], "--quiet"]
     head = str(tmp_path / "head")
     assert main(["train", str(rated_file), "--out", head, "--samples", "2", *options]) == 0
     rows = tmp_path / "rows.jsonl"
@@ -268,7 +268,6 @@ def test_a_head_that_a_process_has_trained_scores_the_same_in_another(tmp_path, 
     script = f"import sys; from mars_score.cli import main; sys.exit(main({command!r}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    paths = {"encoder": tmp_path / "encoder", "language_model": tmp_path / "lm"}
     here = MarsScorer(**paths, learned=head).score(*zip(*talk(6)[0], strict=True))
     assert json.loads(done.stdout)["mars"] == pytest.approx(here.score, abs=1e-9)
     assert "learned:terms:" in done.stdout

@@ -65,54 +65,48 @@ def test_learns_ratings(loss, within_groups):
     assert after > before + 0.3
 
 
-def test_same_scores_in_another_process_and_from_a_loaded_head(tmp_path):
-    encoder = tiny_models.tiny_encoder(seed=4)
-    encoder.save(str(tmp_path / "model"))
+@pytest.fixture(scope="module")
+def learned(named_models, tmp_path_factory):
+    """A head that has learned, what was saved of it, and its settings, which name the encoder's folder."""
     data, examples = rated(count=40)
-    of_file = settings(str(tmp_path / "model"))
+    of_file = settings(named_models["encoder"])
     head = EncoderHead(of_file, Runtime(), FAST).fit([data], [examples])
-    saved = head.save(tmp_path / "head")
+    return head, head.save(tmp_path_factory.mktemp("head")), of_file
+
+
+def test_a_loaded_head_scores_the_same(learned):
+    head, saved, of_file = learned
     assert sorted(one.name for one in saved.path.iterdir()) == ["head.json", "head.safetensors"]
-    expected = score_of(head, examples[:5])
-    loaded = load_head(tmp_path / "head", of_file, Runtime())
-    assert score_of(loaded, examples[:5]) == expected
+    loaded = load_head(saved.path, of_file, Runtime())
+    examples = rated(count=40)[1][:5]
+    assert score_of(loaded, examples) == score_of(head, examples)
     assert loaded.fingerprint == head.fingerprint == saved.fingerprint
+
+
+@pytest.mark.slow
+def test_another_process_scores_the_same(learned, named_models):
+    head, saved, _ = learned
     code = (
         "import json, sys; from test_learning_encoder import *; "
         "head = load_head(sys.argv[1], settings(sys.argv[2]), Runtime()); "
         "print(json.dumps(score_of(head, rated(count=40)[1][:5])))"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "head"), str(tmp_path / "model")],
-        cwd=Path(__file__).parent,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(found.stdout) == pytest.approx(expected, abs=1e-6)
+    command = [sys.executable, "-c", code, str(saved.path), named_models["encoder"]]
+    found = subprocess.run(command, cwd=Path(__file__).parent, check=True, capture_output=True, text=True)
+    assert json.loads(found.stdout) == pytest.approx(score_of(head, rated(count=40)[1][:5]), abs=1e-6)
 
 
-def test_weights_of_another_encoder_are_refused(tmp_path):
-    data, examples = rated(count=40)
-    EncoderHead(settings(), Runtime(), FAST).fit([data], [examples]).save(tmp_path)
+def test_weights_of_another_encoder_are_refused(learned):
+    _, of_learned, of_file = learned
     with pytest.raises(ValueError, match="trained with encoder"):
-        load_head(tmp_path, settings(tiny_models.tiny_encoder(seed=5)), Runtime())
-    head = EncoderHead(settings(), Runtime())
-    saved = read_head(tmp_path)
+        load_head(of_learned.path, settings(tiny_models.tiny_encoder(seed=5)), Runtime())
+    head = EncoderHead(of_file, Runtime())
+    saved = read_head(of_learned.path)
     saved.arrays.pop("layers.rating.weight")
     name = next(name for name in saved.arrays if name.startswith("transformer."))
     saved.arrays[name] = saved.arrays[name][:1]
     with pytest.raises(ValueError, match=f"weights of {name} are missing or of another size"):
         head.start_from(saved)
-
-
-def test_damaged_folder_is_refused(tmp_path):
-    data, examples = rated(count=40)
-    EncoderHead(settings(), Runtime(), FAST).fit([data], [examples]).save(tmp_path)
-    numbers = tmp_path / "head.safetensors"
-    numbers.write_bytes(numbers.read_bytes()[:-10])
-    with pytest.raises(ValueError, match="damaged"):
-        load_head(tmp_path, settings(), Runtime())
 
 
 def _train(folder, pause=0.0):

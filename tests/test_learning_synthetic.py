@@ -166,7 +166,7 @@ def test_corpus_files(tmp_path):
 
 
 def test_signals(round_trip):
-    pairs = make_pairs(SOURCES, 100, 0, None, round_trip.back_translate)
+    pairs = make_pairs(SOURCES[:2], 100, 0, None, round_trip.back_translate)
     found = read_signals(pairs, all_tiny(), Runtime(), round_trip, tiny_classifier(3))
     shapes = {name: values.shape[1] for name, values in found.items()}
     assert shapes == {
@@ -287,7 +287,7 @@ def test_ls_score_by_hand():
     assert (linguistic.value, linguistic.weight) == (pytest.approx(likelihood, abs=1e-4), ALPHA)
 
 
-@pytest.mark.parametrize("cls", [LsHead, EncoderHead])
+@pytest.mark.parametrize("cls", [LsHead, pytest.param(EncoderHead, marks=pytest.mark.slow)])
 def test_contrast_prefers_whole_texts(cls, tmp_path):
     of_models = settings()
     sources = [Source("the baker opens her shop " + one.text, one.context) for one in many_sources(60)]
@@ -323,6 +323,7 @@ def test_attacks_are_among_the_pairs():
     assert set(ATTACKS) <= {pair.method for pair in make_pairs(SOURCES, 100)}
 
 
+@pytest.mark.slow
 def test_each_objective_is_run_from_files_to_a_folder(tmp_path):
     for name, pair in (
         ("there", tiny_translator(1)),
@@ -356,8 +357,7 @@ def test_each_objective_is_run_from_files_to_a_folder(tmp_path):
         tuned.run(tmp_path / "other", settings(tiny_models.tiny_encoder(9)), Runtime(), [data])
 
 
-def test_mars_train_and_mars_score_with_an_encoder(tmp_path, capsys):
-    tiny_models.tiny_encoder(4).save(str(tmp_path / "encoder"))
+def test_mars_train_and_mars_score_with_an_encoder(named_models, tmp_path, capsys):
     (tmp_path / "texts.jsonl").write_text(
         "".join(json.dumps({"references": [one.text], "context": one.context}) + "\n" for one in many_sources(20))
     )
@@ -369,7 +369,7 @@ def test_mars_train_and_mars_score_with_an_encoder(tmp_path, capsys):
     ]
     (tmp_path / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     rated_file, texts = str(tmp_path / "rated.jsonl"), str(tmp_path / "texts.jsonl")
-    models = ["--preset", "mini", "--encoder", str(tmp_path / "encoder"), "--quiet"]
+    models = ["--preset", "mini", "--encoder", named_models["encoder"], "--quiet"]
 
     def run(*arguments):
         code = main([*arguments, *models])

@@ -72,12 +72,9 @@ def test_batches_equal_one_call(make, expected):
     check(metric.compute(detailed=True), expected)
 
 
-def test_models_are_loaded_once_until_they_are_freed(make, tmp_path, encoder, expected):
+def test_models_are_loaded_once_until_they_are_freed(make, named_models, expected):
     """Metrics and calls share the models of a name, whatever their other settings."""
-    for part in tiny_models.tiny_gpt2(seed=1):
-        part.save_pretrained(tmp_path / "model")
-    encoder.save(str(tmp_path / "encoder"))
-    named = {"language_model": tmp_path / "model", "encoder": tmp_path / "encoder"}
+    named = {name: named_models[name] for name in ("language_model", "encoder")}
     reports = []
     one = make(**named, progress=lambda *report: reports.append(report))
     other = make(**named, context_weight=0.3)

@@ -49,13 +49,12 @@ def nothing_loaded():
     models.free_models()
 
 
-@pytest.fixture(scope="module", params=BUILDERS)
-def folders(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
     """Folders of a language model and an encoder."""
-    folder = tmp_path_factory.mktemp(request.param)
-    model, tokenizer = BUILDERS[request.param](seed=6, dtype=torch.float32)
-    model.save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
+    folder = tmp_path_factory.mktemp("models")
+    for part in tiny_models.tiny_llama(seed=6, dtype=torch.float32):
+        part.save_pretrained(folder / "model")
     tiny_models.tiny_encoder(seed=4, dtype=torch.float32).save(str(folder / "encoder"))
     return {"language_model": folder / "model", "encoder": folder / "encoder"}
 

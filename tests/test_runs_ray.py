@@ -143,13 +143,12 @@ def cluster():
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory, encoder):
+def plan(tmp_path_factory, named_models):
     folder = tmp_path_factory.mktemp("models")
     for part in tiny_models.tiny_gpt2(seed=1, initializer_range=0.1):  # does better than a guess with some texts
-        part.save_pretrained(folder / "language_model")
-    encoder.save(str(folder / "encoder"))
-    models = {name: str(folder / name) for name in ("language_model", "encoder")}
-    settings = resolve_settings("mini", variant="v3-lm", max_mask_ratio=0.6, **models, dtype="float64")
+        part.save_pretrained(folder)
+    models = {**named_models, "language_model": str(folder)}
+    settings = resolve_settings("mini", variant="v3-lm", max_mask_ratio=0.6, **models)
     words = {text: text.lower().rstrip(".").split() for text in SENTENCES}
     return Plan(settings, Idf.count(words), threads=1, device="cpu")
 

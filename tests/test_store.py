@@ -76,14 +76,9 @@ def pairs_of(rows, result):
     }
 
 
-@pytest.fixture(scope="module")
-def pipeline():
-    return WordAnalyser()._nlp
-
-
 @pytest.fixture
-def work(monkeypatch, pipeline):
-    """What has been done since :meth:`take` was last called; spaCy's pipeline is loaded once for all tests."""
+def work(monkeypatch):
+    """What has been done since :meth:`take` was last called."""
     done = SimpleNamespace(tagged=[], split=[], jobs=[], drawn=[], embedded=[], read=[])
 
     def note(cls, name, things):
@@ -102,7 +97,6 @@ def work(monkeypatch, pipeline):
     note(Sampler, "sample", done.drawn)
     note(SentenceEncoder, "encode", done.embedded)
     note(LikelihoodReader, "_read", done.read)
-    monkeypatch.setattr(WordAnalyser, "_nlp", property(lambda self: pipeline))
 
     def take():
         taken = SimpleNamespace(**{name: sorted(map(str, things)) for name, things in lists.items()})
@@ -605,27 +599,6 @@ def test_copies_of_folders_share_results(named, folders, work, tmp_path):
     assert models._loaded == {}
 
 
-def change_a_weight(folder, model):
-    """Give one weight of a saved model another value."""
-    with torch.no_grad():
-        next(model.parameters())[0, 0] += 1
-    model.save_pretrained(folder)
-
-
-def test_changed_folders_do_not_share_results(named, folders, work, tmp_path):
-    MarsScorer(**named).score(*columns(ROWS))
-    first = work.take()
-    shutil.copytree(folders, tmp_path / "copy")
-    copies = {name: tmp_path / "copy" / Path(named[name]).name for name in ("language_model", "encoder")}
-    change_a_weight(copies["language_model"], gpt2_of(6, torch.float32)[0])
-    MarsScorer(**{**named, "language_model": copies["language_model"]}).score(*columns(ROWS))
-    assert work.take().jobs == first.jobs
-    tiny_models.tiny_encoder(seed=5, dtype=torch.float32).save(str(copies["encoder"]))
-    MarsScorer(**{**named, "encoder": copies["encoder"]}).score(*columns(ROWS))
-    done = work.take()
-    assert (done.embedded, done.jobs) == (first.embedded, [])
-
-
 @pytest.mark.parametrize("again", ["the same scorer", "another scorer"])
 @pytest.mark.parametrize("what", ["language_model", "encoder"])
 def test_a_folder_that_changes_while_its_model_is_loaded(named, folders, work, tmp_path, what, again):
@@ -841,14 +814,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_cold_warm_and_without_a_store(make, work, store, dtype, case):
-    kind = getattr(torch, dtype)
+def test_cold_warm_and_without_a_store(make, work, store, case):
     settings = {
-        "dtype": dtype,
-        "language_model": gpt2_of(1, kind),
-        "masked_language_model": roberta_of(3, kind),
-        "encoder": tiny_models.tiny_encoder(seed=4, dtype=kind),
+        "dtype": "float32",
+        "language_model": gpt2_of(1, torch.float32),
+        "masked_language_model": roberta_of(3, torch.float32),
+        "encoder": tiny_models.tiny_encoder(seed=4, dtype=torch.float32),
         **CASES[case],
     }
     results = []
@@ -882,21 +853,12 @@ def flip_values(file):
     file.write_bytes(content)
 
 
-def noise(file):
-    file.write_bytes(random.Random(1).randbytes(50_000))
-
-
-def half(file):
-    os.truncate(file, file.stat().st_size // 2)
-
-
-@pytest.mark.parametrize("damage", [flip_values, noise, half])
-def test_damage_between_calls(make, work, store, damage):
-    """It costs a warning and the time to compute, until the store is cleared."""
+def test_damage_between_calls(make, work, store):
+    """There is a warning and all is computed again, until the store is cleared."""
     scorer = make()
     result = scorer.score(*columns(ROWS))
     first = work.take()
-    damage(store / "results.sqlite3")
+    flip_values(store / "results.sqlite3")
     for again in (scorer, make()):
         with warnings_of_mars() as messages:
             assert again.score(*columns(ROWS)) == result
@@ -987,23 +949,6 @@ def test_what_is_done_is_kept_when_a_run_is_stopped(make, work, store, infiller,
     scorer.progress = None
     scorer.score(*columns(rows))  # the scorer that was stopped is none the worse
     assert nothing(work.take())
-
-
-def test_a_failure_of_the_language_model_loses_nothing(make, work, store, monkeypatch):
-    usual = CausalInfiller.infill
-
-    def fail(self, jobs, done=None):
-        usual(self, jobs[:2], done)
-        raise Stopped
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CausalInfiller, "infill", fail)
-        with pytest.raises(Stopped):
-            make().score(*columns(ROWS))
-    assert counts(store)["infills"] == 2
-    work.take()
-    make().score(*columns(ROWS))
-    assert len(work.take().jobs) == 4
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 1000.0])

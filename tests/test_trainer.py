@@ -30,20 +30,9 @@ REFERENCES = [
 ]
 
 
-class Recorder(fakes.FakeScorer):
-    seen: list = []  # noqa: RUF012
-
-    def score(self, predictions, references, contexts=None):
-        Recorder.seen.append([list(predictions), [list(row) for row in references], list(contexts)])
-        return super().score(predictions, references, contexts)
-
-
 @pytest.fixture(autouse=True)
-def recorder(monkeypatch):
-    fakes.install(monkeypatch)
-    monkeypatch.setattr("mars_score.scorer.MarsScorer", Recorder)
-    monkeypatch.setattr(Recorder, "seen", [])
-    return Recorder
+def fake(monkeypatch):
+    return fakes.install(monkeypatch)
 
 
 @pytest.fixture
@@ -102,7 +91,7 @@ def seq2seq_trainer(folder, metrics, **arguments):
 
 
 @pytest.mark.parametrize("contexts", [CONTEXTS, None])
-def test_a_seq2seq_trainer(mars, recorder, tmp_path, contexts):
+def test_a_seq2seq_trainer(mars, fake, tmp_path, contexts):
     metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), contexts)
     inputs = {} if contexts else {"include_for_metrics": ["inputs"]}
     trainer = seq2seq_trainer(tmp_path / "run", metrics, **inputs)
@@ -110,43 +99,43 @@ def test_a_seq2seq_trainer(mars, recorder, tmp_path, contexts):
     logged = [entry["eval_mars"] for entry in trainer.state.log_history if "eval_mars" in entry]
     assert len(logged) == 2
     assert all(type(score) is float for score in logged)
-    assert [row[1:] for row in recorder.seen] == [[[[text] for text in REFERENCES], CONTEXTS]] * 2
-    assert any(recorder.seen[0][0])  # the tiny model writes something
-    assert not any("<" in text for text in recorder.seen[0][0])
+    assert [row[1:] for row in fake.seen] == [[[[text] for text in REFERENCES], CONTEXTS]] * 2
+    assert any(fake.seen[0][0])  # the tiny model writes something
+    assert not any("<" in text for text in fake.seen[0][0])
     final = trainer.evaluate()
     trainer.log_metrics("eval", final)
     trainer.save_metrics("eval", final)
     assert json.loads((tmp_path / "run" / "eval_results.json").read_text())["eval_mars"] == final["eval_mars"]
-    written, references, given = recorder.seen[-1]
+    written, references, given = fake.seen[-1]
     assert mars.compute(predictions=written, references=references, contexts=given)["mars"] == final["eval_mars"]
 
 
 def in_two(rank, folder):
     from mars_score import scorer
 
-    scorer.MarsScorer = Recorder
+    scorer.MarsScorer = fakes.FakeScorer
     mars = Mars(preset="mini", cache_dir=folder)
     metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), CONTEXTS)
     trainer = seq2seq_trainer(folder, metrics, ddp_backend="gloo")
     assert trainer.args.world_size == 2
-    return {"score": trainer.evaluate()["eval_mars"], "seen": Recorder.seen}
+    return {"score": trainer.evaluate()["eval_mars"], "seen": fakes.FakeScorer.seen}
 
 
 @pytest.mark.slow
-def test_in_two_processes_one_scores(tmp_path, recorder):
+def test_in_two_processes_one_scores(tmp_path, fake):
     """Five rows in batches of two on each of two processes: the last batches are filled up, and cut again."""
     first, second = in_processes(tmp_path, in_two, str(tmp_path))
     assert first["score"] == second["score"]
     assert second["seen"] == []
     ((written, references, contexts),) = first["seen"]
     assert (references, contexts) == ([[text] for text in REFERENCES], CONTEXTS)
-    assert recorder("mini").score(written, references, contexts).score == first["score"]
-    alone = compute_metrics(recorder("mini"), tiny_models.roberta_tokenizer(), CONTEXTS)
+    assert fake("mini").score(written, references, contexts).score == first["score"]
+    alone = compute_metrics(fake("mini"), tiny_models.roberta_tokenizer(), CONTEXTS)
     assert seq2seq_trainer(tmp_path / "one", alone).evaluate()["eval_mars"] == first["score"]
-    assert recorder.seen[-1][0] == written
+    assert fake.seen[-1][0] == written
 
 
-def test_a_trainer_of_a_causal_model(mars, recorder, tmp_path):
+def test_a_trainer_of_a_causal_model(mars, fake, tmp_path):
     """Predicted ids by way of preprocess_logits_for_metrics."""
     from transformers import DataCollatorForLanguageModeling, Trainer, TrainingArguments
 
@@ -162,7 +151,7 @@ def test_a_trainer_of_a_causal_model(mars, recorder, tmp_path):
     )
     final = trainer.evaluate()
     assert 0 <= final["eval_mars"] <= 1
-    assert recorder.seen[0][1:] == [[[text] for text in REFERENCES], CONTEXTS]
+    assert fake.seen[0][1:] == [[[text] for text in REFERENCES], CONTEXTS]
     trainer.preprocess_logits_for_metrics = None
     with pytest.raises(ValueError, match=r"predictions must be token ids.*predict_with_generate=True"):
         trainer.evaluate()
@@ -189,18 +178,18 @@ def prediction(predictions, labels, inputs=None):
 PREDICTION = prediction([[0, 1, 2, -100], [3, 0, -100, -100]], [[1, 2], [3, -100]], [[1, -100], [2, 3]])
 
 
-def test_padding_is_no_text(mars, recorder):
+def test_padding_is_no_text(mars, fake):
     assert compute_metrics(mars, Tokenizer())(PREDICTION) == {"mars": 1.0}
-    assert recorder.seen == [[["a b", "c"], [["a b"], ["c"]], ["a", "b c"]]]
+    assert fake.seen == [[["a b", "c"], [["a b"], ["c"]], ["a", "b c"]]]
 
 
-def test_given_contexts_come_before_inputs(mars, recorder):
+def test_given_contexts_come_before_inputs(mars, fake):
     compute_metrics(mars, Tokenizer(), ["x", ["y", "z"]])(PREDICTION)
-    assert recorder.seen[0][2] == ["x", "y\nz"]
+    assert fake.seen[0][2] == ["x", "y\nz"]
 
 
-def test_a_scorer_does_as_well_as_the_metric(recorder):
-    assert compute_metrics(recorder("mini"), Tokenizer(), ["x", "y"])(PREDICTION) == {"mars": 1.0}
+def test_a_scorer_does_as_well_as_the_metric(fake):
+    assert compute_metrics(fake("mini"), Tokenizer(), ["x", "y"])(PREDICTION) == {"mars": 1.0}
 
 
 def test_predictions_with_further_outputs(mars):
@@ -208,7 +197,7 @@ def test_predictions_with_further_outputs(mars):
     assert compute_metrics(mars, Tokenizer(), ["x", "y"])(more) == {"mars": 1.0}
 
 
-def test_without_contexts(mars, recorder, tmp_path):
+def test_without_contexts(mars, fake, tmp_path):
     bare = SimpleNamespace(**{**vars(PREDICTION), "inputs": None})
     with pytest.raises(ValueError, match="contexts are missing") as caught:
         compute_metrics(mars, Tokenizer())(bare)
