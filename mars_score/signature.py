@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -13,7 +13,7 @@ from mars_score.learning.folder import read_head
 from mars_score.models.fingerprints import fingerprint
 from mars_score.settings import Settings, resolve_settings
 
-_MODELS = ("language_model", "encoder", "masked_language_model")
+_MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
 _REVISION = re.compile(r"@[0-9a-f]{40}\b")
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
 
@@ -86,7 +86,7 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
     for name, value in values.items():
         if name in _MODELS:
             entries[name] = fingerprint(value)
-            if name not in _unused_language_models(settings):
+            if name not in _unused_models(settings):
                 brief.append(name)
         elif name == "learned":
             entries[name] = value if value is None else read_head(value).fingerprint
@@ -104,11 +104,13 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
     return Signature(entries, (*brief, "spacy_pipeline", *_LIBRARIES))
 
 
-def _unused_language_models(settings: Settings) -> tuple[str, ...]:
+def _unused_models(settings: Settings) -> Iterator[str]:
     if settings.infilling.infiller == "causal":
-        return ("masked_language_model",)
-    used = settings.similarity.likelihood_weight > 0 or settings.sampling.samples > 0
-    return () if used else ("language_model",)
+        yield "masked_language_model"
+    elif not (settings.similarity.likelihood_weight > 0 or settings.sampling.samples > 0):
+        yield "language_model"
+    if settings.models.entailment_model is None:
+        yield "entailment_model"
 
 
 def _corpus(texts: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import tiny_models
 import torch
 from test_learning_encoder import WORDS, rated, score_of, settings
-from transformers import BartConfig, BartForConditionalGeneration, RobertaForSequenceClassification
+from transformers import BartConfig, BartForConditionalGeneration
 
 from mars_score.cli import main
 from mars_score.errors import UnsupportedModelError
@@ -63,14 +62,6 @@ def tiny_translator(seed):
     }
     config = BartConfig(vocab_size=len(tokenizer), init_std=0.5, **size, **heads, forced_eos_token_id=None)
     return tiny_models._build(BartForConditionalGeneration, config, seed, torch.float32), tokenizer
-
-
-def tiny_classifier(classes):
-    config = tiny_models._roberta_config(96, vocab_size=len(tiny_models.roberta_tokenizer()), num_labels=classes)
-    model = tiny_models._build(RobertaForSequenceClassification, config, 7, torch.float32)
-    tokenizer = copy.deepcopy(tiny_models.roberta_tokenizer())
-    tokenizer.model_max_length = 96
-    return model, tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +158,7 @@ def test_corpus_files(tmp_path):
 
 def test_signals(round_trip):
     pairs = make_pairs(SOURCES[:2], 100, 0, None, round_trip.back_translate)
-    found = read_signals(pairs, all_tiny(), Runtime(), round_trip, tiny_classifier(3))
+    found = read_signals(pairs, all_tiny(), Runtime(), round_trip, tiny_models.tiny_classifier(3))
     shapes = {name: values.shape[1] for name, values in found.items()}
     assert shapes == {
         "BLEU": 1,
@@ -190,7 +181,7 @@ def test_signals(round_trip):
         [p.method != "back-translation", p.method == "back-translation"] for p in pairs
     ]
     for index in (0, len(pairs) - 1):  # batched or alone
-        alone = read_signals([pairs[index]], all_tiny(), Runtime(), round_trip, tiny_classifier(3))
+        alone = read_signals([pairs[index]], all_tiny(), Runtime(), round_trip, tiny_models.tiny_classifier(3))
         assert all(alone[name][0] == pytest.approx(found[name][index], abs=1e-4) for name in found)
 
 
@@ -201,7 +192,7 @@ def test_signals_without_models_are_left_out():
 
 def test_an_entailment_model_needs_three_classes():
     with pytest.raises(UnsupportedModelError, match="2 classes, but three"):
-        read_signals(make_pairs(SOURCES, 5), all_tiny(), Runtime(), entailment=tiny_classifier(2))
+        read_signals(make_pairs(SOURCES, 5), all_tiny(), Runtime(), entailment=tiny_models.tiny_classifier(2))
 
 
 def test_back_translation_likelihood_by_hand(round_trip):
@@ -328,7 +319,7 @@ def test_each_objective_is_run_from_files_to_a_folder(tmp_path):
     for name, pair in (
         ("there", tiny_translator(1)),
         ("back", tiny_translator(2)),
-        ("entail", tiny_classifier(3)),
+        ("entail", tiny_models.tiny_classifier(3)),
     ):
         for part in pair:
             part.save_pretrained(tmp_path / name)

@@ -188,12 +188,14 @@ BAD = {
     "context_weight": [-0.1, 1.1, "0.5", None, True, NAN],
     "copy_discount": [-0.1, 1.1, "0.5", None, True, NAN],
     "likelihood_weight": [-0.1, 10.1, "0.15", None, True, NAN],
+    "contradiction_penalty": [-0.1, 10.1, "0.15", True, NAN],
     "augmentation_aggregation": ["max", "mean", None, True],
     "q": [0, -0.5, 1.1, "0.8", None, NAN],
     "reference_aggregation": ["min", None],
     "dtype": ["int8", None, 32],
     "language_model": [5, object(), ("a", "b", "c")],
     "masked_language_model": [5, [1, 2]],
+    "entailment_model": [5, object(), ("a",)],
     "encoder": [5, object()],
     "use_context": [0, 1, "no", None],
 }
@@ -241,6 +243,17 @@ WITHOUT_EFFECT = [
     ({"samples": 4, "use_context": False}, "samples=4 has no effect with use_context=False"),
     ({"max_context_tokens": 9, "use_context": False}, "max_context_tokens=9 has no effect with use_context=False"),
 ]
+
+
+def test_an_entailment_model_and_its_weight_go_together():
+    assert resolve_settings().similarity.contradiction_penalty is None
+    assert resolve_settings(entailment_model="a/b").similarity.contradiction_penalty == 0
+    both = resolve_settings(entailment_model="a/b", contradiction_penalty=0.5)
+    assert both.similarity.contradiction_penalty == both.given(None).similarity.contradiction_penalty == 0.5
+    with pytest.raises(
+        ValueError, match=r"contradiction_penalty=0.5 needs a model; name it with entailment_model="
+    ):
+        resolve_settings(contradiction_penalty=0.5)
 
 
 @pytest.mark.parametrize(("settings", "message"), WITHOUT_EFFECT)

@@ -6,6 +6,7 @@ infills depend on what is around them.
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 import tempfile
@@ -24,6 +25,7 @@ from transformers import (
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
+    RobertaForSequenceClassification,
     RobertaModel,
 )
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
@@ -182,3 +184,11 @@ def tiny_encoder(
         transformer = Transformer(folder, max_seq_length=n_positions)
     encoder = SentenceTransformer(modules=[transformer, Pooling(HIDDEN, "mean")], device="cpu")
     return encoder.to(dtype).eval()
+
+
+def tiny_classifier(classes: int = 3, seed: int = 7, dtype: torch.dtype = torch.float32, **config):
+    """``(model, tokenizer)`` of a sequence classifier that reads pairs."""
+    sizes = _roberta_config(96, vocab_size=len(roberta_tokenizer()), num_labels=classes, **config)
+    tokenizer = copy.deepcopy(roberta_tokenizer())
+    tokenizer.model_max_length = 96
+    return _build(RobertaForSequenceClassification, sizes, seed, dtype), tokenizer

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from mars_score.errors import UnsupportedModelError
@@ -17,10 +16,10 @@ from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bert import BertScore
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.extras import need
-from mars_score.models.torch_modes import exclusive, ordinary_mode
 from mars_score.result import AugmentedReference
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings, resolve_settings
+from mars_score.similarity.entailment import classify
 from mars_score.similarity.features import Reader, ScorableRow, needs
 from mars_score.similarity.likelihood import LikelihoodReader
 from mars_score.similarity.score import score_row
@@ -131,17 +130,13 @@ def _back_translation(pairs: Sequence[Pair], by: RoundTrip) -> list[tuple[float,
 
 def _entailment(pairs: Sequence[Pair], by: Model) -> list[list[float]]:
     """The probabilities of the three classes, in the classifier's order, of "the text entails the candidate"."""
-    model, tokenizer = by
-    if model.config.num_labels != 3:
+    classes = by[0].config.num_labels
+    if classes != 3:
         raise UnsupportedModelError(
-            f"the entailment model has {model.config.num_labels} classes, but three are needed (entailment, "
-            "neutral, contradiction)"
+            f"the entailment model has {classes} classes, but three are needed (entailment, neutral, "
+            "contradiction)"
         )
-    found: list[list[float]] = []
-    with exclusive(model), ordinary_mode():
-        for start in range(0, len(pairs), 16):
-            part = pairs[start : start + 16]
-            texts = [one.source.text for one in part], [one.candidate for one in part]
-            encoded = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt").to(model.device)
-            found += torch.softmax(model(**encoded).logits.float(), -1).tolist()
-    return found
+    texts = [(one.source.text, one.candidate) for one in pairs]
+    found: dict[tuple[str, str], list[float]] = {}
+    classify(by, list(dict.fromkeys(texts)), found.__setitem__)
+    return [found[one] for one in texts]

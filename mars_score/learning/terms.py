@@ -37,7 +37,7 @@ FEATURES: Mapping[str, tuple[float | None, float | None]] = {
 # Chosen by left-out sets (docs/learning.md): the penalty is this by the number of groups to learn from.
 PENALTY = 300.0
 # Settings that a score depends on, but not the meaning of its terms.
-_NOT_OF_THE_FORM = {"idf_corpus", "task", "learned", "dtype"}
+_NOT_OF_THE_FORM = {"idf_corpus", "task", "learned", "contradiction_penalty", "dtype"}
 
 
 class TermsHead:

@@ -153,6 +153,19 @@ def masked_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
     return model, tokenizer
 
 
+def entailment_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
+    """The classifier for natural language inference of the settings and its tokenizer, loaded once per process.
+
+    Raises:
+        ModelUnavailableError: the model cannot be loaded.
+    """
+    spec, dtype = models.entailment_model, models.dtype
+    where = runtime.device, runtime.store.folder, runtime.report
+    load = partial(load_language_model, spec, "classification", dtype, *where)
+    model, tokenizer = _once("classification", spec, dtype, runtime, load)
+    return model, tokenizer
+
+
 def load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
     """A SentenceTransformer, loaded once per process; a ready-made one is returned.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from typing import Any, ClassVar
 
 from mars_score.fields import POSITIVE, Checked, Setting, learned_head, setting, settings_of, unknown
@@ -75,6 +75,12 @@ class Settings(Checked):
             raise ValueError(
                 "without references a candidate is scored by its context: leave out use_context=False"
             )
+
+        weight, model = self.similarity.contradiction_penalty, self.models.entailment_model
+        if weight is not None and model is None:
+            raise ValueError(f"contradiction_penalty={weight:g} needs a model; name it with entailment_model=...")
+        if weight is None and model is not None:
+            object.__setattr__(self, "similarity", replace(self.similarity, contradiction_penalty=0.0))
 
     @property
     def reference_free(self) -> bool:

@@ -178,6 +178,13 @@ class SimilaritySettings(Checked):
         low=0,
         high=10,
     )
+    contradiction_penalty: float | None = setting(
+        None,
+        "Subtracted times the probability that the candidate contradicts its context or a reference; 0: a notice "
+        "alone. None: 0 where there is an entailment_model.",
+        low=0,
+        high=10,
+    )
     row_weights: Literal["adaptive", "length"] = setting(
         "adaptive",
         'Weights of context and samples: "adaptive": lower where the references say the same as the context, and '
@@ -216,6 +223,12 @@ class ModelSettings(Checked):
     masked_language_model: Any = setting(
         None,
         'Masked language model for infiller="masked"; as an object: a pair (model, tokenizer).',
+        convert=model_pair,
+    )
+    entailment_model: Any = setting(
+        None,
+        "Classifier for natural language inference, which finds contradictions; as an object: a pair (model, "
+        "tokenizer).",
         convert=model_pair,
     )
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = setting(

@@ -8,12 +8,23 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mars_score.augmentation import Augmented, cuts
-from mars_score.diagnostics import BLANK, BLANK_CONTEXT, CONTEXT_CUT, SAMPLES_CUT, TEXT_CUT, UNKNOWN, UNKNOWN_SHARE
-from mars_score.result import RowScore
+from mars_score.diagnostics import (
+    BLANK,
+    BLANK_CONTEXT,
+    CONTEXT_CUT,
+    CONTRADICTED,
+    SAMPLES_CUT,
+    TEXT_CUT,
+    UNKNOWN,
+    UNKNOWN_SHARE,
+)
+from mars_score.result import RowScore, Term
 from mars_score.runtime import Progress
 from mars_score.sampling.samples import Request, Samples
 from mars_score.settings import SimilaritySettings
+from mars_score.similarity.contradiction import LIKELY
 from mars_score.similarity.features import (
+    CONTRADICTION,
     EMBED,
     LIKELIHOOD,
     MATCH,
@@ -134,7 +145,17 @@ class Scorable:
             if without_candidate not in backgrounds:
                 backgrounds[without_candidate] = background(row, evidence, self.settings)
             scores.append(score_row(row, evidence, self.settings, backgrounds.get(without_candidate)))
+        if (weight := self.settings.contradiction_penalty) is not None:
+            both = zip(scores, self._contradictions(evidence), strict=True)
+            scores = [_less(score, contradiction, weight) for score, contradiction in both]
         return scores
+
+    def _contradictions(self, evidence: Evidence) -> list[float]:
+        """The largest probability with which each candidate contradicts a part of its context or a reference."""
+        return [
+            max((evidence[CONTRADICTION][pair].probability for pair in row.get(CONTRADICTION, ())), default=0.0)
+            for row in self._needs_of_rows
+        ]
 
     def flags(self, evidence: Evidence) -> dict[str, list[bool]]:
         """What was done to which rows."""
@@ -161,4 +182,13 @@ class Scorable:
                 )
                 for row in self._rows
             ],
+            CONTRADICTED: [found > LIKELY for found in self._contradictions(evidence)],
         }
+
+
+def _less(score: RowScore, contradiction: float, weight: float) -> RowScore:
+    """The score less the weighted probability of a contradiction; that of a blank candidate stays 0."""
+    if not score.terms:
+        return score
+    term = Term("contradiction", contradiction, 0.0 - weight)
+    return replace(score, score=score.score + term.weight * term.value, terms=(*score.terms, term))

@@ -12,12 +12,14 @@ from mars_score.runtime import Runtime
 from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.settings import Settings, SimilaritySettings
 from mars_score.similarity.chunks import windows
+from mars_score.similarity.contradiction import Contradiction, ContradictionReader, premises
 from mars_score.similarity.embeddings import Embedder, Embedding
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
 
 EMBED = "embed"  # items: texts -> Embedding
 MATCH = "match"  # items: texts -> Embedding with token vectors
 LIKELIHOOD = "likelihood"  # items: (context, candidate) -> Likelihood
+CONTRADICTION = "contradiction"  # items: (premise, candidate) -> Contradiction
 
 Needs = dict[str, list[Any]]  # kind -> different items
 Evidence = Mapping[str, Mapping[Any, Any]]  # kind -> item -> what was read
@@ -30,6 +32,7 @@ def kinds(settings: SimilaritySettings) -> tuple[str, ...]:
         EMBED: not tokens or settings.context_weight > 0,
         MATCH: tokens,
         LIKELIHOOD: settings.likelihood_weight > 0,
+        CONTRADICTION: settings.contradiction_penalty is not None,
     }
     return tuple(kind for kind, want in wanted.items() if want)
 
@@ -77,6 +80,8 @@ def needs(settings: SimilaritySettings, row: ScorableRow) -> Needs:
             found[EMBED] += windows(row.context)
         if uses_likelihood(row, settings):
             found[LIKELIHOOD].append((row.context, row.candidate))
+        if settings.contradiction_penalty is not None:
+            found[CONTRADICTION] += premises(row.candidate, [one.reference for one in row.references], row.context)
     return {kind: list(dict.fromkeys(items)) for kind, items in found.items()}
 
 
@@ -91,6 +96,8 @@ def all_needs(settings: SimilaritySettings, of_rows: Iterable[Needs]) -> Needs:
 
 def decode(kind: str, kept: bytes) -> Any:
     """An item's evidence from its bytes."""
+    if kind == CONTRADICTION:
+        return Contradiction.of(kept)
     return Likelihood.of(kept) if kind == LIKELIHOOD else Embedding(kept, with_tokens=kind == MATCH)
 
 
@@ -113,6 +120,10 @@ class Reader:
     def _likelihoods(self) -> LikelihoodReader:
         return LikelihoodReader(self._settings.models, self._runtime)
 
+    @cached_property
+    def _contradictions(self) -> ContradictionReader:
+        return ContradictionReader(self._settings.models, self._runtime)
+
     def read(
         self, kind: str, items: Sequence[Any], progress: Callable[[int, int], None] | None = None
     ) -> dict[Any, Any]:
@@ -123,6 +134,8 @@ class Reader:
         """
         if kind == LIKELIHOOD:
             return dict(self._likelihoods.read(items, progress))
+        if kind == CONTRADICTION:
+            return dict(self._contradictions.read(items, progress))
         return dict(self._embedder.embed(items, progress, tokens=kind == MATCH))
 
     def offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:

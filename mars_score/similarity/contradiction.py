@@ -1,0 +1,97 @@
+"""How probable it is that a candidate contradicts a text, kept or new; the model is loaded only for new ones."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mars_score.models.fingerprints import Current
+from mars_score.runtime import Runtime
+from mars_score.settings import ModelSettings
+from mars_score.similarity.chunks import windows
+from mars_score.store.lookup import get_or_compute, model_key
+from mars_score.store.results import digest
+
+if TYPE_CHECKING:
+    from mars_score.similarity.entailment import Model, Pair
+
+LIKELY = 0.5  # probability above which a candidate is said to contradict
+_METHOD = 1  # part of the keys of what is kept
+_FORMAT = "<d"
+
+
+def premises(candidate: str, references: Sequence[str], context: str) -> list[Pair]:
+    """What a candidate may contradict, each with it: the parts of its context and its references."""
+    return [(text, candidate) for text in dict.fromkeys([*windows(context), *references])]
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """The probability that a text contradicts another, in [0, 1]."""
+
+    probability: float
+
+    @property
+    def kept(self) -> bytes:
+        """As bytes."""
+        return struct.pack(_FORMAT, self.probability)
+
+    @classmethod
+    def of(cls, kept: bytes) -> Contradiction:
+        """From what ``kept`` gave."""
+        return cls(*struct.unpack(_FORMAT, kept))
+
+
+class ContradictionReader:
+    """Reads candidates with the entailment model.
+
+    Args:
+        models: names it and its number type.
+        runtime: see :class:`mars_score.runtime.Runtime`.
+    """
+
+    def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
+        self._models, self._runtime = models, runtime
+        self._model = Current(models.entailment_model, self._load)
+
+    def _load(self) -> tuple[Model, int]:
+        """The model and the number of its class for contradictions."""
+        from mars_score.models.loading import entailment_model
+        from mars_score.similarity.entailment import contradiction_class
+
+        model = entailment_model(self._models, self._runtime)
+        return model, contradiction_class(model)
+
+    def read(
+        self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Pair, Contradiction]:
+        """Whether the second text of each pair contradicts the first; ``progress`` counts the new ones.
+
+        Raises:
+            ModelUnavailableError: the entailment model cannot be loaded.
+            UnsupportedModelError: it has no class for contradictions.
+        """
+        if not pairs:
+            return {}
+        models = self._models
+        common = model_key(models.entailment_model, self._model.get, models.dtype, "contradiction", _METHOD)
+
+        def compute(missing: list[Pair], done: Callable[[Pair, Contradiction], None]) -> None:
+            from mars_score.similarity.entailment import classify
+
+            model, number = self._model.get()
+            size = self._runtime.encoder_batch_size
+            classify(model, missing, lambda pair, found: done(pair, Contradiction(found[number])), size)
+
+        return get_or_compute(
+            self._runtime.store,
+            "scores",
+            pairs,
+            lambda pair: digest(common, *pair),
+            compute,
+            lambda one: one.kept,
+            Contradiction.of,
+            progress,
+        )
