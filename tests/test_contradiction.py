@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 import tiny_models
@@ -175,13 +173,3 @@ def test_files(models, tmp_path, monkeypatch, capsys):
         assert of_row["contradiction"]["value"] == pytest.approx(contradiction(row), abs=1e-6)
     assert "contradicts its context or a reference: 3 of 4 rows (line 1, 2, 3)" in " ".join(found["notices"])
     assert found["settings"]["entailment_model"].startswith("folder:")
-
-
-def test_the_recipe_runs(models, monkeypatch, capsys):
-    page = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
-    section = page.split("\n## Contradictions\n")[1].split("\n## ")[0]
-    (snippet,) = re.findall(r"^```python\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
-    monkeypatch.setitem(presets.PRESETS, "mini", models)
-    monkeypatch.setattr("mars_score.models.loading.entailment_model", lambda *_: classifier(60))
-    exec(snippet, {})
-    assert "the candidate probably contradicts" in capsys.readouterr().out

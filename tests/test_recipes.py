@@ -189,6 +189,21 @@ def test_weights_and_biases(tmp_path, monkeypatch, result):
     assert [row[rows["columns"].index("mars")] for row in rows["data"]] == result.scores
 
 
+def test_contradictions(monkeypatch, gpt2, encoder, tmp_path, capsys):
+    """The classifier of the Hub stands for a tiny one that finds a contradiction in every row."""
+    monkeypatch.undo()
+    monkeypatch.setenv("MARS_STORE", str(tmp_path))
+    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, "mini", models)
+    labels = {0: "entailment", 1: "neutral", 2: "contradiction"}
+    model, tokenizer = tiny_models.tiny_classifier(id2label=labels)
+    model.classifier.out_proj.bias.data[2] += 60
+    monkeypatch.setattr("mars_score.models.loading.entailment_model", lambda *_: (model, tokenizer))
+    (block,) = blocks("Contradictions")
+    exec(block, {})
+    assert "the candidate probably contradicts its context or a reference: 2 of 2 rows" in capsys.readouterr().out
+
+
 def test_every_heading_is_tested():
     headings = re.findall(r"^## (.*)$", RECIPES, flags=re.MULTILINE)
     tested = {name.removeprefix("test_") for name in vars(sys.modules[__name__]) if name.startswith("test_")}
