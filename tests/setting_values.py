@@ -3,6 +3,7 @@
 OTHER_VALUES = {
     "variant": "paper",
     "use_context": False,
+    "language": "de",
     "max_mask_ratio": "auto",
     "mask_ratio_step": 0.1,
     "pos_weights": {"ADJ": 4.0},
