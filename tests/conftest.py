@@ -29,6 +29,12 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("MARS_STORE", str(tmp_path / "store"))
 
 
+@pytest.fixture
+def shared_store(own_store, monkeypatch):
+    """One store for all tests with the models of preset mini: converting its language model takes long."""
+    monkeypatch.setenv("MARS_STORE", os.path.join(_FOLDER.name, "store"))
+
+
 @pytest.fixture(scope="session")
 def gpt2():
     """``(model, tokenizer)``, float64."""

@@ -141,7 +141,7 @@ def test_clear(run, filled):
     assert out == f"{(before - after) / 2**20:.1f} MiB freed (results: 302, converted models: 2)\n"
     assert set(ResultStore(filled).info().values()) == {(0, 0)}
     assert [name for name in tree(filled) if "within" not in name] == [
-        *("models", "models/gpt-2-1.0", "models/mine", "notes.txt", "results.sqlite3"),
+        *("models", "models/gpt-2-1.0", "models/mine", "notes.txt", "results.sqlite3")
     ]
     assert run("clear")[1] == "0 B freed (results: 0, converted models: 0)\n"
 

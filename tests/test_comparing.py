@@ -63,11 +63,7 @@ def test_randomisation_of_groups_against_all_swaps():
 def test_bootstrap_against_scipy():
     found = paired_test(FIRST, SECOND, resamples=20_000, confidence=0.9)
     options = {"method": "percentile", "confidence_level": 0.9, "n_resamples": 20_000, "rng": 1}
-    for interval, scores in (
-        (found.first, FIRST),
-        (found.second, SECOND),
-        (found.difference, FIRST - SECOND),
-    ):
+    for interval, scores in ((found.first, FIRST), (found.second, SECOND), (found.difference, FIRST - SECOND)):
         expected = stats.bootstrap((scores,), np.mean, **options).confidence_interval
         assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.003)
 

@@ -9,6 +9,7 @@ from research.ladders import KINDS, in_order, score_ladders, to_markdown
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_store")
 @pytest.mark.parametrize("variant", ["v3", "v2"])
 def test_the_reference_is_above_a_text_off_topic(variant, record_property):
     scores = score_ladders(MarsScorer("mini", variant=variant))

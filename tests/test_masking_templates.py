@@ -14,13 +14,7 @@ from mars_score.masking.analysis import Analysis, Word, WordAnalyser
 from mars_score.masking.context import context_carrying
 from mars_score.masking.idf import Idf
 from mars_score.masking.template import Template
-from mars_score.masking.templates import (
-    make_templates,
-    mask_ratios,
-    max_mask_ratio,
-    omega,
-    word_priorities,
-)
+from mars_score.masking.templates import make_templates, mask_ratios, max_mask_ratio, omega, word_priorities
 from mars_score.settings import MaskingSettings, resolve_settings
 
 DEFAULT = MaskingSettings()
@@ -146,11 +140,7 @@ def test_equal_priorities_are_masked_from_the_left():
     found = analysis_of("a b c d e")
     assert [
         masked_words(found, template) for _, template in make_templates(found, [], idf_of(found), DEFAULT)
-    ] == [
-        [0],
-        [0, 1],
-        [0, 1, 2],
-    ]
+    ] == [[0], [0, 1], [0, 1, 2]]
 
 
 def test_a_word_in_every_reference_is_masked_before_rare_ones():

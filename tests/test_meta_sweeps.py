@@ -48,10 +48,7 @@ def test_the_usual_form_is_among_the_combinations(tiny):
 
 
 def test_choose_reports_each_set_by_the_choice_of_the_others():
-    figures = {
-        "plain": {"a": 0.1, "b": 0.5, "c": 0.5},
-        "fancy": {"a": 0.9, "b": 0.3, "c": 0.4},
-    }
+    figures = {"plain": {"a": 0.1, "b": 0.5, "c": 0.5}, "fancy": {"a": 0.9, "b": 0.3, "c": 0.4}}
     choice = choose(figures)
     assert choice.best == "fancy"  # for the sake of set a alone
     assert choice.mean == pytest.approx(1.6 / 3)

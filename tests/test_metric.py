@@ -413,6 +413,7 @@ def test_documentation(make):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_store")
 def test_doctests(monkeypatch):
     """The examples run with real models; they need preset "mini"."""
     import doctest
@@ -438,6 +439,7 @@ def test_the_examples_call_what_exists(monkeypatch, fake):
         assert runner.run(test).failed == 0
 
 
+@pytest.mark.slow
 def test_loading_is_light(tmp_path):
     """A fresh process without models: construction and checks work, nothing is left behind in the home."""
     code = (

@@ -102,7 +102,7 @@ def test_python():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("folder", "shared_store")
 def test_python_with_the_models_of_mini():
     left = run_snippets()
     check_snippets(left)
@@ -126,6 +126,7 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_store")
 def test_heads_are_learned_and_used_with_the_models_of_mini(folder, capsys):
     """The block of ``mars train``, with ratings of questions, for which no samples are drawn."""
     towns = ["Porto", "Turin", "Lyon", "Ghent", "Basel", "Graz", "Bergen", "Malmo", "Vilnius", "Tartu", "Split"]
@@ -221,6 +222,7 @@ def test_the_limit_of_the_store_is_that_of_the_code():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_store")
 def test_typical_values_are_those_of_the_script(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["typical_values", "--preset", "mini"])
     typical_values.main()

@@ -19,13 +19,13 @@ from mars_score.cli.options import (
 )
 from mars_score.cli.running import print_line, scoring
 from mars_score.progress import progress_bars
+from mars_score.stats import TESTS
 
 if TYPE_CHECKING:
     from mars_score.compare import SystemComparison, SystemRanking
 
 _OPTIONS = ("tie_margin", "confidence", "resamples", "seed")
 TABLES = ("text", "markdown", "latex")
-TESTS = ("randomisation", "bootstrap")  # as in mars_score.stats.paired, which imports numpy
 
 
 def add_parser(commands: Any) -> None:

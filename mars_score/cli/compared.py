@@ -11,8 +11,8 @@ from mars_score.cli.tables import fitted, one_line, show_table
 from mars_score.compare.ranking import SystemRanking
 from mars_score.compare.result import ComparedRow, SystemComparison
 from mars_score.report.contents import MISSING, Table
+from mars_score.stats import TESTS, Test
 from mars_score.stats.draws import Interval
-from mars_score.stats.paired import TESTS, Test
 
 
 def show_comparison(found: SystemComparison | SystemRanking, rows: int, test: Test, form: str) -> None:

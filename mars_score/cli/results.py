@@ -119,12 +119,7 @@ def _write_list(items: Iterator[Any]) -> None:
 
 
 def _show_table(
-    tally: Tally,
-    signature: str,
-    lines: Iterable[tuple[float, int | None, str]],
-    *,
-    partial: bool,
-    whole: bool,
+    tally: Tally, signature: str, lines: Iterable[tuple[float, int | None, str]], *, partial: bool, whole: bool
 ) -> None:
     from rich.console import Console
     from rich.table import Table

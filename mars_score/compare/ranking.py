@@ -9,8 +9,9 @@ from typing import Any
 
 from mars_score.compare.result import ComparedRow, SystemScore, defined, most_different, plain, win_tie_loss
 from mars_score.compare.verdict import verdict
+from mars_score.stats import Test
 from mars_score.stats.draws import Interval
-from mars_score.stats.paired import PairedTest, Test, holm
+from mars_score.stats.paired import PairedTest, holm
 
 
 @dataclass(frozen=True)

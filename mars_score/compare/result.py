@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from mars_score.compare.verdict import verdict
+from mars_score.stats import Test
 from mars_score.stats.draws import Interval
-from mars_score.stats.paired import PairedTest, Test
+from mars_score.stats.paired import PairedTest
 
 # Scores that differ by less than this are equal.
 SAME = 1e-9

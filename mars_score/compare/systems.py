@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from mars_score.compare.ranking import SystemRanking, pairs_of
 from mars_score.compare.result import ComparedRow, SystemComparison, SystemScore
 from mars_score.data.validation import check_candidates, check_rows
+from mars_score.stats import TESTS, Test
 from mars_score.stats.draws import check_resampling
-from mars_score.stats.paired import TESTS, Test, paired_test, paired_tests
+from mars_score.stats.paired import paired_test, paired_tests
 from mars_score.stats.rated import Labels, check_known, codes_of
 
 if TYPE_CHECKING:

@@ -22,10 +22,7 @@ WEIGHT = 1.0
 
 
 def pretrain(
-    head: EncoderHead,
-    pairs: Sequence[Pair],
-    signals: Signals,
-    weights: Mapping[str, float] | None = None,
+    head: EncoderHead, pairs: Sequence[Pair], signals: Signals, weights: Mapping[str, float] | None = None
 ) -> None:
     """Train a head's encoder on all signals at once (section 4.3), and its score to fall with damage.
 

@@ -98,10 +98,7 @@ class RayExecutor:
     def _start_actors(self) -> None:
         if not self._actors:
             actor: Any = ray.remote(
-                num_cpus=self._pool.cpus,
-                num_gpus=self._pool.gpus,
-                max_restarts=-1,
-                max_task_retries=TRIES - 1,
+                num_cpus=self._pool.cpus, num_gpus=self._pool.gpus, max_restarts=-1, max_task_retries=TRIES - 1
             )(_Actor)
             self._actors = [actor.remote(self._plan) for _ in range(self._pool.workers)]
 

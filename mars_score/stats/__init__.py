@@ -1,1 +1,8 @@
 """Correlations, resampling and paired tests."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Test = Literal["randomisation", "bootstrap"]  # of two systems
+TESTS: dict[Test, str] = {"randomisation": "approximate randomisation", "bootstrap": "paired bootstrap"}

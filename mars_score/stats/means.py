@@ -9,12 +9,7 @@ from mars_score.stats.rated import Labels, Values, codes_of
 
 
 def mean_interval(
-    scores: Values,
-    groups: Labels | None = None,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
+    scores: Values, groups: Labels | None = None, *, confidence: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Interval:
     """Percentile bootstrap interval of the mean (Koehn 2004), from resamples of groups with replacement.
 

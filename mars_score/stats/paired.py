@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import nan
-from typing import Literal
 
 import numpy as np
 
+from mars_score.stats import Test
 from mars_score.stats.draws import (
     Interval,
     bootstrap_p,
@@ -21,9 +21,6 @@ from mars_score.stats.draws import (
 )
 from mars_score.stats.rated import Labels, Values, codes_of
 from mars_score.stats.weighted import Floats
-
-Test = Literal["randomisation", "bootstrap"]
-TESTS: dict[Test, str] = {"randomisation": "approximate randomisation", "bootstrap": "paired bootstrap"}
 
 
 @dataclass(frozen=True)

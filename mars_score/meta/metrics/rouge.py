@@ -29,10 +29,7 @@ class RougeL(Metric):
 
     title = "ROUGE-L"
     family = "reference"
-    packages = (
-        ("rouge_score.rouge_scorer", "rouge-score"),
-        ("nltk", "nltk"),
-    )
+    packages = (("rouge_score.rouge_scorer", "rouge-score"), ("nltk", "nltk"))
     note = "reads the letters a-z and digits only"
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:

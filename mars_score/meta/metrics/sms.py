@@ -31,10 +31,7 @@ class SentenceMover(Metric):
         "spaCy's English stop words (the original: NLTK's); best over the references"
     )
     minimum = 0.0
-    packages = (
-        ("ot", "POT"),
-        ("spacy", "spacy"),
-    )
+    packages = (("ot", "POT"), ("spacy", "spacy"))
     model = "encoder"
 
     @cached_property
