@@ -475,25 +475,6 @@ def test_what_is_no_file_is_written_in_place(tmp_path):
 # The process itself
 
 
-@pytest.mark.parametrize(
-    "argv", [["--help"], ["score", "--help"], ["augment", "--help"], ["--version"], ["score"]]
-)
-def test_help_and_usage_errors_are_fast(argv):
-    code = f"""if True:
-        import sys
-        from mars_score.cli import main
-        code = main({argv!r})
-        heavy = {{"torch", "transformers", "spacy", "numpy", "rich", "evaluate", "datasets"}} & set(sys.modules)
-        assert not heavy, heavy
-        sys.exit(code)
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == (2 if argv == ["score"] else 0), done.stderr
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.slow
 def test_a_reader_that_leaves(write):
     code = """if True:

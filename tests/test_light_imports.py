@@ -1,0 +1,56 @@
+"""Nothing expensive is imported before it is needed: each case in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mars_score.store.results import ResultStore, digest
+
+ROOT = Path(__file__).parent.parent
+METRICS = ("bleu", "chrf", "rouge", "meteor", "length", "coverage", "cosine")
+CASES = {  # code -> what it must not import
+    "import mars_score; mars_score.MarsScorer('mini')": "torch transformers spacy sentence_transformers evaluate",
+    "import mars_score.scorer, mars_score.result": "mars_score.explain",
+    "import mars_score.store.results": "torch numpy transformers platformdirs",
+    "import mars_score.integrations.trainer, mars_score.cli": "torchmetrics",
+    "; ".join(f"import mars_score.meta.metrics.{one}" for one in METRICS): (
+        "sacrebleu nltk rouge_score spacy sentence_transformers"
+    ),
+}
+
+
+def run(code, heavy):
+    """What code prints, with a last line of the ``heavy`` modules that it imported."""
+    code = f"import sys; {code}\nprint([name for name in {heavy.split()} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_imports_are_light(code):
+    assert run(code, CASES[code]) == ["[]"]
+
+
+def test_help_and_the_cache_are_fast():
+    ResultStore(Path(os.environ["MARS_STORE"])).put("infills", {digest(1): b"a"})
+    commands = [
+        *(["--help"], ["score", "--help"], ["augment", "--help"], ["--version"], ["cache", "--help"]),
+        *(["cache", "info"], ["cache", "info", "--json"], ["cache", "clear"]),
+    ]
+    code = f"from mars_score.cli import main; assert not any(map(main, {commands}))"
+    *printed, imported = run(code, "torch transformers spacy numpy rich evaluate datasets")
+    assert imported == "[]"
+    assert len(printed) > 50
+
+
+def test_a_usage_error_is_fast():
+    code = "from mars_score.cli import main; sys.stderr = sys.stdout; assert main(['score']) == 2"
+    error, imported = run(code, "torch transformers spacy numpy rich evaluate datasets")
+    assert error.startswith("mars: error: the following arguments are required: FILE")
+    assert imported == "[]"
