@@ -39,8 +39,8 @@ DEFAULT_VARIANT: Variant = "v3"
 
 # Section 2.1 and Appendix A: words with larger weights are masked first; tags that are not named weigh 1.
 PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
-_NO_SAMPLES = {"samples": 0, "row_weights": "length"}
-_PAPER_SIMILARITY = {**_NO_SAMPLES, "matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
+_BEFORE_V3 = {"samples": 0, "row_weights": "length", "repetition_weight": 0.0}
+_PAPER_SIMILARITY = {**_BEFORE_V3, "matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
 # Rows without references have a form of their own (mars_score.similarity.reference_free).
 _REFERENCE_FREE = {"max_mask_ratio": 0.0, "copy_discount": 0.0, "context_weight": 0.6, "sample_weight": 0.4}
 # What differs from the defaults in mars_score.settings; the variants with "-lm" read each candidate with the
@@ -48,8 +48,8 @@ _REFERENCE_FREE = {"max_mask_ratio": 0.0, "copy_discount": 0.0, "context_weight"
 VARIANTS: dict[Variant, dict[str, Any]] = {
     "v3": {"max_mask_ratio": 0.0},
     "v3-lm": {"max_mask_ratio": 0.0, "likelihood_weight": 0.15},
-    "v2": _NO_SAMPLES,
-    "v2-lm": {**_NO_SAMPLES, "likelihood_weight": 0.15},
+    "v2": _BEFORE_V3,
+    "v2-lm": {**_BEFORE_V3, "likelihood_weight": 0.15},
     "v1": _PAPER_SIMILARITY,
     "paper": {
         **_PAPER_SIMILARITY,

@@ -18,13 +18,13 @@ from mars_score import MarsScorer
 from mars_score.data.files import row_line
 from mars_score.data.validation import Row
 from mars_score.errors import MarsWarning
-from mars_score.learning.features import repetition
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.items import RatedSet, read_rated_sets
 from mars_score.result import AugmentedReference
 from mars_score.sampling.samples import ContextSampler, make_request
 from mars_score.similarity.chunks import copied_share, windows
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Reader
+from mars_score.similarity.repetition import repetition
 from mars_score.similarity.score import token_recall
 
 AT_ONCE = 64  # rows whose token vectors are in memory

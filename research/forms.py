@@ -111,6 +111,7 @@ class Form:
         likelihood: largest weight of the likelihood.
         likelihood_half: words of a reference at which it has half of that.
         alone: weight of the log probability without context in the likelihood, beside the lift's.
+        repetition: weight of the candidate's repetition of words, which is subtracted.
     """
 
     matching: str = "recalls"
@@ -126,6 +127,7 @@ class Form:
     likelihood: float = 0.0
     likelihood_half: float = LIKELIHOOD_WORDS
     alone: float = 0.5
+    repetition: float = 0.2
 
     def __call__(self, columns: Columns) -> Floats:
         """Scores, (rows,)."""
@@ -155,13 +157,14 @@ class Form:
             if self.adaptive:
                 share = share * (1 - columns.task("dialogue"))
             score = score + self.likelihood * share * (self.alone * columns["alone"] + credit * lift)
+        score = score - self.repetition * columns["repetition"]
         return np.where(columns["blank"] > 0, 0.0, score)
 
 
 NONE = (0.0, 0.0)
 V3 = Form()
 V3_LM = replace(V3, likelihood=0.15)
-V2 = Form(infills="best", adaptive=False, best=NONE, samples=NONE)
+V2 = Form(infills="best", adaptive=False, best=NONE, samples=NONE, repetition=0)
 V2_LM = replace(V2, likelihood=0.15)
 V1 = replace(V2, matching="cosines", context=0)
 VARIANTS = {"v3": V3, "v3-lm": V3_LM, "v2": V2, "v2-lm": V2_LM, "v1": V1}
@@ -195,6 +198,8 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "weights not adaptive": replace(V3, adaptive=False),
             "weights the same for all lengths": replace(V3, half=0),
             "copying at no discount": replace(V3, discount=False),
+            "without repetition": replace(V3, repetition=0),
+            "repetition, weight .4": replace(V3, repetition=0.4),
             "cosines instead of token recall": replace(V3, matching="cosines"),
             "v2": V2,
         },
@@ -206,6 +211,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "log p(candidate | context) alone": replace(V3_LM, likelihood=0.1, alone=1),
             "its lift alone": replace(V3_LM, alone=0),
             "without samples": replace(V3_LM, best=NONE, samples=NONE),
+            "without repetition": replace(V3_LM, repetition=0),
             "v2-lm": V2_LM,
         },
     ),
@@ -223,6 +229,7 @@ def grids() -> dict[str, dict[str, Form]]:
             for (b, s), (c, t) in product(samples, samples)
         },
         "v3, context": {f"{w:g}, {half}": replace(V3, context=w, half=half) for w, half in context},
+        "v3, repetition": {f"{w:g}": replace(V3, repetition=w) for w in (0, 0.1, 0.2, 0.3, 0.4, 0.6)},
         "v3-lm": {f"{w:g}, {half}": replace(V3_LM, likelihood=w, likelihood_half=half) for w, half in likelihood},
     }
 

@@ -38,12 +38,14 @@ class Free:
         best: weight of the best sample's recall against the mean cosine.
         typical: similarity with the samples where there are none.
         likelihood: weight of the likelihood.
+        repetition: weight of the candidate's repetition of words, which is subtracted.
     """
 
     samples: float = VARIANTS["free"]["sample_weight"]
     best: float = 0.5
     typical: float = TYPICAL
     likelihood: float = 0.0
+    repetition: float = 0.2
 
     def __call__(self, columns: Columns) -> Floats:
         """Scores, (rows,)."""
@@ -53,6 +55,7 @@ class Free:
         if self.likelihood:
             lift = columns["given_context"] - columns["alone"]
             score = score + self.likelihood * (1 - columns.task("dialogue")) * (columns["alone"] / 2 + lift)
+        score = score - self.repetition * columns["repetition"]
         return np.where(columns["blank"] > 0, 0.0, score)
 
 
@@ -62,7 +65,8 @@ FORMS: dict[str, Form] = {
     "free-lm": Free(likelihood=LIKELIHOOD),
     "cosine with the context": lambda columns: columns["context_nearest"],
     "cosine with the whole context": lambda columns: columns["context_whole"],
-    "samples alone": Free(samples=1.0),
+    "samples alone": Free(samples=1.0, repetition=0),
+    "free, without repetition": Free(repetition=0),
     "-perplexity given the context (lm)": lambda columns: columns["given_context"],
     "-perplexity (lm)": lambda columns: columns["alone"],
     "length": lambda columns: columns["candidate_words"],

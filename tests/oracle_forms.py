@@ -109,7 +109,16 @@ def score(
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
         share = how.likelihood_weight * words**2 / (words**2 + 20**2)
         total += share * (alone / 2 + (given - alone) * credit)
-    return total
+    return total - how.repetition_weight * repeated(candidate)
+
+
+def repeated(text: str) -> float:
+    """The share of words of four letters or more that are among the ten such words before them."""
+    words = [word for word in re.findall(r"\w+(?:'\w+)?", text.lower().replace("\u2019", "'")) if len(word) > 3]
+    found = 0
+    for place, word in enumerate(words):
+        found += word in words[:place][-10:]
+    return found / len(words) if words else 0.0
 
 
 def nearness(encoder, text: str, context: str) -> float:

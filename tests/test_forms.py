@@ -22,6 +22,7 @@ from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
 from mars_score.similarity.embeddings import Embedding
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
+from mars_score.similarity.repetition import repetition
 from mars_score.similarity.score import token_recall
 
 LONG = " ".join(f"{tiny_models.TEXT}".split() * 8)[:1200]
@@ -39,6 +40,7 @@ ROWS = [
     ("They lost it.", ["They won the old game. They won."], "They won the old game. It was late."),
     ("In the park", ["At the old museum, by the river.", "Nowhere"], "Where did they go?"),
     ("They won the train.", ["Yes"], "Was it the end?\nI think so."),
+    ("A train, their train: the last Train home.", ["She took the train home."], "Her old car broke down."),
 ]
 LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
 TASKS_AND_SAMPLES = {
@@ -185,9 +187,10 @@ def test_the_terms_of_v3(models):
     result = MarsScorer(store=False, variant="v3-lm", **models).score(*columns(ROWS))
     terms = [{term.name: term for term in row.terms} for row in result.rows]
     sampled = ["references", "context", "samples"]
-    assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood"]
-    assert list(terms[4]) == sampled  # a dialogue
-    assert list(terms[7]) == ["references", "likelihood"]  # a question
+    assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood", "repetition"]
+    assert list(terms[4]) == [*sampled, "repetition"]  # a dialogue
+    assert list(terms[7]) == ["references", "likelihood", "repetition"]  # a question
+    assert (terms[9]["repetition"].value, terms[9]["repetition"].weight) == (2 / 6, -0.2)
     for row, by_name in zip(result.rows, terms, strict=True):
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
         if row.samples:
@@ -423,3 +426,11 @@ def test_values_out_of_range():
     for setting, value in {"matching": "words", "context_weight": 1.1, "likelihood_weight": -0.1}.items():
         with pytest.raises(ValueError, match=setting):
             MarsScorer(**{setting: value})
+
+
+def test_repetition_is_of_long_words_near_each_other():
+    assert repetition("The cat and the dog and the bird.") == 0
+    assert repetition("A boat, a Boat, a boat!") == pytest.approx(2 / 3)
+    assert repetition("It is so.") == repetition("") == 0
+    far = " ".join(["boat", *(f"word{number}" for number in range(10)), "boat"])
+    assert repetition(far) == 0

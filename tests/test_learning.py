@@ -14,7 +14,6 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.errors import MarsWarning
-from mars_score.learning.features import repetition
 from mars_score.learning.fitting import train
 from mars_score.learning.folder import read_head, write_head
 from mars_score.learning.heads import load_head
@@ -271,14 +270,6 @@ def test_a_head_that_a_process_has_trained_scores_the_same_in_another(named_mode
     here = MarsScorer(**paths, learned=head).score(*zip(*talk(6)[0], strict=True))
     assert json.loads(done.stdout)["mars"] == pytest.approx(here.score, abs=1e-9)
     assert "learned:terms:" in done.stdout
-
-
-def test_repetition_is_of_content_words():
-    assert repetition("The cat and the dog and the bird.") == 0
-    assert repetition("A boat, a boat, a boat!") == pytest.approx(2 / 3)
-    assert repetition("") == 0
-    far = " ".join(["boat", *(f"word{number}" for number in range(10)), "boat"])
-    assert repetition(far) == 0
 
 
 def test_the_shipped_head_fits_preset_mini():

@@ -34,6 +34,7 @@ ROWS = [  # candidate, context, task by its form
     ("They won the old game \u2014 \u4f60\u597d!", "They won the old game. It was late.", "story"),
     ("At the museum.", "Where did they go?", "answer"),
     ("  The end.  ", "Was it the end?\nI think so.", "dialogue"),
+    ("A train, their train: the last Train home.", "Her old car broke down.", "story"),
 ]
 SETTINGS = dataclasses.astuple(Choices())
 CANDIDATES, CONTEXTS = [row[0] for row in ROWS], [row[1] for row in ROWS]
@@ -77,7 +78,7 @@ def expected(candidate, context, task, models, variant):
             oracle_forms.log_probability(*models["language_model"], one, candidate) for one in (context, "")
         )
         total += 0.15 * (alone / 2 + given - alone)
-    return total
+    return total - 0.2 * oracle_forms.repeated(candidate)
 
 
 @pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
@@ -87,7 +88,7 @@ def test_scores_are_those_of_the_plain_form(tiny, variant, free):
     assert result.scores == pytest.approx([expected(*row, tiny, free) for row in ROWS], abs=1e-6)
     assert f"|variant:{free}|references:0|" in str(result.signature)
     assert result.rows[1].terms == result.rows[1].samples == ()
-    assert [len(row.samples) for row in result.rows] == [2, 0, 2, 0, 2]
+    assert [len(row.samples) for row in result.rows] == [2, 0, 2, 0, 2, 2]
 
 
 def test_what_a_user_set_stays(tiny):

@@ -42,6 +42,8 @@ def text_of(codec, prompt):
     [
         ("Hi, how was your day?\nIt was fine, I went swimming.", 16, "dialogue"),
         ("She asked him.\n" + "word " * 61, 64, "story"),
+        ("The mayor spoke.\n" * 40, 64, "story"),  # paragraphs of news: short lines without a question
+        ("The mayor spoke.\n" * 36 + "Did he?\n" * 3, 64, "dialogue"),
         ("Who wrote the letter to the mayor?", 16, "answer"),
         ('Who sang "Where are you now?" ', 16, "answer"),
         ("这封信是谁写的\uff1f", 16, "answer"),

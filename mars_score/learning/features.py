@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mars_score.data.words import CJK, split_words
+from mars_score.data.words import split_words
 from mars_score.learning.heads import Example, LearnedHead
 from mars_score.result import RowScore
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, ScorableRow
+from mars_score.similarity.repetition import repetition
 from mars_score.similarity.score import token_recall
-
-REPEATED_AMONG = 10  # content words before a word among which it is a repetition
-# A word; of Chinese and Japanese each two neighbouring characters.
-_WORD = re.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
 
 
 def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings: SimilaritySettings) -> Example:
@@ -24,7 +20,7 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
 
     Features, each 0 where it is not known:
 
-    - ``repetition``: see :func:`repetition`.
+    - ``repetition``: see :func:`mars_score.similarity.repetition.repetition`.
     - ``length``: log of the candidate's words by those of a reference (their mean).
     - ``precision``: mean over the candidate's tokens of the best match among the best reference's.
     - ``cosine``: of the candidate and the nearest reference.
@@ -50,26 +46,6 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
     if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):
         features |= {"log_probability": likelihood.alone, "lift": likelihood.lift}
     return Example(row.candidate, references, row.context, score.terms, features)
-
-
-def repetition(text: str) -> float:
-    """The share of content words that are among the :data:`REPEATED_AMONG` content words before them.
-
-    Content words are all but spaCy's English stop words; in other languages all words count.
-    """
-    content = _content_words(text)
-    repeated = sum(word in content[max(0, place - REPEATED_AMONG) : place] for place, word in enumerate(content))
-    return repeated / max(1, len(content))
-
-
-def _content_words(text: str) -> Sequence[str]:
-    from spacy.lang.en.stop_words import STOP_WORDS
-
-    return [
-        word
-        for word in map("".join, _WORD.findall(text.lower().replace("\u2019", "'")))
-        if word not in STOP_WORDS and len(word) > 1
-    ]
 
 
 def rescored(

@@ -16,7 +16,9 @@ from mars_score.masking.pipelines import ENGLISH, language_code, language_name
 
 CONTEXT = "{context}"
 PROMPT_TOKENS = 512  # of the context at most: reading more changes few samples and costs the most
-TURN_WORDS = 25  # lines of no more words on average are turns of a dialogue; paragraphs are longer
+TURN_WORDS = 25  # lines of no more words on average are turns of a dialogue; most paragraphs are longer
+LONG_DIALOGUE = 100  # words above which a dialogue has questions; paragraphs of news are short, but ask nothing
+LINES_PER_QUESTION = 16  # in a long dialogue, at most
 TURNS = 8  # the last ones that are read
 LONG = 2  # words of a context per token of a sample, above which it is summarized
 FEW_WORDS = 5  # a context of fewer words says too little to be continued
@@ -55,8 +57,8 @@ SYSTEM_OF_DIALOGUE = "You are chatting with a friend. Reply to the last message 
 def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     """The task that the form of a context suggests.
 
-    Several short lines are a dialogue, or a transcript to be summarized where the references speak about its
-    speakers; a question wants an answer, a few words or a record of fields and values are data, a text of many
+    Several short lines are a dialogue if they are few or ask questions, or a transcript to be summarized where the
+    references speak about its speakers; a question wants an answer, a few words or a record of fields and values are data, a text of many
     more words than a sample has tokens is to be summarized, and any other text, passages included, is continued.
     """
     words = len(split_words(context))
@@ -65,8 +67,11 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
         return prose
     lines = _turns(context)
     if len(lines) > 1 and words <= TURN_WORDS * len(lines):
-        return "summary" if _about_speakers(lines, references) else "dialogue"
-    if context.rstrip(CLOSING).endswith(QUESTION_MARKS):
+        if _about_speakers(lines, references):
+            return "summary"
+        if words <= LONG_DIALOGUE or sum(map(_asks, lines)) * LINES_PER_QUESTION >= len(lines):
+            return "dialogue"
+    if _asks(context):
         return "answer"
     marks = sum(character in DATA_MARKS for character in context)
     if words < FEW_WORDS or marks * DATA_CHARACTERS > len(context):
@@ -137,6 +142,10 @@ def _in_language(system: str, language: str) -> str:
 
 def _turns(context: str) -> list[str]:
     return [line.strip() for line in context.splitlines() if line.strip()]
+
+
+def _asks(text: str) -> bool:
+    return text.rstrip(CLOSING).endswith(QUESTION_MARKS)
 
 
 def _about_speakers(turns: Sequence[str], references: Sequence[str]) -> bool:

@@ -193,6 +193,9 @@ class SimilaritySettings(Checked):
     sample_weight: float = setting(
         0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
     )
+    repetition_weight: float = setting(
+        0.2, "Weight of the share of the candidate's long words that repeat near ones; lowers the score.", low=0, high=10
+    )
     augmentation_aggregation: Literal["best", "weighted"] = setting(
         "best",
         'Score against a reference and its augmentations: "best": mean of the similarity with the reference and '

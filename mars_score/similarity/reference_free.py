@@ -6,7 +6,7 @@ from mars_score.result import RowScore, SampleScore, Term
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.chunks import windows
 from mars_score.similarity.features import LIKELIHOOD, Evidence, ScorableRow, uses_likelihood
-from mars_score.similarity.score import cosine, nearness, similarities
+from mars_score.similarity.score import cosine, nearness, repetition_term, similarities
 
 # Chosen on development sets (docs/references.md): the similarity with samples that a row has where none are drawn,
 # about that of other rows, so that rows with and without samples can be compared.
@@ -17,7 +17,8 @@ def score_without_references(row: ScorableRow, evidence: Evidence, settings: Sim
     """The score of a candidate given its context; 0.0 for a blank candidate.
 
     The terms are the cosine with the nearest part of the context; the similarity with the samples, which is the
-    mean of the mean cosine and of the largest token recall; and, with a ``likelihood_weight``, the likelihood.
+    mean of the mean cosine and of the largest token recall; with a ``likelihood_weight`` the likelihood; and, with a
+    negative weight, how much the candidate repeats its words.
 
     Args:
         row: without references; the context is not blank.
@@ -36,5 +37,6 @@ def score_without_references(row: ScorableRow, evidence: Evidence, settings: Sim
     if uses_likelihood(row, settings):
         read = evidence[LIKELIHOOD][row.context, row.candidate]
         terms.append(Term("likelihood", read.alone / 2 + read.lift, settings.likelihood_weight))
+    terms += repetition_term(row.candidate, settings)
     score = sum(term.weight * term.value for term in terms)
     return RowScore(score, (), tuple(terms), tuple(map(SampleScore, row.samples, found)))

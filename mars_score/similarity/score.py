@@ -22,6 +22,7 @@ from mars_score.similarity.features import (
     uses_context,
     uses_likelihood,
 )
+from mars_score.similarity.repetition import repetition
 
 # Chosen on development sets (docs/beyond-the-paper.md).
 # Words of a reference at which the context and the samples, and the likelihood, have half of their largest
@@ -137,7 +138,13 @@ def _terms(
         read = evidence[LIKELIHOOD][row.context, row.candidate]
         share = of_row.words**2 / (of_row.words**2 + LIKELIHOOD_WORDS**2)
         terms.append(Term("likelihood", read.alone / 2 + credit * read.lift, settings.likelihood_weight * share))
-    return (Term("references", value, 1.0 - weight), *terms)
+    return (Term("references", value, 1.0 - weight), *terms, *repetition_term(row.candidate, settings))
+
+
+def repetition_term(candidate: str, settings: SimilaritySettings) -> tuple[Term, ...]:
+    """The term that lowers the score of a candidate that repeats its words; none where it has no weight."""
+    weight = settings.repetition_weight
+    return (Term("repetition", repetition(candidate), -weight),) if weight else ()
 
 
 def _credit(row: ScorableRow, of_row: Background, settings: SimilaritySettings) -> float:
