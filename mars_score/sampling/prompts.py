@@ -57,9 +57,10 @@ SYSTEM_OF_DIALOGUE = "You are chatting with a friend. Reply to the last message 
 def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     """The task that the form of a context suggests.
 
-    Several short lines are a dialogue if they are few or ask questions, or a transcript to be summarized where the
-    references speak about its speakers; a question wants an answer, a few words or a record of fields and values are data, a text of many
-    more words than a sample has tokens is to be summarized, and any other text, passages included, is continued.
+    Several short lines are a transcript to be summarized where the references speak about its speakers, else a
+    dialogue if they are few or ask questions; a question wants an answer, a few words or a record of fields and
+    values are data, a text of many more words than a sample has tokens is to be summarized, and any other text,
+    passages included, is continued.
     """
     words = len(split_words(context))
     prose = "summary" if words > LONG * token_limit else "story"

@@ -194,7 +194,7 @@ class SimilaritySettings(Checked):
         0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
     )
     repetition_weight: float = setting(
-        0.2, "Weight of the share of the candidate's long words that repeat near ones; lowers the score.", low=0, high=10
+        0.2, "Weight of the share of the candidate's words that repeat others nearby.", low=0, high=10
     )
     augmentation_aggregation: Literal["best", "weighted"] = setting(
         "best",

@@ -17,8 +17,8 @@ def score_without_references(row: ScorableRow, evidence: Evidence, settings: Sim
     """The score of a candidate given its context; 0.0 for a blank candidate.
 
     The terms are the cosine with the nearest part of the context; the similarity with the samples, which is the
-    mean of the mean cosine and of the largest token recall; with a ``likelihood_weight`` the likelihood; and, with a
-    negative weight, how much the candidate repeats its words.
+    mean of the mean cosine and of the largest token recall; with a ``likelihood_weight`` the likelihood; and, with
+    a negative weight, how much the candidate repeats its words.
 
     Args:
         row: without references; the context is not blank.
