@@ -127,7 +127,7 @@ class Form:
     likelihood: float = 0.0
     likelihood_half: float = LIKELIHOOD_WORDS
     alone: float = 0.5
-    repetition: float = 0.2
+    repetition: float = 0.3
 
     def __call__(self, columns: Columns) -> Floats:
         """Scores, (rows,)."""
@@ -199,7 +199,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "weights the same for all lengths": replace(V3, half=0),
             "copying at no discount": replace(V3, discount=False),
             "without repetition": replace(V3, repetition=0),
-            "repetition, weight .4": replace(V3, repetition=0.4),
+            "repetition at a discount of .4": replace(V3, repetition=0.4),
             "cosines instead of token recall": replace(V3, matching="cosines"),
             "v2": V2,
         },

@@ -45,7 +45,7 @@ class Free:
     best: float = 0.5
     typical: float = TYPICAL
     likelihood: float = 0.0
-    repetition: float = 0.2
+    repetition: float = 0.3
 
     def __call__(self, columns: Columns) -> Floats:
         """Scores, (rows,)."""

@@ -190,7 +190,7 @@ def test_the_terms_of_v3(models):
     assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood", "repetition"]
     assert list(terms[4]) == [*sampled, "repetition"]  # a dialogue
     assert list(terms[7]) == ["references", "likelihood", "repetition"]  # a question
-    assert (terms[9]["repetition"].value, terms[9]["repetition"].weight) == (2 / 6, -0.2)
+    assert (terms[9]["repetition"].value, terms[9]["repetition"].weight) == (2 / 6, -0.3)
     for row, by_name in zip(result.rows, terms, strict=True):
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
         if row.samples:

@@ -16,7 +16,6 @@ from mars_score import MarsScorer, presets
 from mars_score.cli import main
 from mars_score.data.words import plain_words, split_words, word_spans
 from mars_score.infilling.tokens import TextCodec
-from mars_score.learning.features import repetition
 from mars_score.learning.pairs import drop_words
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.masking.pipelines import PipelineMissingError
@@ -26,6 +25,7 @@ from mars_score.sampling.prompts import make_prompt, task_of
 from mars_score.sampling.samples import make_request
 from mars_score.settings import SamplingSettings, resolve_settings
 from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
+from mars_score.similarity.repetition import repetition
 
 # A context, a reference, a good and a bad candidate for each language.
 TEXTS = {

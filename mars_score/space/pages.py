@@ -15,6 +15,7 @@ TERMS = {
     "context": "how near it is to the context; less where it is copied from there",
     "samples": "how near it is on average to what the language model wrote",
     "likelihood": "its log probability per token given the context",
+    "repetition": "the share of its words that repeat others nearby",
 }
 TERMS_WITHOUT_REFERENCES = {
     **TERMS,
