@@ -9,7 +9,6 @@ OTHER_VALUES = {
     "pos_weights": {"ADJ": 4.0},
     "idf_corpus": ["A b."],
     "strip_urls_hashtags": True,
-    "language": "xx",
     "planner": "self",
     "plan_step": 0.03,
     "plan_iterations": 2,
