@@ -23,6 +23,7 @@ OTHER_VALUES = {
     "copy_discount": 0.5,
     "repetition_discount": 0.1,
     "likelihood_weight": 0.1,
+    "contradiction_penalty": 0.5,
     "row_weights": "length",
     "samples": 4,
     "sample_temperature": 1.0,
@@ -36,5 +37,6 @@ OTHER_VALUES = {
     "language_model": "some/other",
     "encoder": "some/other",
     "masked_language_model": "some/other",
+    "entailment_model": "some/other",
     "dtype": "bfloat16",
 }
