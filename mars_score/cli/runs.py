@@ -104,7 +104,7 @@ def done_run(
     Yields the run and what ``write`` returned, as plain data. At the end of the block, however it ends,
     the output is moved into its place and the folder removed.
     """
-    with _readable_again(args):
+    with readable_again(args):
         yield from _done_run(args, work, write)
 
 
@@ -134,7 +134,7 @@ def _done_run(
 
 
 @contextmanager
-def _readable_again(args: argparse.Namespace) -> Iterator[None]:
+def readable_again(args: argparse.Namespace) -> Iterator[None]:
     """Copy standard input, if it is the input, to a temporary file, as a run reads its input several times."""
     if args.file != STANDARD_INPUT:
         yield

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mars_score.cli.estimate import show_estimate
 from mars_score.cli.options import (
     FORMATS,
     USUAL,
@@ -36,6 +37,11 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="also say where the mean lies from an unrelated reference (0 %%) to the reference itself (100 %%)",
     )
+    parser.add_argument(
+        "--estimate",
+        action="store_true",
+        help="only say how long it will take, by scoring a few rows; --out is not used",
+    )
     gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
     gate.add_argument("--fail-under", type=float, metavar="X", help="the mean score is below X")
     gate.add_argument("--fail-rows-under", type=float, metavar="Y", help="the score of any row is below Y")
@@ -49,6 +55,7 @@ def add_parser(commands: Any) -> None:
             "json": None,
             "detailed": None,
             "explain": "also explain the N lowest rows",
+            "estimate": "only say how long it will take",
             "fail_under": "exit status 3 if the mean score is below X",
             "workers": None,
         },
@@ -68,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.out == "-" and args.json:
         raise ValueError("--json and --out - both write to standard output; give one of them")
+    if args.estimate:
+        return show_estimate(args)
     from mars_score.gates import check_threshold, failures
 
     check_threshold("--fail-under", args.fail_under)
