@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mars_score.meta.attacks import attack, reorder, retrieve
+from mars_score.meta.attacks import CHANGES, attack, change_number, changes, copy, negate, reorder, retrieve
+from research.ladders import FLAWED, LADDERS
 
 CONTEXT = "It rained. The dog slept. Nobody came to the door."
 
@@ -61,6 +64,69 @@ def test_retrieve_needs_three_sentences(context):
 
 def test_retrieve_skips_a_context_that_only_repeats_the_candidate():
     assert retrieve(make_row("Yes.", "Yes. Yes. Yes."), random.Random(0)) is None
+
+
+def test_changes_are_kinds_of_the_ladders():
+    assert set(CHANGES) <= set(FLAWED)
+    ladder = json.loads(LADDERS.read_text(encoding="utf-8").splitlines()[0])
+    made = changes((ladder["reference"], (ladder["reference"],), ladder["context"]))
+    assert made["negated"] == ladder["negated"]
+    assert Counter(made["shuffled"].split()) == Counter(ladder["reference"].split())
+    assert made["copied"] in ladder["context"]
+    assert made == changes((ladder["reference"], (ladder["reference"],), ladder["context"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "opposite"),
+    [
+        ("The bus is late.", "The bus is not late."),
+        ("The bus is not late.", "The bus is late."),
+        ("She will never win!", "She will win!"),
+        ("He isn't here.", "He is here."),
+        ("I can't and won't go.", "I can and won't go."),
+        ("We cannot wait.", "We can wait."),
+        ("It's raining.", "It's not raining."),
+        ("Jane's car broke down, as it was old.", "Jane's car broke down, as it was old, which is not true."),
+        ("She knew that he was ill", "She knew that he was ill, which is not true."),
+        ("That is good. How are you?", "That is not good. How are you?"),
+        ("How are you? We may come.", "How are you? We may not come."),
+        ("May I? May was cold.", "May I? May was not cold."),
+        ("How are you?", None),
+        (" ", None),
+    ],
+)
+def test_negate(text, opposite):
+    assert negate(make_row(text), random.Random(0)) == opposite
+
+
+@given(st.integers(0, 10**6), st.integers(0, 1000))
+def test_change_number_changes_one_number(number, seed):
+    made = change_number(make_row(f"On day {number} at nine."), random.Random(seed))
+    found = re.fullmatch(r"On day (\d+) at nine\.", made)
+    assert found[1] != str(number)
+    assert len(found[1]) == len(str(number))
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [
+        ("At 9:15 or 8:00.", r"At 9:1[1-46-9] or 8:00\."),
+        ("Two of the ten.", r"(Three|Four|Five|Six|Seven|Eight|Nine|Ten|Eleven|Twelve) of the ten\."),
+        ("A stone has 1,000 g.", r"A stone has 1,00[1-9] g\."),
+    ],
+)
+def test_change_number(text, pattern):
+    for seed in range(30):
+        assert re.fullmatch(pattern, change_number(make_row(text), random.Random(seed)))
+
+
+def test_without_a_number_there_is_none_to_change():
+    assert change_number(make_row("Someone often phoned."), random.Random(0)) is None
+
+
+def test_copy_takes_any_other_sentence():
+    assert copy(make_row(context="It rained."), random.Random(0)) == "It rained."
+    assert copy(make_row("it  rained.", "It rained."), random.Random(0)) is None
 
 
 def test_the_turns_of_a_dialogue_are_sentences():

@@ -21,6 +21,7 @@ import torch
 from mars_score import presets
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.fields import TASKS
+from mars_score.learning.folder import read_head
 from mars_score.masking.template import Template
 from mars_score.presets import DEFAULT_VARIANT
 from mars_score.result import SampleScore, Term
@@ -30,24 +31,17 @@ from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
 from mars_score.space import downloads, limits
 from mars_score.space.answer import Asked, Metric, infilled_spans, plain_notice
-from mars_score.space.choices import BY_FORM, OWN_PROMPT, PRESET, Choices, space_preset
+from mars_score.space.choices import BY_FORM, HEADS, OWN_PROMPT, PRESET, Choices, space_preset
+from mars_score.space.compared import ASKED, NOT_ASKED, compared_page, masked_words
+from mars_score.space.controls import values_of
 from mars_score.space.engine import Engine
-from mars_score.space.examples import read_examples
+from mars_score.space.examples import Example, read_examples
+from mars_score.space.file_pages import histogram_page, table_page
 from mars_score.space.handlers import Handlers
 from mars_score.space.inputs import Question, read_question
 from mars_score.space.layout import build
 from mars_score.space.limits import BodyLimit, RateLimit, Refused, check_batch
-from mars_score.space.pages import (
-    ASKED,
-    NOT_ASKED,
-    TERMS,
-    compared_page,
-    headline,
-    histogram_page,
-    masked_words,
-    ranking_page,
-    table_page,
-)
+from mars_score.space.pages import METRICS, TERMS, headline, ranking_page
 from mars_score.space.uploads import SAMPLE, read_upload
 
 ROOT = Path(__file__).parent.parent
@@ -137,6 +131,7 @@ def test_unpaired_surrogates_and_nul_are_replaced():
         (3, 0),
         (5, "yes"),
         *((6, samples) for samples in (-1, limits.SAMPLES + 1, 1e999, float("nan"), "8", None)),
+        *((8, head) for head in ("other", "../../evil", "/etc/passwd", 3)),
         *((7, task) for task in ("poem", OWN_PROMPT, ["story"], "{context}" + "x" * limits.PROMPT_CHARACTERS)),
     ],
 )
@@ -154,9 +149,11 @@ def test_defaults_are_those_of_the_package(handlers):
     assert Choices.read(0.2, *DEFAULTS[1:]).settings() == {"max_mask_ratio": 0.2}
     blocks = build(handlers, [])
     score = next(one for one in blocks.fns.values() if one.fn == handlers.page)
-    assert tuple(one.value for one in score.inputs[3:]) == (*DEFAULTS[:-1], BY_FORM, None)
-    assert Choices.read(*DEFAULTS[:-1], BY_FORM, "") == Choices()
-    assert Choices.read(*DEFAULTS[:-1], OWN_PROMPT, "{context} \ud83d").task == "{context} \ufffd"
+    assert [one.value for one in score.inputs[3:]] == [*DEFAULTS[:-2], BY_FORM, "", None] == values_of(Choices())
+    assert Choices.read(*DEFAULTS[:-2], BY_FORM, "", "") == Choices()
+    own = Choices.read(*DEFAULTS[:-2], OWN_PROMPT, "", "{context} \ud83d")
+    assert own.task == "{context} \ufffd"
+    assert Choices.read(*values_of(own)) == own
     parameters = blocks.get_api_info()["named_endpoints"]["/score"]["parameters"]
     assert {one["parameter_name"]: one["parameter_default"] for one in parameters[3:]} == chosen
     assert not {"language_model", "encoder", "masked_language_model", "store", "device"} & set(chosen)
@@ -326,13 +323,15 @@ def test_the_terms_of_a_score_are_shown():
     for shown, text in ((terms, f"MARS = {sum_}<"), (terms[:1], "")):
         page = ranking_page(dataclasses.replace(one, rows=(dataclasses.replace(one.rows[0], terms=shown),)))
         assert "".join(re.findall("MARS = [^<]*<", page)) == text
-        assert re.findall("<dt>(.*?)</dt>", page) == [term.name for term in shown if text]
+        named = [*METRICS, *(term.name for term in shown if text)]
+        assert re.findall("<dt>(.*?)</dt>", page) == named
 
 
 def test_every_term_has_its_meaning(all_samples):
     rows = answer("a b x y", context=STORY, max_mask_ratio=0.2).rows
     with_likelihood = MarsScorer(PRESET, variant="v3-lm").score(["a"], ["a b"], [STORY]).rows
-    assert {term.name for row in (*rows, *with_likelihood) for term in row.terms} == set(TERMS)
+    learned = {name for head in HEADS for name in read_head(head).about["parameters"]["features"]}
+    assert {term.name for row in (*rows, *with_likelihood) for term in row.terms} | learned == set(TERMS)
 
 
 def test_every_task_is_put_in_plain_words():
@@ -442,9 +441,10 @@ def share(example, candidate):
 
 
 def test_examples_are_as_their_lines_say():
-    marathon, piano, ferry, letter, interview = examples = read_examples(ROOT / "examples")
+    marathon, piano, ferry, letter, interview, tomatoes = examples = read_examples(ROOT / "examples")
     assert share(marathon, 1) == 0
-    assert "dinner" in words(marathon.question.candidates[2])
+    assert share(marathon, 2) > 0.5
+    assert "film" in words(marathon.question.candidates[2])
     assert task_of(marathon.question.context, [], 16) == "dialogue"
     assert share(piano, -1) > 0.5
     assert {"swam", "lake"} <= set(words(piano.question.candidates[-1]))
@@ -452,6 +452,8 @@ def test_examples_are_as_their_lines_say():
     assert "goals" in words(ferry.question.candidates[-1])
     assert sorted(words(letter.question.candidates[-1])) == sorted(words(letter.question.references[0]))
     assert share(interview, 2) > 0.5
+    assert tomatoes.question.references == ()
+    assert tomatoes.question.candidates[2] in tomatoes.question.context
     for one in examples:
         limits.check_texts(one.question.context, one.question.references, one.question.candidates)
     assert read_examples(ROOT / "missing") == []
@@ -471,15 +473,15 @@ def test_the_picture_is_of_this_page(handlers):
 
 
 def test_a_question_is_answered(handlers):
-    notices, ranking, masked, compared, signature = handlers.page(
-        VISITOR, "He was late.", "He ran home quickly.", "a\n\nx", 0.6, *DEFAULTS[1:]
-    )
-    assert "1 blank line" in notices
-    assert ranking.count("mars-card") == 2
-    assert masked["visible"]
-    assert ("home", "masked") in masked["value"]
-    assert "masked</small>" in compared
-    assert signature.startswith("mars|")
+    page = handlers.page(VISITOR, "He was late.", "He ran home quickly.", "a\n\nx", 0.6, *DEFAULTS[1:])
+    assert "1 blank line" in page.notices
+    assert page.ranking.count("mars-card") == 2
+    assert page.masked["visible"]
+    assert ("home", "masked") in page.masked["value"]
+    assert "masked</small>" in page.compared
+    assert page.signature.startswith("mars|")
+    assert page.fool["value"] in (0, 1)
+    assert len(page.fool["choices"]) == 2
 
 
 @pytest.mark.parametrize("api", [False, True])
@@ -525,6 +527,10 @@ def test_a_file_is_scored_in_chunks(handlers, tmp_path):
     written = [json.loads(line) for line in Path(as_jsonl["value"]).read_text(encoding="utf-8").splitlines()]
     assert [row["recall"] for row in written] == [pytest.approx(1)] * 19 + [0]
     assert written[-1]["mars"] == 0
+    lowest = re.findall(r'title="row of the file">(\d+)<', page)
+    assert lowest[0] == "20"
+    assert len(lowest) == 5
+    assert "A blank candidate scores 0." in page
     assert len(Path(as_csv["value"]).read_text(encoding="utf-8").splitlines()) == 21
     assert signature["value"].startswith("mars|")
 
@@ -564,10 +570,11 @@ with ThreadPoolExecutor(4) as pool:
 
 
 def test_warm_up_and_arrival(engine, handlers):
-    assert "Press" in handlers.first_page(QUESTION)[1]
+    example = Example("A bus", "Look at it.", QUESTION)
+    assert "Press" in handlers.first_page(example).ranking
     engine.warm_up([QUESTION])
     assert engine.ready.wait(60)
-    assert "mars-card" in handlers.first_page(QUESTION)[1]
+    assert "mars-card" in handlers.first_page(example).ranking
 
 
 def test_only_score_is_public(handlers):

@@ -1,6 +1,7 @@
 """The real Space with preset "mini": in headless Chromium, through gradio_client, and under load."""
 
 import csv
+import io
 import json
 import re
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PIL import Image
 
 from docs.pictures import make
 
@@ -68,11 +70,22 @@ def fill(page, context, references, candidates):
 
 
 def score(page, context, references, candidates):
-    """Type texts, press the button and wait for what is new."""
+    """Type texts and score them."""
     fill(page, context, references, candidates)
-    page.evaluate("document.querySelector('.mars-headline')?.setAttribute('data-old', '1')")
+    score_again(page)
+
+
+def score_again(page):
+    """Press the button and wait for what is new."""
+    page.evaluate("document.querySelector('#mars-ranking .mars-headline')?.setAttribute('data-old', '1')")
     page.click("#mars-score")
-    page.wait_for_selector(".mars-headline:not([data-old])")
+    page.wait_for_selector("#mars-ranking .mars-headline:not([data-old])")
+
+
+def shared_link(page):
+    """The link, once the browser has added its address."""
+    page.wait_for_function("document.querySelector('#mars-link input').value.startsWith('http')")
+    return page.input_value("#mars-link input")
 
 
 def cards(page):
@@ -157,6 +170,67 @@ def test_words_are_coloured_by_their_match(page):
     assert page.locator("li.mars-card:first-child details .mars-match").count() == 2
 
 
+def test_the_first_example_shows_what_the_language_model_changes(page):
+    assert "Without what the language model wrote, 3 would be above 2." in page.inner_text("#mars-ranking")
+    assert page.locator(".mars-moved").all_inner_texts() == ["#3", "#2"]
+
+
+def test_a_link_restores_texts_and_settings(page):
+    page.click("#mars-settings button")
+    page.get_by_label("Story").check()
+    texts = "It rained & 5 < 6?\nIn Köln = “so” +1%20.", "She took a #1 bus.", "He took a bus. + 2\nA cat & a dog."
+    score(page, *texts)
+    page.wait_for_url("**/?context=*")
+    link, shown = shared_link(page), page.inner_text("#mars-ranking")
+    assert page.url == link
+    page.goto(link)
+    page.wait_for_selector("li.mars-card")
+    names = "context", "references", "candidates"
+    assert tuple(page.input_value(f"#mars-{name} textarea") for name in names) == texts
+    assert page.inner_text("#mars-ranking") == shown
+    assert "|task:story|" in page.input_value("#mars-signature textarea")
+    assert shared_link(page) == link
+    score_again(page)  # by what the fields and controls now hold
+    assert page.inner_text("#mars-ranking") == shown
+    assert "|task:story|" in page.input_value("#mars-signature textarea")
+
+
+def test_a_bad_link_says_why_and_shows_an_example(page):
+    page.goto(f"{page.url}?context={HOSTILE.replace(' ', '+')}&samples=1000&reference=r&candidate=c")
+    page.wait_for_selector("#mars-notices li")
+    assert "samples may be at most 16 here. Here is an example instead." in page.inner_text("#mars-notices")
+    assert len(cards(page)) == 4
+    assert page.evaluate("window.hurt") is None
+
+
+def test_a_candidate_is_changed_to_fool_the_metrics(page):
+    score(page, QUESTION["context"], QUESTION["references"][0], "We must leave at five.\nA cat.")
+    make.fool(page)
+    labels = page.locator("#mars-fooled small").all_inner_texts()
+    assert labels == ["your candidate", "words shuffled", "negated", "number changed", "copied from the context"]
+    table = page.locator("#mars-fooled tbody tr")
+    assert "We must not leave at five." in table.nth(2).inner_text()
+    own, *changed = [float(text.split()[0]) for text in page.locator("[data-label=MARS]").all_inner_texts()]
+    assert own == scores(page)[0]
+    assert f"MARS {sum(one >= own for one in changed)}," in page.inner_text("#mars-fooled")
+
+
+def test_the_image_shows_the_scores(page):
+    image = Image.open(io.BytesIO(make.draw_card(page)))
+    assert (image.format, image.width) == ("PNG", 1200)
+
+
+def test_a_learned_head_can_be_chosen(page):
+    page.click("#mars-settings button")
+    page.get_by_label("mini-terms-1").check()
+    score(page, QUESTION["context"], QUESTION["references"][0], "We leave and leave and leave.")
+    assert "|learned:terms:" in page.input_value("#mars-signature textarea")
+    assert "repetition" in page.inner_text(".mars-terms")
+    fill(page, QUESTION["context"], "", "We leave.")
+    page.click("#mars-score")
+    assert "A learned head needs references" in refusal(page)
+
+
 def test_a_setting_changes_the_answer(page):
     page.click("#mars-settings button")
     page.wait_for_timeout(1000)  # while it unfolds, its sliders take no values
@@ -190,6 +264,8 @@ def test_a_file_is_scored_and_downloaded(page, tmp_path):
     assert "2 rows" in page.inner_text("#mars-preview")
     page.click("#mars-batch")
     page.wait_for_selector(".mars-histogram")
+    assert page.locator("#mars-scores .mars-place").all_inner_texts() == ["2", "1"]  # the lower one first
+    assert page.locator("#mars-scores .mars-word").count() > 5
     page.wait_for_selector("#mars-csv")
     rows = {}
     for kind in ("csv", "jsonl"):
@@ -249,6 +325,10 @@ def test_it_fits_a_phone(space, browser):
     context = browser.new_context(viewport={"width": 390, "height": 844})
     page = make.visit(context, space[0])
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+    first = page.locator(".mars-main").first.bounding_box()
+    assert first["y"] + first["height"] < 844  # the first result is on the first screen
+    below = [page.locator(name).bounding_box()["y"] for name in ("#mars-ranking", "#mars-fool", "#mars-settings")]
+    assert below == sorted(below)
     context.close()
 
 

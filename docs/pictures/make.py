@@ -1,11 +1,10 @@
-"""Makes the pictures of the Space and of a report, each with its visible text as JSON, which tests compare.
+"""Makes all pictures of the docs, which show the Space, and the text of its page as JSON, which tests compare.
 
-Run: ``python -m docs.pictures.make [--report PAGE]``; needs Debian's chromium and the extra ``dev``.
+Run: ``python -m docs.pictures.make``; needs Debian's chromium and the extra ``dev``.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -83,8 +82,8 @@ def visit(context: BrowserContext, address: str) -> Page:
     page = context.new_page()
     page.set_default_timeout(120_000)
     for _ in range(60):
-        page.goto(address)
         with contextlib.suppress(PlaywrightError):  # the models are still being loaded
+            page.goto(address)
             page.wait_for_selector("li.mars-card", timeout=5_000)
             return page
     raise RuntimeError("the Space shows no scores on arrival; see its output")
@@ -101,32 +100,35 @@ def visible_text(page: Page, selector: str = "body") -> list[str]:
     return [line for line in shown if line] + [fields.nth(index).input_value() for index in range(fields.count())]
 
 
-def take(page: Page, name: str, selector: str | None = None) -> None:
-    """Write ``NAME.png`` and ``NAME.json``: the whole page, or one element of it."""
-    path = FOLDER / f"{name}.png"
-    page.evaluate("document.fonts.ready")
-    if selector:
-        page.locator(selector).first.screenshot(path=path)
-    else:
-        page.screenshot(path=path, full_page=True)
-    text = json.dumps(visible_text(page, selector or "body"), ensure_ascii=False, indent=1)
-    path.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
-    print(path)
+def fool(page: Page) -> None:
+    """Press "Try to fool it" and wait for what it shows."""
+    page.click("#mars-try")
+    page.wait_for_selector("#mars-fooled table")
 
 
-def main(argv: list[str] | None = None) -> None:
+def draw_card(page: Page) -> bytes:
+    """Press "Make an image to share" and take the image, a PNG."""
+    page.click("#mars-draw")
+    image = page.wait_for_selector("#mars-card img")
+    return page.request.get(str(image and image.get_attribute("src"))).body()
+
+
+def main() -> None:
     """Make the pictures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--report", type=Path, metavar="PAGE", help="a report of mars meta: its first table, too")
-    args = parser.parse_args(argv)
-    with running_chromium() as browser:
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
-        with tempfile.NamedTemporaryFile() as log, running_app(log, MARS_PRESET="mini") as (address, _):
-            take(visit(context, address), "space-desktop")
-        if args.report:
-            page = context.new_page()
-            page.goto(args.report.resolve().as_uri())
-            take(page, "report", "section")
+    with (
+        running_chromium() as browser,
+        tempfile.NamedTemporaryFile() as log,
+        running_app(log, MARS_PRESET="mini") as (address, _),
+    ):
+        desktop = visit(browser.new_context(viewport={"width": 1280, "height": 1200}), address)
+        text = json.dumps(visible_text(desktop), ensure_ascii=False, indent=1)
+        (FOLDER / "space-desktop.json").write_text(f"{text}\n", encoding="utf-8")
+        desktop.screenshot(path=FOLDER / "space-desktop.png")
+        (FOLDER / "space-card.png").write_bytes(draw_card(desktop))
+        fool(desktop)
+        desktop.locator("#mars-fool").screenshot(path=FOLDER / "space-fooling.png")
+        phone = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+        visit(phone, address).screenshot(path=FOLDER / "space-phone.png")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
-"""Adversarial candidates (the paper's Table 4): a good metric scores them below the text they were made from."""
+"""Changed candidates: a good metric scores them below the text that they were made from.
+
+``ATTACKS`` are those of the paper's Table 4, which :mod:`mars_score.meta` measures; ``CHANGES`` are what a
+newcomer tries first, named as the kinds of ``research/ladders.py``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +18,19 @@ from mars_score.meta.sentences import sentences
 _FEWEST_TOKENS = 4  # to be reordered
 _FEWEST_SENTENCES = 3  # of a context, to retrieve one
 REORDERED = 0.5
+
+_AUXILIARY = re.compile(r"\b(am|is|are|was|were|will|would|can|could|shall|should|may|might|must)\b(?!')")
+_CONTRACTED = re.compile(r"\b(?:I'm|(?:you|we|they)'re|(?:he|she|it|that|there)'s|\w+'ll)(?= )", re.IGNORECASE)
+_NOT = re.compile(r" (?:not|never)\b", re.IGNORECASE)
+_IRREGULAR = {"won't": "will", "can't": "can", "cannot": "can", "shan't": "shall"}
+_CONTRACTED_NOT = re.compile(r"\b(?:(won't|can't|cannot|shan't)|(\w+)n't)\b", re.IGNORECASE)
+# What begins a clause that says less than the statement, in which a "not" would change little.
+_CLAUSE = re.compile(
+    r"[,;:]|(?<=\s)(?:who|which|that|as|because|since|while|when|where|until|if|after|before|and|but)\b",
+    re.IGNORECASE,
+)
+_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBER = re.compile(rf"\d+(?:[.,:]\d+)*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,15 +68,69 @@ def reorder(row: Row, generator: random.Random) -> str | None:
 
 def retrieve(row: Row, generator: random.Random) -> str | None:
     """A sentence of the context; None where it has fewer than three. Never the candidate itself."""
+    return copy(row, generator) if len(sentences(row[2])) >= _FEWEST_SENTENCES else None
+
+
+def copy(row: Row, generator: random.Random) -> str | None:
+    """A sentence of the context; None where it has none but the candidate itself."""
     candidate, _, context = row
-    found = sentences(context)
-    others = [sentence for sentence in dict.fromkeys(found) if _plain(sentence) != _plain(candidate)]
-    if len(found) < _FEWEST_SENTENCES or not others:
+    others = [one for one in dict.fromkeys(sentences(context)) if _plain(one) != _plain(candidate)]
+    return generator.choice(others) if others else None
+
+
+def negate(row: Row, generator: random.Random) -> str | None:
+    """The candidate with its first statement, in English, turned into the opposite; None where all are questions.
+
+    In its first clause a "not" or "never" is taken out, or one is put behind the auxiliary verb; where there is
+    neither, "which is not true" ends the statement. Rules without a parser: the result may be clumsy.
+    """
+    statement = next((one for one in sentences(row[0]) if not one.endswith("?")), None)
+    if statement is None:
         return None
-    return generator.choice(others)
+    clause = _CLAUSE.split(statement, maxsplit=1)[0]
+    opposite = _opposite(clause) + statement[len(clause) :]
+    if opposite == statement:
+        end = len(statement.rstrip(".!"))
+        opposite = f"{statement[:end]}, which is not true{statement[end:] or '.'}"
+    return row[0].replace(statement, opposite, 1)
 
 
-ATTACKS: Mapping[str, Callable[[Row, random.Random], str | None]] = {"reorder": reorder, "retrieve": retrieve}
+def _opposite(clause: str) -> str:
+    """The clause with a "not" more or less, if it has a place for one."""
+    for pattern, replacement in (
+        (_CONTRACTED_NOT, lambda found: _IRREGULAR.get(found[0].lower(), found[2])),
+        (_NOT, ""),
+        (_AUXILIARY, r"\g<0> not"),
+        (_CONTRACTED, r"\g<0> not"),
+    ):
+        changed, count = pattern.subn(replacement, clause, count=1)
+        if count:
+            return changed
+    return clause
+
+
+def change_number(row: Row, generator: random.Random) -> str | None:
+    """The candidate with another first number (in digits, or from two to twelve in words); None without one."""
+    found = _NUMBER.search(row[0])
+    if found is None:
+        return None
+    number = found[0]
+    if number[-1].isdigit():
+        changed = number[:-1] + generator.choice([one for one in "123456789" if one != number[-1]])
+    else:
+        word = generator.choice([one for one in _NUMBER_WORDS if one != number.lower()])
+        changed = word.capitalize() if number[0].isupper() else word
+    return row[0][: found.start()] + changed + row[0][found.end() :]
+
+
+Change = Callable[[Row, random.Random], str | None]
+ATTACKS: Mapping[str, Change] = {"reorder": reorder, "retrieve": retrieve}
+CHANGES: Mapping[str, Change] = {
+    "shuffled": reorder,
+    "negated": negate,
+    "wrong_number": change_number,
+    "copied": copy,
+}
 
 
 def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
@@ -76,6 +148,11 @@ def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
             indices.append(index)
             attacked.append((text, row[1], row[2]))
     return Attacked(tuple(indices), tuple(attacked), len(rows) - len(indices))
+
+
+def changes(row: Row, seed: int = 0) -> dict[str, str | None]:
+    """A row's candidate under each of :data:`CHANGES`; None where it cannot be changed like that."""
+    return {name: change(row, _generator(name, row, seed)) for name, change in CHANGES.items()}
 
 
 def _generator(name: str, row: Row, seed: int) -> random.Random:

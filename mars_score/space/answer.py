@@ -55,7 +55,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question and its scores, MARS first among the metrics; ``asked`` is None where nothing was to be drawn."""
+    """A question and its scores.
+
+    Attributes:
+        metrics: MARS first.
+        asked: None where nothing was to be drawn.
+        alone: MARS without what the language model wrote; None where it wrote nothing.
+    """
 
     question: Question
     rows: tuple[RowScore, ...]
@@ -64,9 +70,12 @@ class Answer:
     notices: tuple[str, ...]
     asked: Asked | None
     explanations: tuple[Explanation, ...] = ()
+    alone: Metric | None = None
 
     @classmethod
-    def of(cls, question: Question, result: MarsResult, asked: Asked | None) -> Answer:
+    def of(
+        cls, question: Question, result: MarsResult, asked: Asked | None, alone: MarsResult | None = None
+    ) -> Answer:
         """Put BLEU, ROUGE-L and plain token recall beside MARS, if there are references."""
         candidates, references = question.candidates, question.references
         metrics = [Metric("MARS", tuple(result.scores))]
@@ -78,7 +87,14 @@ class Answer:
             ]
         notices = (*question.notices, *(plain_notice(one, "candidate") for one in result.notices))
         return cls(
-            question, result.rows, tuple(metrics), str(result.signature), notices, asked, result.explanations
+            question,
+            result.rows,
+            tuple(metrics),
+            str(result.signature),
+            notices,
+            asked,
+            result.explanations,
+            None if alone is None else Metric("MARS alone", tuple(alone.scores)),
         )
 
     @property

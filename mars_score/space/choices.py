@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from mars_score.learning.folder import SHIPPED
 from mars_score.settings import resolve_settings
 from mars_score.space.inputs import whole
 from mars_score.space.limits import PROMPT_CHARACTERS, SAMPLES, Refused
@@ -21,6 +22,7 @@ def space_preset() -> str:
 
 
 PRESET = space_preset()
+HEADS = tuple(sorted(one.name for one in SHIPPED.glob(f"{PRESET}-*/")))  # learned with the models of the preset
 _DEFAULTS = dict(resolve_settings(PRESET).items())
 MASK_RATIO_STEP: float = _DEFAULTS["mask_ratio_step"]
 
@@ -37,18 +39,20 @@ class Choices:
     use_context: bool = _DEFAULTS["use_context"]
     samples: int = _DEFAULTS["samples"]
     task: str | None = _DEFAULTS["task"]
+    learned: str | None = None
 
     @classmethod
     def read(
         cls,
-        ratio: Any,
+        max_mask_ratio: Any,
         planner: Any,
-        aggregation: Any,
+        augmentation_aggregation: Any,
         q: Any,
-        several: Any,
+        reference_aggregation: Any,
         use_context: Any,
         samples: Any,
         task: Any,
+        learned: Any = None,
         prompt: Any = "",
     ) -> Choices:
         """Check the values of the fields, given in their order; ``prompt`` replaces a task of ``OWN_PROMPT``.
@@ -63,13 +67,39 @@ class Choices:
             if samples > SAMPLES:
                 raise ValueError(f"samples may be at most {SAMPLES} here")
             # Sliders give 0.6000000000000001.
-            ratio, q, samples = round(float(ratio), 1), round(float(q), 2), round(float(samples))
+            ratio, q, samples = round(float(max_mask_ratio), 1), round(float(q), 2), round(float(samples))
             task = whole(task) if isinstance(task, str) else task
-            choices = cls(ratio, planner, aggregation, q, several, use_context, samples, task)
+            infilling = ratio, planner, augmentation_aggregation, q
+            choices = cls(*infilling, reference_aggregation, use_context, samples, task, learned or None)
+            choices._check_head()
             resolve_settings(PRESET, **choices.settings())
         except (TypeError, ValueError, OverflowError) as error:
             raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None
         return choices
+
+    def _check_head(self) -> None:
+        if self.learned is None:
+            return
+        if self.learned not in HEADS:
+            raise ValueError(
+                f"there is no learned head {self.learned!r:.50} here, but {', '.join(HEADS) or 'none'}"
+            )
+        if changed := self.settings().keys() - {"learned", "task"}:
+            raise ValueError(
+                f"a learned head knows the default settings only; please reset {', '.join(sorted(changed))}"
+            )
+
+    @property
+    def without_augmentations(self) -> Choices | None:
+        """The same without what the language model writes; None where a learned head needs it."""
+        if self.learned is not None:
+            return None
+        return Choices(
+            max_mask_ratio=0.0,
+            samples=0,
+            reference_aggregation=self.reference_aggregation,
+            use_context=self.use_context,
+        )
 
     def settings(self) -> dict[str, Any]:
         """The settings that differ from the defaults, as arguments of MarsScorer."""
@@ -79,8 +109,10 @@ class Choices:
         """Check that candidates can be scored without references.
 
         Raises:
-            Refused: the context does not count either.
+            Refused: the context does not count either, or a learned head needs references.
         """
+        if self.learned is not None:
+            raise Refused("A learned head needs references: please give some, or choose none in the settings.")
         if not self.use_context:
             raise Refused(
                 "Without references the context has to count: please tick “Use the context”, or give some."

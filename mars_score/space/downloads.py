@@ -45,13 +45,13 @@ class Downloads:
 
     def write(self, rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
         """The paths of a CSV and a JSONL file with the rows."""
-        self._sweep()
         return self.keep("mars-scores.csv", to_csv(rows)), self.keep("mars-scores.jsonl", to_jsonl(rows))
 
-    def keep(self, name: str, text: str) -> str:
-        """The path of a new file with this name and text."""
+    def keep(self, name: str, content: str | bytes) -> str:
+        """The path of a new file with this name and content."""
+        self._sweep()
         path = Path(tempfile.mkdtemp(dir=self._folder.name)) / name
-        path.write_text(text, encoding="utf-8", newline="")
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
         return str(path)
 
     def _sweep(self) -> None:

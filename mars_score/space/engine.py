@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
 import threading
 import warnings
@@ -10,12 +11,16 @@ from functools import cached_property
 from typing import Any
 
 from mars_score.errors import MarsWarning
+from mars_score.explain.explainer import explain
+from mars_score.explain.explanation import Explanation
 from mars_score.result import MarsResult
 from mars_score.sampling.samples import ContextSampler, make_request
 from mars_score.scorer import MarsScorer
+from mars_score.similarity.features import Reader
 from mars_score.space.answer import Answer, Asked
 from mars_score.space.choices import PRESET, Choices
 from mars_score.space.inputs import Question
+from mars_score.space.uploads import Batch
 
 _log = logging.getLogger(__name__)
 _CHUNK = 8  # rows of a batch that are scored before other requests get a turn
@@ -46,13 +51,36 @@ class Engine:
 
     def ask(self, question: Question, choices: Choices) -> MarsResult:
         """Scores of all candidates of a question, explained."""
+        return self._ask(question, choices, explain=True)
+
+    def _ask(self, question: Question, choices: Choices, *, explain: bool = False) -> MarsResult:
         count = len(question.candidates)
         columns = question.candidates, [question.references] * count, [question.context] * count
-        return self.score(*columns, choices, explain=True)
+        return self.score(*columns, choices, explain=explain)
 
     def answer(self, question: Question, choices: Choices) -> Answer:
         """All that is shown for a question."""
-        return Answer.of(question, self.ask(question, choices), self._asked(question, choices))
+        result = self.ask(question, choices)
+        written = any(
+            row.samples or any(one.augmented.augmentations for one in row.references) for row in result.rows
+        )
+        less = choices.without_augmentations if written else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MarsWarning)  # the same as of the first scores
+            alone = self._ask(question, less) if less else None
+        return Answer.of(question, result, self._asked(question, choices), alone)
+
+    def lowest(
+        self, batch: Batch, result: MarsResult, choices: Choices, count: int
+    ) -> list[tuple[int, Explanation]]:
+        """The rows of a batch with the lowest scores, from 0 and the lowest first, with their explanations."""
+        settings = self._scorer(choices).settings.given(batch.references if any(batch.references) else None)
+        reader = Reader(settings, self._scorer(choices).runtime)
+        indices = heapq.nsmallest(count, range(len(result.scores)), key=result.scores.__getitem__)
+        texts = [result.texts[index] for index in indices]
+        candidates, contexts = [one.candidate for one in texts], [one.context for one in texts]
+        rows = [result.rows[index] for index in indices]
+        return list(zip(indices, explain(candidates, contexts, rows, reader, settings.similarity), strict=True))
 
     def _asked(self, question: Question, choices: Choices) -> Asked | None:
         """What the language model was asked to write; None: nothing, by the settings."""

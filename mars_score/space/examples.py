@@ -8,13 +8,14 @@ from pathlib import Path
 from mars_score.data.files import read_rows
 from mars_score.space.inputs import Question
 
+_WITHOUT_REFERENCES = {"story-03-tomatoes"}
 # Row, text of the button, and what to look at: facts about the texts only, as scores change with the models.
 _CHOSEN = (
     (
         "dialogue-01-marathon",
         "The marathon",
-        "The second candidate shares no word with the reference, but fits; the third is about a dinner. "
-        "Which is higher? And with “Samples” at 0 in the settings?",
+        "The second candidate shares no word with the reference, but fits. The third has its words, but is about "
+        "a film.",
     ),
     (
         "story-04-piano",
@@ -35,6 +36,12 @@ _CHOSEN = (
         "story-07-interview",
         "The interview",
         "The third candidate is nonsense in the reference's words. Which metrics notice?",
+    ),
+    (
+        "story-03-tomatoes",
+        "No reference",
+        "Without references the context counts, and what the language model wrote given it. The third candidate "
+        "is copied from the context, which these scores do not mark down.",
     ),
 )
 
@@ -65,7 +72,7 @@ def read_examples(folder: Path) -> list[Example]:
             lesson,
             Question(
                 rows[name]["context"],
-                tuple(rows[name]["references"]),
+                () if name in _WITHOUT_REFERENCES else tuple(rows[name]["references"]),
                 tuple(one["text"] for one in rows[name]["candidates"]),
             ),
         )

@@ -7,35 +7,54 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics.bleu import sentence_bleu
-from mars_score.meta.metrics.rouge import rouge_l
-from mars_score.result import MarsResult, RowScore
-from mars_score.space.answer import Answer, plain_notice, plain_recall
+from mars_score.result import MarsResult
+from mars_score.space.answer import Answer, plain_notice
+from mars_score.space.card import draw_card, unknown_characters
 from mars_score.space.choices import Choices
+from mars_score.space.compared import compared_page, masked_words
 from mars_score.space.downloads import Downloads
 from mars_score.space.engine import Engine
-from mars_score.space.inputs import Question, read_question
+from mars_score.space.examples import Example
+from mars_score.space.file_pages import batch_rows, histogram_page, lowest_page, table_page
+from mars_score.space.fooling import fooling_page, versions_of, with_versions
+from mars_score.space.inputs import read_question
 from mars_score.space.limits import RateLimit, Refused, check_batch
-from mars_score.space.pages import (
-    WAITING,
-    compared_page,
-    histogram_page,
-    masked_words,
-    notices_page,
-    ranking_page,
-    table_page,
-)
+from mars_score.space.links import Inquiry, read_query, to_query
+from mars_score.space.pages import SCORING, WAITING, notices_page, ranking_page
 from mars_score.space.uploads import SAMPLE, Batch, read_upload
 
 _log = logging.getLogger(__name__)
 _PREVIEW = 5  # rows
+_LOWEST = 5  # rows that are explained
+_NOTHING_SCORED = "Please score some candidates first."
 
-Page = tuple[str, str, dict[str, Any], str, str]  # notices, ranking, masked words, compared texts, signature
+
+class Page(NamedTuple):
+    """What the page shows of an answer: HTML, or updates of its parts.
+
+    Attributes:
+        link: to this answer; its query alone, as only the browser knows the address of the page.
+        inquiry: what was answered.
+        fool: the choice of a candidate to change.
+        fooled: empty, as what is shown there is of another answer.
+        card: likewise.
+    """
+
+    notices: str = ""
+    ranking: str = WAITING
+    masked: Any = None
+    compared: str = ""
+    signature: str = ""
+    link: str = ""
+    inquiry: Inquiry | None = None
+    fool: Any = None
+    fooled: str = ""
+    card: Any = None
 
 
 @contextmanager
@@ -74,13 +93,14 @@ class Handlers:
         self._single = single or RateLimit(30, 60)
         self._batch = batch or RateLimit(4, 300)
         self._downloads = Downloads()
-        self._arrival: Page | None = None
+        self._arrival: Answer | None = None
         self._arrival_lock = threading.Lock()
 
     def page(self, request: gr.Request, context: str, references: str, candidates: str, *settings: Any) -> Page:
         """Score what is on the page; ``settings`` are the values of its controls."""
         with friendly():
-            return show(self._answer(request, context, references, candidates, *settings))
+            inquiry = read_inquiry(context, references, candidates, *settings)
+            return show(self._answer(request, inquiry), inquiry)
 
     def api(
         self,
@@ -95,6 +115,7 @@ class Handlers:
         use_context: bool = Choices.use_context,
         samples: int = Choices.samples,
         task: str | None = Choices.task,
+        learned: str | None = Choices.learned,
         request: gr.Request | None = None,
     ) -> dict[str, Any]:
         """Score candidates against references in a context, best first, with BLEU, ROUGE-L and token recall.
@@ -104,26 +125,68 @@ class Handlers:
         "similarities" are in the order of the candidates that were sent.
         """
         infilling = max_mask_ratio, planner, augmentation_aggregation, q
-        settings = *infilling, reference_aggregation, use_context, samples, task
+        settings = *infilling, reference_aggregation, use_context, samples, task, learned
         with friendly(html=False):
-            return self._answer(request, context, references, candidates, *settings).to_dict()
+            return self._answer(request, read_inquiry(context, references, candidates, *settings)).to_dict()
 
-    def _answer(
-        self, request: gr.Request | None, context: Any, references: Any, candidates: Any, *settings: Any
-    ) -> Answer:
-        question, choices = read_question(context, references, candidates), Choices.read(*settings)
-        if not question.references:
-            choices.check_reference_free()
+    def _answer(self, request: gr.Request | None, inquiry: Inquiry) -> Answer:
+        if not inquiry.question.references:
+            inquiry.choices.check_reference_free()
         self._single.check(_visitor(request))
-        return self._engine.answer(question, choices)
+        return self._engine.answer(inquiry.question, inquiry.choices)
 
-    def first_page(self, question: Question) -> Page:
-        """What a visitor sees on arrival: the answer of an example if it can be had at once."""
+    def arrive(self, query: str, example: Example) -> tuple[Inquiry | None, str, Inquiry, Page]:
+        """What a visitor sees on arrival: what the link asks for, else an example, with its answer if ready.
+
+        Returns:
+            What is still to be scored, the lesson of the example, what the fields hold, and the page.
+        """
+        notices = []
+        try:
+            if linked := read_query(query):
+                return linked, "", linked, Page(ranking=SCORING)
+        except Refused as error:
+            notices = [f"{error} Here is an example instead."]
+        return None, example.lesson, Inquiry(example.question, Choices()), self.first_page(example, notices)
+
+    def follow(self, request: gr.Request, linked: Inquiry | None) -> Page:
+        """Score what a link asks for."""
+        with friendly():
+            if linked is None:
+                raise Refused(_NOTHING_SCORED)
+            return show(self._answer(request, linked), linked)
+
+    def first_page(self, example: Example, notices: Sequence[str] = ()) -> Page:
+        """An example with its answer, once the models are loaded."""
         with self._arrival_lock:
             if self._arrival is None and self._engine.ready.is_set():
                 with friendly():
-                    self._arrival = show(self._engine.answer(question, Choices()))
-        return self._arrival or ("", WAITING, gr.skip(), "", "")
+                    self._arrival = self._engine.answer(example.question, Choices())
+        if self._arrival is None:
+            return Page(notices_page(notices))
+        page = show(self._arrival, Inquiry(example.question, Choices()))
+        return page._replace(notices=f"{notices_page(notices)}{page.notices}")
+
+    def fool(self, request: gr.Request, inquiry: Inquiry | None, index: int | None) -> str:
+        """A candidate beside changed versions of it."""
+        with friendly():
+            if inquiry is None or index is None:
+                raise Refused(_NOTHING_SCORED)
+            versions = versions_of(inquiry.question, index)
+            question = with_versions(inquiry.question, index, versions)
+            return fooling_page(self._answer(request, Inquiry(question, inquiry.choices)), versions)
+
+    def card(self, request: gr.Request, inquiry: Inquiry | None) -> Any:
+        """The answer as an image."""
+        with friendly():
+            if inquiry is None:
+                raise Refused(_NOTHING_SCORED)
+            answer = self._answer(request, inquiry)
+            if unknown := unknown_characters(answer):
+                gr.Warning(
+                    f"The font of the image has no sign for {escape(unknown[:20])}: they are drawn as boxes."
+                )
+            return gr.update(value=self._downloads.keep("mars-card.png", draw_card(answer)), visible=True)
 
     def sample(self) -> str:
         """A file to try."""
@@ -160,58 +223,53 @@ class Handlers:
                 progress((done, total), desc="Scoring", unit="rows")
                 yield (gr.skip(),) * 4
             result = self._engine.score(*columns, choices)
-            yield self._batch_page(batch, result)
+            yield self._batch_page(batch, result, choices)
 
-    def _batch_page(self, batch: Batch, result: MarsResult) -> tuple[Any, ...]:
-        rows = batch_rows(batch, result)
-        csv_path, jsonl_path = self._downloads.write(rows)
-        shown = [[str(row["row"]), f"{row['mars']:.3f}", row["prediction"]] for row in rows[: 2 * _PREVIEW]]
+    def _batch_page(self, batch: Batch, result: MarsResult, choices: Choices) -> tuple[Any, ...]:
+        csv_path, jsonl_path = self._downloads.write(batch_rows(batch, result))
         notices = notices_page([plain_notice(one, "row") for one in result.notices])
-        table = table_page(
-            ("row", "MARS", "prediction"), shown, "The first rows; the files below hold all of them."
-        )
+        lowest = lowest_page(self._engine.lowest(batch, result, choices, _LOWEST), batch.contexts)
         return (
-            f"{notices}{histogram_page(result.scores)}{table}",
+            f"{notices}{histogram_page(result.scores)}{lowest}",
             gr.update(value=csv_path, visible=True),
             gr.update(value=jsonl_path, visible=True),
             gr.update(value=str(result.signature), visible=True),
         )
 
 
-def show(answer: Answer) -> Page:
+def read_inquiry(context: Any, references: Any, candidates: Any, *settings: Any) -> Inquiry:
+    """Check texts and settings.
+
+    Raises:
+        Refused: they cannot be scored.
+    """
+    return Inquiry(read_question(context, references, candidates), Choices.read(*settings))
+
+
+def show(answer: Answer, inquiry: Inquiry) -> Page:
     """An answer as the parts of the page."""
     masked = masked_words(answer)
-    return (
-        notices_page(answer.notices),
+    notices = list(answer.notices)
+    try:
+        link = to_query(inquiry)
+    except Refused as error:
+        link = ""
+        notices.append(str(error))
+    candidates = [
+        (f"{place}. {answer.question.candidates[index]}", index) for place, index in enumerate(answer.order, 1)
+    ]
+    return Page(
+        notices_page(notices),
         ranking_page(answer),
         gr.update(value=masked, visible=bool(masked)),
         compared_page(answer),
         answer.signature,
+        link,
+        inquiry,
+        gr.update(choices=candidates, value=answer.order[0]),
+        "",
+        gr.update(value=None, visible=False),
     )
-
-
-def batch_rows(batch: Batch, result: MarsResult) -> list[dict[str, Any]]:
-    """One row of the download for each row of the upload."""
-    texts: Sequence[tuple[str, Sequence[str]]] = list(zip(batch.candidates, batch.references, strict=True))
-    return [
-        {
-            "row": number,
-            "mars": round(row.score, 6),
-            **(_by_references(candidate, references, row) if references else {}),
-            "prediction": candidate,
-            "signature": str(result.signature),
-        }
-        for number, ((candidate, references), row) in enumerate(zip(texts, result.rows, strict=True), 1)
-    ]
-
-
-def _by_references(candidate: str, references: Sequence[str], row: RowScore) -> dict[str, float]:
-    """What other metrics say of a candidate."""
-    return {
-        "recall": round(plain_recall(row), 6),
-        "bleu": round(sentence_bleu(candidate, references), 3),
-        "rouge_l": round(rouge_l(candidate, references), 6),
-    }
 
 
 def _visitor(request: gr.Request | None) -> str:

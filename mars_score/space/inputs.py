@@ -10,7 +10,8 @@ from mars_score.space.limits import CANDIDATE_CHARACTERS, CANDIDATES, Refused, c
 
 WITHOUT_REFERENCES = (
     "There is no reference, so the candidates are scored by the context and by what the language model wrote "
-    "given it. These scores do not compare with scores by references."
+    "given it. Such scores agree less with people than scores by references, do not mark down what is copied from "
+    "the context, and cannot be compared with scores by references."
 )
 
 

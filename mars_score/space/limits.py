@@ -20,6 +20,7 @@ BATCH_BYTES = 1_000_000
 BATCH_CONTEXT_CHARACTERS = 200_000
 BATCH_REFERENCE_CHARACTERS = 40_000
 BATCH_PLANNED_REFERENCE_CHARACTERS = 6_000
+LINK_CHARACTERS = 7_500  # servers commonly take 8,192 bytes for the first line of a request
 BODY_BYTES = 1_500_000  # per request, uploads included
 
 _ELSEWHERE = "On your own machine MARS has no such limit."

@@ -1,0 +1,91 @@
+"""The scores of a file as HTML and as rows to download; texts of visitors are escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from mars_score.explain.explanation import Explanation
+from mars_score.explain.page import LEGEND, explanation_page
+from mars_score.meta.metrics.bleu import sentence_bleu
+from mars_score.meta.metrics.rouge import rouge_l
+from mars_score.result import MarsResult, RowScore
+from mars_score.space.answer import plain_recall
+from mars_score.space.uploads import Batch
+
+
+def table_page(columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    """A small table of texts."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(_short(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return (
+        f'<p class="mars-hint">{escape(caption)}</p><div class="mars-scroll" tabindex="0">'
+        f'<table class="mars-table">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 120 else f"{text[:120]} …"
+
+
+def histogram_page(scores: Sequence[float], bins: int = 10) -> str:
+    """A histogram of scores from 0 to 1; lower and higher ones are in the first and last bin."""
+    counts = [0] * bins
+    for score in scores:
+        counts[min(max(int(score * bins), 0), bins - 1)] += 1
+    tallest = max(counts) or 1
+    bars = "".join(
+        f'<div class="mars-column" title="{number / bins:.1f} to {(number + 1) / bins:.1f}: {count}">'
+        f'<i>{count or ""}</i><b style="height:{100 * count / tallest:.0f}%"></b>'
+        f"<span>{number / bins:.1f}</span></div>"
+        for number, count in enumerate(counts)
+    )
+    mean = sum(scores) / len(scores) if scores else 0.0
+    return (
+        f'<div class="mars-summary"><div><strong>{mean:.3f}</strong><span>mean MARS score</span></div>'
+        f"<div><strong>{len(scores)}</strong><span>row{'' if len(scores) == 1 else 's'}</span></div></div>"
+        f'<div class="mars-histogram" role="img" aria-label="Histogram of scores">{bars}</div>'
+    )
+
+
+def lowest_page(lowest: Sequence[tuple[int, Explanation]], contexts: Sequence[str]) -> str:
+    """Rows with the lowest scores, the lowest first, each with why."""
+    items = "".join(_row(index, one, contexts[index]) for index, one in lowest)
+    legend = LEGEND if any(match.words for _, one in lowest for match in one.matches) else ""
+    return f'<h3 class="mars-title">The lowest rows, and why</h3><ol class="mars-ranking">{items}</ol>{legend}'
+
+
+def _row(index: int, one: Explanation, context: str) -> str:
+    sums = "".join(f"<br>{escape(line)}" for line in one.sums()) or "<br>A blank candidate scores 0."
+    shown = f'<p class="mars-hint">{escape(_short(context))}</p>' if context.strip() else ""
+    return (
+        f'<li class="mars-card"><span class="mars-place" title="row of the file">{index + 1}</span><div>{shown}'
+        f'<p class="mars-text">{escape(one.candidate)}</p>'
+        f'<p class="mars-hint"><b>MARS {one.score:.3f}</b>{sums}</p>{explanation_page(one)}</div></li>'
+    )
+
+
+def batch_rows(batch: Batch, result: MarsResult) -> list[dict[str, Any]]:
+    """One row of the download for each row of the upload."""
+    texts: Sequence[tuple[str, Sequence[str]]] = list(zip(batch.candidates, batch.references, strict=True))
+    return [
+        {
+            "row": number,
+            "mars": round(row.score, 6),
+            **(_by_references(candidate, references, row) if references else {}),
+            "prediction": candidate,
+            "signature": str(result.signature),
+        }
+        for number, ((candidate, references), row) in enumerate(zip(texts, result.rows, strict=True), 1)
+    ]
+
+
+def _by_references(candidate: str, references: Sequence[str], row: RowScore) -> dict[str, float]:
+    """What other metrics say of a candidate."""
+    return {
+        "recall": round(plain_recall(row), 6),
+        "bleu": round(sentence_bleu(candidate, references), 3),
+        "rouge_l": round(rouge_l(candidate, references), 6),
+    }

@@ -1,0 +1,69 @@
+"""The tab for files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from mars_score.space import limits
+from mars_score.space.handlers import Handlers
+
+_FILE_HELP = f"""A **CSV** file (with a header, in UTF-8) or a **JSONL** file with the columns `prediction`,
+`reference` and `context`. Further references go into `reference_2`, `reference_3`, ..., in JSONL into a list.
+If no row has a reference, the contexts alone count. The settings of the other tab count here, too. At most
+{limits.BATCH_ROWS} rows and {limits.BATCH_BYTES // 1_000_000} MB."""
+_PRIVATE: dict[str, Any] = {"api_visibility": "private"}
+
+
+def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
+    """A file, its scores and downloads; ``settings`` are the controls of the other tab."""
+    gr.Markdown(_FILE_HELP)
+    with gr.Row(equal_height=False):
+        with gr.Column(scale=5):
+            upload = gr.File(label="File", file_types=[".csv", ".jsonl"], height=150, elem_id="mars-upload")
+            with gr.Row():
+                sample = gr.Button("Use a sample", elem_id="mars-sample")
+                stop = gr.Button("Stop", variant="stop", visible=False, elem_id="mars-stop")
+                start = gr.Button("Score", variant="primary", elem_id="mars-batch")
+            preview = gr.HTML(elem_id="mars-preview")
+        with gr.Column(scale=6):
+            scores = gr.HTML('<div class="mars-empty">Scores will be here.</div>', elem_id="mars-scores")
+            with gr.Row():
+                as_csv = gr.DownloadButton("Download CSV", visible=False, elem_id="mars-csv")
+                as_jsonl = gr.DownloadButton("Download JSONL", visible=False, elem_id="mars-jsonl")
+            signature = signature_box("mars-batch-signature", visible=False)
+    upload.change(handlers.preview, [upload, settings["use_context"]], preview, **_PRIVATE)
+    sample.click(handlers.sample, None, upload, **_PRIVATE)
+    shown = start.click(_stoppable, None, [stop, start], queue=False, **_PRIVATE)
+    running = shown.then(
+        handlers.batch,
+        [upload, *settings.values()],
+        [scores, as_csv, as_jsonl, signature],
+        show_progress_on=scores,
+        concurrency_limit=1,
+        concurrency_id="batch",
+        **_PRIVATE,
+    )
+    running.then(_startable, None, [stop, start], queue=False, **_PRIVATE)
+    stop.click(_startable, None, [stop, start], cancels=[running], queue=False, **_PRIVATE)
+
+
+def _stoppable() -> tuple[Any, Any]:
+    return gr.update(visible=True), gr.update(visible=False)
+
+
+def _startable() -> tuple[Any, Any]:
+    return gr.update(visible=False), gr.update(visible=True)
+
+
+def signature_box(elem_id: str, *, visible: bool = True) -> gr.Textbox:
+    """The signature, to copy."""
+    return gr.Textbox(
+        label="Signature, to quote beside the scores",
+        interactive=False,
+        buttons=["copy"],
+        lines=2,
+        visible=visible,
+        elem_id=elem_id,
+    )
