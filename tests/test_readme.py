@@ -169,7 +169,7 @@ EVERY_PAGE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/
 def test_named_commands_and_files_exist(page):
     """Figures name the command that prints them; the command is there."""
     text = page.read_text(encoding="utf-8")
-    modules = re.findall(r"python -m ((?:benchmarks|research|docs|examples)\.\w+)", text)
+    modules = re.findall(r"python -m ((?:benchmarks|research|docs|examples)(?:\.\w+)+)", text)
     paths = re.findall(r"`((?:docs|tests|examples|benchmarks|research|mars_score)/[\w./]+)`", text)
     for path in [*(module.replace(".", "/") + ".py" for module in modules), *paths]:
         assert (ROOT / path).exists(), path
