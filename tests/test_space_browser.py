@@ -70,13 +70,8 @@ def fill(page, context, references, candidates):
 
 
 def score(page, context, references, candidates):
-    """Type texts and score them."""
+    """Type texts, press the button and wait for what is new."""
     fill(page, context, references, candidates)
-    score_again(page)
-
-
-def score_again(page):
-    """Press the button and wait for what is new."""
     page.evaluate("document.querySelector('#mars-ranking .mars-headline')?.setAttribute('data-old', '1')")
     page.click("#mars-score")
     page.wait_for_selector("#mars-ranking .mars-headline:not([data-old])")
@@ -190,8 +185,7 @@ def test_a_link_restores_texts_and_settings(page):
     assert page.inner_text("#mars-ranking") == shown
     assert "|task:story|" in page.input_value("#mars-signature textarea")
     assert shared_link(page) == link
-    score_again(page)  # by what the fields and controls now hold
-    assert page.inner_text("#mars-ranking") == shown
+    score(page, *texts[:2], f"{texts[2]}\nOne more.")  # by what the controls now hold
     assert "|task:story|" in page.input_value("#mars-signature textarea")
 
 

@@ -58,10 +58,16 @@ class Engine:
         columns = question.candidates, [question.references] * count, [question.context] * count
         return self.score(*columns, choices, explain=explain)
 
-    def answer(self, question: Question, choices: Choices) -> Answer:
-        """All that is shown for a question."""
+    def answer(self, question: Question, choices: Choices, *, compared: bool = True) -> Answer:
+        """All that is shown for a question.
+
+        Args:
+            question: the texts.
+            choices: the settings.
+            compared: also score without what the language model wrote.
+        """
         result = self.ask(question, choices)
-        written = any(
+        written = compared and any(
             row.samples or any(one.augmented.augmentations for one in row.references) for row in result.rows
         )
         less = choices.without_augmentations if written else None

@@ -127,13 +127,14 @@ class Handlers:
         infilling = max_mask_ratio, planner, augmentation_aggregation, q
         settings = *infilling, reference_aggregation, use_context, samples, task, learned
         with friendly(html=False):
-            return self._answer(request, read_inquiry(context, references, candidates, *settings)).to_dict()
+            inquiry = read_inquiry(context, references, candidates, *settings)
+            return self._answer(request, inquiry, compared=False).to_dict()
 
-    def _answer(self, request: gr.Request | None, inquiry: Inquiry) -> Answer:
+    def _answer(self, request: gr.Request | None, inquiry: Inquiry, *, compared: bool = True) -> Answer:
         if not inquiry.question.references:
             inquiry.choices.check_reference_free()
         self._single.check(_visitor(request))
-        return self._engine.answer(inquiry.question, inquiry.choices)
+        return self._engine.answer(inquiry.question, inquiry.choices, compared=compared)
 
     def arrive(self, query: str, example: Example) -> tuple[Inquiry | None, str, Inquiry, Page]:
         """What a visitor sees on arrival: what the link asks for, else an example, with its answer if ready.
@@ -146,7 +147,7 @@ class Handlers:
             if linked := read_query(query):
                 return linked, "", linked, Page(ranking=SCORING)
         except Refused as error:
-            notices = [f"{error} Here is an example instead."]
+            notices = [f"{str(error).removesuffix('.')}. Here is an example instead."]
         return None, example.lesson, Inquiry(example.question, Choices()), self.first_page(example, notices)
 
     def follow(self, request: gr.Request, linked: Inquiry | None) -> Page:
