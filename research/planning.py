@@ -1,7 +1,7 @@
 """Does planning plan? The log-probability of the text after a blank, behind planned and plain infills.
 
 The first blank of each template is filled greedily with exactly b + extra tokens (b were masked), once with
-planner "self" and once with "none", behind the same prefix; the unperturbed model then reads the real text
+planner "self" and once with "none", after the same prefix; the unperturbed model then reads the real text
 block that follows.
 """
 

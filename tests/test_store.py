@@ -384,7 +384,7 @@ def test_larger_mask_ratios_are_the_only_work(make, work):
     make(idf_corpus=CORPUS, mask_ratio_step=0.2, max_mask_ratio=0.2).score(*columns(ROWS))
     work.take()
     make(idf_corpus=CORPUS, mask_ratio_step=0.2, max_mask_ratio=0.4).score(*columns(ROWS))
-    assert len(work.take().jobs) == 3  # one a reference
+    assert len(work.take().jobs) == 3  # one per reference
 
 
 # Keys

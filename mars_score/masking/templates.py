@@ -12,7 +12,7 @@ from mars_score.masking.knapsack import knapsack
 from mars_score.masking.template import Template
 from mars_score.settings import MaskingSettings
 
-# What masking a word takes from the budget: dear where the context has the word too.
+# What masking a word takes from the budget: more where the context has the word too.
 PLAIN_COST = 1
 CONTEXT_COST = 10
 # max_mask_ratio="auto": 28 lies between the paper's data sets with Omega 22.3 (60 %) and 34.5 (20 %). No
