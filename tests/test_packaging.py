@@ -75,7 +75,7 @@ def new_environment(folder, beside=None):
 
 def install(python, *requirements):
     constraints = str(ROOT / "constraints.txt")
-    run(python, "-m", "pip", "install", "--quiet", "-c", constraints, *requirements)
+    run(python, "-m", "pip", "install", "--quiet", "--no-compile", "-c", constraints, *requirements)
 
 
 @pytest.fixture
