@@ -165,10 +165,15 @@ def test_dropped_words_leave_chinese_without_spaces():
     assert drop_words("a  b\nc d", 0.01, random.Random(1)) in {"b c d", "a c d", "a b d", "a b c"}
 
 
+@pytest.fixture(scope="module")
+def qwen3():
+    return tiny_models.tiny_qwen3(seed=5)
+
+
 @pytest.fixture
-def tiny(monkeypatch, llama, encoder):
+def tiny(monkeypatch, qwen3, encoder):
     """Preset "multilingual" is of tiny models."""
-    models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
+    models = {"language_model": qwen3, "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, "multilingual", models)
 
 

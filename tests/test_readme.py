@@ -115,8 +115,8 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
     worker, fake = fakes.install_worker(monkeypatch), fakes.install(monkeypatch)
     monkeypatch.setattr("mars_score.meta.metrics.mars.MarsScorer", fake)
     assert main(argv) == 0, capsys.readouterr().err
-    assert bool(fake.loads) == (argv[0] in ("compare", "meta"))
-    assert bool(worker.made) == (argv[0] in ("score", "augment"))
+    assert bool(fake.loads) == (argv[0] in ("compare", "meta") or "--estimate" in argv)
+    assert bool(worker.made) == (argv[0] in ("score", "augment") and "--estimate" not in argv)
     if "--report" in argv:
         assert "BLEU-1" in (folder / argv[argv.index("--report") + 1] / "report.md").read_text(encoding="utf-8")
     if "--json" in argv:

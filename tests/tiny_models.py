@@ -23,6 +23,8 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
     RobertaConfig,
     RobertaForMaskedLM,
     RobertaForSequenceClassification,
@@ -145,6 +147,16 @@ def tiny_llama(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: i
         if isinstance(module, LlamaRMSNorm):
             module.__class__ = _ExactNorm
     return model, tokenizer
+
+
+def tiny_qwen3(seed: int = 0, n_positions: int = 96):
+    """``(model, tokenizer)`` of the kind of preset "multilingual", float32."""
+    tokenizer = causal_tokenizer()
+    size = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": LAYERS, "head_dim": 16}
+    heads = {"num_attention_heads": HEADS, "num_key_value_heads": HEADS // 2}
+    ids = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": 0, "vocab_size": len(tokenizer)}
+    config = Qwen3Config(**size, **heads, **ids, max_position_embeddings=n_positions, initializer_range=0.3)
+    return _build(Qwen3ForCausalLM, config, seed, torch.float32), tokenizer
 
 
 def _roberta_config(n_positions: int, **config) -> RobertaConfig:
