@@ -17,6 +17,7 @@ from benchmarks.common import progress
 from mars_score import MarsScorer
 from mars_score.data.files import row_line
 from mars_score.data.validation import Row
+from mars_score.data.words import split_words
 from mars_score.errors import MarsWarning
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.items import RatedSet, read_rated_sets
@@ -139,8 +140,8 @@ def features_of(
             "sample_cosines": [float(candidate.vector @ one.vector) for one in of_samples],
             "expected": [max(token_recall(one.tokens, each.tokens) for each in human) for one in of_samples],
             "repetition": repetition(text.strip()),
-            "reference_words": sum(len(one.split()) for one in references) / len(references),
-            "candidate_words": len(text.split()),
+            "reference_words": sum(len(split_words(one)) for one in references) / len(references),
+            "candidate_words": len(split_words(text)),
         }
         if likelihoods:
             one = likelihoods[context.strip(), text.strip()]

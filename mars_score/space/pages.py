@@ -16,6 +16,7 @@ TERMS = {
     "samples": "how near it is on average to what the language model wrote",
     "likelihood": "its log probability per token given the context",
     "repetition": "the share of its words that repeat others nearby",
+    "contradiction": "the probability that it contradicts the context or a reference",
     "length": "the logarithm of its length beside the reference's; learned from ratings",
 }
 TERMS_WITHOUT_REFERENCES = {
