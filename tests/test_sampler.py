@@ -87,14 +87,13 @@ def test_equal_jobs_are_drawn_once(model):
 def test_the_batch_is_halved_where_memory_runs_out(model, monkeypatch):
     jobs = jobs_of()
     expected = Sampler(model, 1.0, 0.9).sample(jobs)
-    plain_step = sampler_module.plain_step
 
-    def short_of_memory(model, cache, tokens):
-        if len(tokens) > 3:
+    def short_of_memory(logits, *settings):
+        if len(logits) > 3:
             raise MemoryError
-        return plain_step(model, cache, tokens)
+        return draw(logits, *settings)
 
-    monkeypatch.setattr(sampler_module, "plain_step", short_of_memory)
+    monkeypatch.setattr(sampler_module, "draw", short_of_memory)
     sampler = Sampler(model, 1.0, 0.9)
     assert sampler.sample(jobs) == expected
     assert sampler.batch_size == 3

@@ -48,7 +48,8 @@ class Feed:
     Attributes:
         counts: number of tokens of each row; the sequence is row after row.
         mask: added to the attention scores, (rows, 1, longest, slots + longest): for the slots of the cache, then
-            for the row's tokens of this pass.
+            for the row's tokens of this pass; or (rows, 1, longest, slots + 1), if each token attends to itself
+            and to no other of this pass.
         cache: keys and values of earlier tokens; None: there are none.
         rows: the rows of the cache, (rows,); None: all, in order.
         slots: number of slots of the cache to attend to.
@@ -113,10 +114,10 @@ def _attention(
     feed, layer = mars_feed, module.layer_idx
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     new = feed.by_row(query), feed.by_row(key), feed.by_row(value)
-    past = feed.cache.past(layer, feed.slots, feed.rows) if feed.cache is not None and feed.slots else None
-    if past is not None and feed.mask.shape[2] == 1:
+    past = feed.cache.past(layer, feed.slots, feed.rows) if feed.cache is not None else None
+    if past is not None and feed.mask.shape[3] == feed.slots + 1:
         perturbation = feed.perturbations[layer] if feed.perturbations else None
-        output = _one_token(new, past, feed.mask, scale, perturbation)
+        output = _single_tokens(new, past, feed.mask, scale, perturbation)
     else:
         output = _several_tokens(new, past, feed.mask, scale)
     return feed.in_sequence(output.to(query.dtype)), None
@@ -137,30 +138,34 @@ def _several_tokens(
     )
 
 
-def _one_token(
+def _single_tokens(
     new: tuple[Tensor, Tensor, Tensor],
     past: tuple[Tensor, Tensor],
     mask: Tensor,
     scale: float,
     perturbation: LayerPerturbation | None,
 ) -> Tensor:
-    """Attention of one new token per row, in the mask's precision.
+    """Attention of new tokens to cached tokens and each to itself, in the mask's precision.
 
     The scores of cached tokens and of the token itself are concatenated; keys and values are not copied.
     """
     query, key, value, past_key, past_value = (states.to(mask.dtype) for states in (*new, *past))
-    rows, heads, _, size = query.shape
+    rows, heads, count, size = query.shape
     slots = past_key.shape[2]
-    grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # query heads by the key head they share
-    scores = grouped @ past_key.transpose(2, 3)
+    # Query heads by the key head they share: (rows, key heads, sharing, count, head size).
+    grouped = query.reshape(rows, key.shape[1], -1, count, size) * scale
+    scores = grouped.flatten(2, 3) @ past_key.transpose(2, 3)
     if perturbation is not None:
-        scores = perturbation.add_to_scores(scores, grouped)
-    with_itself = (grouped * key).sum(-1, keepdim=True)
-    weights = torch.softmax(torch.cat([scores, with_itself], dim=-1) + mask, dim=-1)
-    output = weights[..., :slots] @ past_value
+        scores = perturbation.add_to_scores(scores, grouped.flatten(2, 3))
+    with_itself = (grouped * key[:, :, None]).sum(-1, keepdim=True)
+    both = torch.cat([scores.unflatten(2, grouped.shape[2:4]), with_itself], dim=-1)
+    weights = torch.softmax(both + mask[:, :, None], dim=-1)
+    of_past = weights[..., :slots].flatten(2, 3)
+    output = of_past @ past_value
     if perturbation is not None:
-        output = perturbation.add_to_output(output, weights[..., :slots])
-    return (output + weights[..., slots:] * value).reshape(rows, heads, 1, size)
+        output = perturbation.add_to_output(output, of_past)
+    output = output.unflatten(2, grouped.shape[2:4]) + weights[..., slots:] * value[:, :, None]
+    return output.reshape(rows, heads, count, size)
 
 
 AttentionInterface.register(NAME, _attention)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,4 +42,4 @@ class Sample:
     ended: bool
 
 
-Done = Callable[[SampleJob, Sample], None]
+Done = Callable[[SampleJob, Sample], Sequence[SampleJob] | None]

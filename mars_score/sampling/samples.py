@@ -124,23 +124,29 @@ def draw_samples(
         done: called with each request and its samples, in the order in which they are done.
         language: see :func:`mars_score.sampling.prompts.make_prompt`.
     """
+    waiting: dict[SampleJob, list[_Draft]] = {}
+
+    def begin(draft: _Draft) -> list[SampleJob]:
+        jobs = draft.next_jobs(settings)
+        new = [job for job in jobs if job not in waiting]
+        for job in jobs:
+            waiting.setdefault(job, []).append(draft)
+        return new
+
+    def note(job: SampleJob, sample: Sample) -> list[SampleJob]:
+        more = []
+        for draft in waiting.pop(job):
+            draft.drawn[job] = sample
+            if len(draft.drawn) == len(draft.jobs):
+                draft.judge(sampler)
+                if draft.missing(settings) and draft.attempts < ATTEMPTS:
+                    more += begin(draft)
+                else:
+                    done(draft.request, draft.samples)
+        return more
+
     drafts = [_Draft(one, prompt_of(sampler, one, language), token_limit(sampler, one)) for one in requests]
-    for attempt in range(1, ATTEMPTS + 1):
-        waiting: dict[SampleJob, list[_Draft]] = {}
-        for draft in drafts:
-            for job in draft.next_jobs(settings):
-                waiting.setdefault(job, []).append(draft)
-
-        def note(job: SampleJob, sample: Sample) -> None:
-            for draft in waiting[job]:  # noqa: B023
-                draft.drawn[job] = sample
-                if len(draft.drawn) == len(draft.jobs):
-                    draft.judge(sampler)
-                    if draft.missing(settings) == 0 or attempt == ATTEMPTS:  # noqa: B023
-                        done(draft.request, draft.samples)
-
-        sampler.sample(list(waiting), note)
-        drafts = [draft for draft in drafts if draft.missing(settings)]
+    sampler.sample([job for draft in drafts for job in begin(draft)], note)
 
 
 @dataclass
@@ -152,6 +158,7 @@ class _Draft:
     most: int  # tokens of a sample
     texts: list[str] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
     jobs: list[SampleJob] = field(default_factory=list)  # of this attempt
     drawn: dict[SampleJob, Sample] = field(default_factory=dict)
 
@@ -164,6 +171,7 @@ class _Draft:
 
     def next_jobs(self, settings: SamplingSettings) -> list[SampleJob]:
         first = len(self.texts) + self.dropped.total()
+        self.attempts += 1
         self.drawn = {}
         self.jobs = [
             SampleJob(
