@@ -158,13 +158,13 @@ def _single_tokens(
     if perturbation is not None:
         scores = perturbation.add_to_scores(scores, grouped.flatten(2, 3))
     with_itself = (grouped * key[:, :, None]).sum(-1, keepdim=True)
-    both = torch.cat([scores.unflatten(2, grouped.shape[2:4]), with_itself], dim=-1)
+    both = torch.cat([scores.reshape(*grouped.shape[:-1], slots), with_itself], dim=-1)
     weights = torch.softmax(both + mask[:, :, None], dim=-1)
     of_past = weights[..., :slots].flatten(2, 3)
     output = of_past @ past_value
     if perturbation is not None:
         output = perturbation.add_to_output(output, of_past)
-    output = output.unflatten(2, grouped.shape[2:4]) + weights[..., slots:] * value[:, :, None]
+    output = output.reshape(grouped.shape) + weights[..., slots:] * value[:, :, None]
     return output.reshape(rows, heads, count, size)
 
 

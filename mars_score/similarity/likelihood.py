@@ -85,9 +85,10 @@ class LikelihoodReader:
 
         def compute(missing: list[Pair], done: Callable[[Pair, Likelihood], None]) -> None:
             in_order = sorted(missing)  # pairs of one context together
+            alone: dict[str, float] = {}
             for start in range(0, len(in_order), _PART):
                 part = in_order[start : start + _PART]
-                for pair, one in zip(part, self._read(part), strict=True):
+                for pair, one in zip(part, self._read(part, alone), strict=True):
                     done(pair, one)
 
         return get_or_compute(
@@ -101,14 +102,16 @@ class LikelihoodReader:
             progress,
         )
 
-    def _read(self, pairs: Sequence[Pair]) -> list[Likelihood]:
+    def _read(self, pairs: Sequence[Pair], alone: dict[str, float]) -> list[Likelihood]:
+        """The likelihood of each pair; ``alone`` holds candidates that were read alone before, and is added to."""
         from mars_score.similarity.surprisal import surprisals
 
         model = self._model.get()
         most = math.log(model.vocabulary)
-        both = [*pairs, *(("", candidate) for _, candidate in pairs)]
-        found = surprisals(model, both, self._runtime.batch_size)
+        new = list(dict.fromkeys(candidate for _, candidate in pairs if candidate not in alone))
+        found = surprisals(model, [*pairs, *(("", candidate) for candidate in new)], self._runtime.batch_size)
+        alone.update((candidate, one.mean) for candidate, one in zip(new, found[len(pairs) :], strict=True))
         return [
-            Likelihood(-min(given.mean, most), -min(alone.mean, most), given.cut)
-            for given, alone in zip(found[: len(pairs)], found[len(pairs) :], strict=True)
+            Likelihood(-min(given.mean, most), -min(alone[candidate], most), given.cut)
+            for (_, candidate), given in zip(pairs, found, strict=False)
         ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 
 from mars_score.data.contexts import as_prose
+from mars_score.infilling.attention import Feed
 from mars_score.infilling.cache import KeyValueCache
 from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.infilling.tokens import TextCodec
@@ -18,6 +19,8 @@ from mars_score.models.torch_modes import ordinary_mode
 
 T = TypeVar("T")
 MOST_TEXTS = 128  # default batch size
+PACK_TOKENS = 128  # of short texts that are read as one row, after the prompt that they share
+MASK_ENTRIES = 2**23  # attention mask entries of a forward pass over such rows
 
 
 @dataclass(frozen=True)
@@ -113,10 +116,17 @@ def _read(
         cache, hidden = model.read([prompt[: lengths[prompt]] for prompt in prompts], capacity=lengths[prompts[0]])
         rows = {prompt: row for row, prompt in enumerate(prompts)}
         of_prompts = [reading for reading in readings if reading.prompt in rows]
-        for batch in _fitting(model, of_prompts, lambda reading: reading.end, batch_size):
-            before = [hidden[rows[reading.prompt]][reading.length - 1] for reading in batch]
-            found = _read_batch(model, batch, cache, [rows[reading.prompt] for reading in batch], before)
-            yield dict(zip(batch, found, strict=True))
+        short = [reading for reading in of_prompts if len(reading.tokens) <= PACK_TOKENS]
+        for batch in _batches(_packs(short, batch_size), batch_size):
+            hidden_states = _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch])
+            yield _means(model, [reading for pack in batch for reading in pack], hidden, rows, hidden_states)
+        long = [reading for reading in of_prompts if len(reading.tokens) > PACK_TOKENS]
+        for one in _fitting(model, long, lambda reading: reading.end, batch_size):
+            copies = model.new_cache(len(one), max(reading.end for reading in one))
+            for reading in one:
+                copies.add(cache, rows[reading.prompt], reading.length)
+            _, hidden_states = model.read([reading.tokens for reading in one], copies)
+            yield _means(model, one, hidden, rows, hidden_states)
 
 
 def _fitting(
@@ -131,27 +141,76 @@ def _fitting(
         waiting = waiting[count:]
 
 
-def _read_batch(
+def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
+    """Texts of one prompt together: at most so many, of ``PACK_TOKENS`` tokens at most; the longest first."""
+    packs: list[list[Reading]] = []
+    room = 0
+    for reading in sorted(readings, key=lambda reading: (reading.prompt, len(reading.tokens))):
+        room -= len(reading.tokens)
+        if room < 0 or len(packs[-1]) == most or packs[-1][0].prompt != reading.prompt:
+            packs.append([])
+            room = PACK_TOKENS - len(reading.tokens)
+        packs[-1].append(reading)
+    return sorted(packs, key=_tokens, reverse=True)
+
+
+def _tokens(pack: Sequence[Reading]) -> int:
+    return sum(len(reading.tokens) for reading in pack)
+
+
+def _batches(packs: Sequence[list[Reading]], most: int) -> Iterator[list[list[Reading]]]:
+    """Packs of about the same length that are read together: at most so many texts."""
+    batch: list[list[Reading]] = []
+    for pack in packs:
+        longest, slots = _tokens((batch or [pack])[0]), max(one[0].length for one in (*batch, pack))
+        entries = (len(batch) + 1) * longest * (slots + longest)
+        if batch and (entries > MASK_ENTRIES or sum(map(len, batch)) + len(pack) > most):
+            yield batch
+            batch = []
+        batch.append(pack)
+    if batch:
+        yield batch
+
+
+def _read_packs(
+    model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], prompts: KeyValueCache, rows: Sequence[int]
+) -> Sequence[torch.Tensor]:
+    """Hidden states of each text; a pack's texts see its prompt, in that row of the cache, and not each other."""
+    counts = [_tokens(pack) for pack in packs]
+    longest, slots = max(counts), max(reading.length for pack in packs for reading in pack)
+    of_tokens = [
+        [
+            (number, place, reading.length)
+            for number, reading in enumerate(pack)
+            for place in range(len(reading.tokens))
+        ]
+        for pack in packs
+    ]
+    padded = [[*one, *[(-1, 0, 0)] * (longest - len(one))] for one in of_tokens]
+    number, place, before = model.tensor(padded).unbind(-1)
+    past = torch.arange(slots, device=model.device) < before[:, :, None]
+    within = (number[:, :, None] == number[:, None]) & (place[:, None] <= place[:, :, None])
+    feed = Feed(counts, model.mask(torch.cat([past, within], dim=2)), prompts, model.tensor(rows), slots)
+    tokens = [token for pack in packs for reading in pack for token in reading.tokens]
+    positions = [length + place for one in of_tokens for _, place, length in one]
+    hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), feed)
+    return torch.split(hidden, [len(reading.tokens) for pack in packs for reading in pack])
+
+
+def _means(
     model: CausalLanguageModel,
     readings: Sequence[Reading],
-    prompts: KeyValueCache,
-    rows: Sequence[int],
-    before: Sequence[torch.Tensor],
-) -> list[float]:
-    """Mean surprisal of each text after its prompt.
-
-    Args:
-        model: the language model.
-        readings: texts and prompts.
-        prompts: a cache of the prompts.
-        rows: the row of each reading's prompt.
-        before: hidden state of the last token of each reading's prompt, (hidden size,).
-    """
-    cache = model.new_cache(len(readings), max(reading.end for reading in readings))
-    for reading, row in zip(readings, rows, strict=True):
-        cache.add(prompts, row, reading.length)
-    _, hidden = model.read([reading.tokens for reading in readings], cache)
-    seen = [torch.cat([first[None], states[:-1]]) for first, states in zip(before, hidden, strict=True)]
+    of_prompts: Sequence[torch.Tensor],
+    rows: Mapping[tuple[int, ...], int],
+    hidden: Sequence[torch.Tensor],
+) -> dict[Reading, float]:
+    """Mean surprisal of each text, from the hidden states of the tokens of its prompt and its own."""
+    seen = [
+        torch.cat([of_prompts[rows[reading.prompt]][reading.length - 1][None], states[:-1]])
+        for reading, states in zip(readings, hidden, strict=True)
+    ]
     targets = model.tensor([token for reading in readings for token in reading.tokens])
-    surprise = model.surprisal(torch.cat(seen), targets).double().cpu()
-    return [float(one.mean()) for one in torch.split(surprise, [len(reading.tokens) for reading in readings])]
+    surprise = torch.split(
+        model.surprisal(torch.cat(seen), targets).double().cpu(), [len(reading.tokens) for reading in readings]
+    )
+    return {reading: float(one.mean()) for reading, one in zip(readings, surprise, strict=True)}
