@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 
@@ -51,3 +52,12 @@ def test_settings_that_a_command_does_not_use_are_not_listed(help_of):
     assert "--language-model" in augment
     args = make_parser().parse_args(["augment", "a.jsonl", "--out", "b", "--q", ".5"])  # but taken: shared options
     assert args.q == 0.5
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_the_command_do_not_spin_unless_asked_to(given, expected, monkeypatch, capsys):
+    monkeypatch.setenv("OMP_WAIT_POLICY", given or "")
+    if given is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    assert main(["--version"]) == 0
+    assert os.environ["OMP_WAIT_POLICY"] == expected

@@ -295,7 +295,9 @@ def test_the_context_counts_where_it_is_nearest(models):
 def test_only_variants_with_likelihoods_read_candidates_with_the_language_model(models, monkeypatch, tmp_path):
     asked = []
     usual = LikelihoodReader._read
-    monkeypatch.setattr(LikelihoodReader, "_read", lambda self, pairs: asked.extend(pairs) or usual(self, pairs))
+    monkeypatch.setattr(
+        LikelihoodReader, "_read", lambda self, pairs, alone: asked.extend(pairs) or usual(self, pairs, alone)
+    )
     for variant in ("v2", "v3"):
         MarsScorer(store=False, variant=variant, **models).score(*columns(ROWS))
     assert not asked

@@ -34,6 +34,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
+    # Read when torch is imported: threads that spin while they wait slow down other processes many times.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         args = make_parser().parse_args(argv)
         code = args.run(args) or 0

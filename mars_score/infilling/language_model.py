@@ -186,7 +186,9 @@ class CausalLanguageModel:
         past = torch.arange(slots, device=self.device) < self.tensor(before)[:, None]
         past = past[:, None].expand(-1, longest, -1)
         causal = (places <= places[:, None]).expand(len(rows), -1, -1)
-        feed = Feed(counts, self.mask(torch.cat([past, causal], dim=2)), cache, self.tensor(rows), slots)
+        whole = list(rows) == list(range(len(cache.lengths)))  # then nothing need be copied
+        chosen = None if whole else self.tensor(rows)
+        feed = Feed(counts, self.mask(torch.cat([past, causal], dim=2)), cache, chosen, slots)
         tokens = [token for text in texts for token in text]
         positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
         hidden, states = self.forward(self.tensor(tokens), self.tensor(positions), feed)
