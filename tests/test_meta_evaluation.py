@@ -157,9 +157,8 @@ def test_the_same_seed_gives_the_same_digits(found, tiny):
 
 
 def test_a_sweep_runs_on_a_sample_of_its_own(tiny, tmp_path):
-    found = meta_evaluate(
-        [make_set("one"), make_set("two")], ["length"], sweep_groups=2, resamples=20, store=tmp_path, **tiny
-    )
+    sets = [make_set(name, groups=3, systems=2) for name in ("one", "two")]
+    found = meta_evaluate(sets, ["length"], sweep_groups=2, resamples=20, store=tmp_path, **tiny)
     assert {len(set(one.scored.data.groups)) for one in found.sweep.values()} == {2}
     assert not found.failures()
     assert "chosen without the set it is measured on" in to_markdown(build_report(found))

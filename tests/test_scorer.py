@@ -121,7 +121,13 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES, ids=list(CASES))
+SLOW = {"weighted", "neither"}  # what they turn on is among what "mean" and "no context" do
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CASES],
+)
 def case(request, wide, roberta_mlm, encoder):
     """Settings, and the oracle's templates and scores for them."""
     settings = {
