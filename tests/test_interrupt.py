@@ -17,6 +17,13 @@ from mars_score.store.results import ResultStore
 
 ROOT = Path(__file__).parent.parent
 WORDS = tiny_models.TEXT.split()
+# A shell that runs the tests in the background has its children ignore Ctrl-C.
+CODE = """if True:
+    import signal, sys
+    from mars_score.cli import main
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.exit(main())
+"""
 
 
 def rows(count):
@@ -35,8 +42,8 @@ def rows(count):
 def test_an_interrupted_run_has_stored_its_infills(named_models, tmp_path, workers):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(2000)))
     store = ResultStore(tmp_path / "store")
-    command = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())", "score"]
-    command += [str(tmp_path / "rows.jsonl"), "--language-model", named_models["language_model"]]
+    command = [sys.executable, "-c", CODE, "score", str(tmp_path / "rows.jsonl")]
+    command += ["--language-model", named_models["language_model"]]
     command += ["--encoder", named_models["encoder"], "--store", str(tmp_path / "store"), "--dtype", "float64"]
     command += ["--chunk-size", "1000", "--batch-size", "2", "--workers", str(workers), "--quiet"]  # minutes
     command += ["--variant", "v2"]  # which infills
