@@ -199,7 +199,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "weights the same for all lengths": replace(V3, half=0),
             "copying at no discount": replace(V3, discount=False),
             "without repetition": replace(V3, repetition=0),
-            "repetition at a discount of .4": replace(V3, repetition=0.4),
+            "repetition at a penalty of .4": replace(V3, repetition=0.4),
             "cosines instead of token recall": replace(V3, matching="cosines"),
             "v2": V2,
         },

@@ -112,7 +112,7 @@ def left_out(sets: Sequence[FeatureSet]) -> None:
                 weights = from_others(sets, names, form, families=families)
                 scores = [form(one.items) + features(one.items, names) @ weights[one.name] for one in sets]
                 rows.append((f"{base}, {label}, {'sources' if families else 'sets'} left out", scores))
-        for penalty in (30.0, 100.0, 1000.0):
+        for penalty in (1.0, 3.0, 30.0):
             weights = from_others(sets, SHIPPED, form, penalty)
             scores = [form(one.items) + features(one.items, SHIPPED) @ weights[one.name] for one in sets]
             rows.append((f"{base}, shipped, sources left out, penalty {penalty:g}", scores))

@@ -109,7 +109,7 @@ def score(
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
         share = how.likelihood_weight * words**2 / (words**2 + 20**2)
         total += share * (alone / 2 + (given - alone) * credit)
-    return total - how.repetition_discount * repeated(candidate)
+    return total - how.repetition_penalty * repeated(candidate)
 
 
 def repeated(text: str) -> float:

@@ -21,7 +21,7 @@ OTHER_VALUES = {
     "matching": "sentences",
     "context_weight": 0.3,
     "copy_discount": 0.5,
-    "repetition_discount": 0.1,
+    "repetition_penalty": 0.1,
     "likelihood_weight": 0.1,
     "contradiction_penalty": 0.5,
     "row_weights": "length",

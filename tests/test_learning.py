@@ -152,7 +152,7 @@ def talk(size=40):
 
 @pytest.fixture(scope="module")
 def models(encoder, llama):
-    return {"encoder": encoder, "language_model": llama, "samples": 2, "repetition_discount": 0.0}
+    return {"encoder": encoder, "language_model": llama, "samples": 2, "repetition_penalty": 0.0}
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 The correction is a weighted sum of a few features (:mod:`mars_score.learning.features`). Weights are those with
 the largest mean correlation with the ratings, minus a penalty for their squares that falls with the number of
-groups: few ratings change little. What is a merit by its meaning never gets a negative weight, and repetition
+groups per set: few ratings change little. What is a merit by its meaning never gets a negative weight, and repetition
 never a positive one.
 """
 
@@ -34,8 +34,8 @@ FEATURES: Mapping[str, tuple[float | None, float | None]] = {
     "log_probability": (0, None),
     "lift": (0, None),
 }
-# Chosen by left-out sets (docs/learning.md): the penalty is this by the number of groups to learn from.
-PENALTY = 300.0
+# Chosen by left-out sets (docs/learning.md): the penalty is this by the mean number of groups of the sets.
+PENALTY = 10.0
 # Settings that a score depends on, but not the meaning of its terms.
 _NOT_OF_THE_FORM = {"idf_corpus", "task", "learned", "contradiction_penalty", "dtype"}
 
@@ -175,7 +175,7 @@ def fit_weights(
     """The weights of features beside MARS's score, (features,).
 
     They maximise the mean over sets of Pearson's r of ``scores + features @ weights`` with the ratings, minus
-    ``penalty`` by the number of groups times the sum of squares of their differences from ``start``, in units in
+    ``penalty`` by the mean number of groups of a set times the sum of squares of their differences from ``start``, in units in
     which features and scores vary alike.
 
     Args:
@@ -192,7 +192,7 @@ def fit_weights(
     first = (
         np.zeros_like(unit) if start is None else np.divide(start, unit, out=np.zeros_like(unit), where=unit > 0)
     )
-    strength = penalty / sum(one.groups for one in parts)
+    strength = penalty * len(parts) / sum(one.groups for one in parts)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         change = weights - first

@@ -193,7 +193,7 @@ class SimilaritySettings(Checked):
     sample_weight: float = setting(
         0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
     )
-    repetition_discount: float = setting(
+    repetition_penalty: float = setting(
         0.3, "What a candidate loses by repeating words, times the share of its words that do.", low=0, high=10
     )
     augmentation_aggregation: Literal["best", "weighted"] = setting(

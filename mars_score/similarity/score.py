@@ -143,7 +143,7 @@ def _terms(
 
 def repetition_term(candidate: str, settings: SimilaritySettings) -> tuple[Term, ...]:
     """The term that lowers the score of a candidate that repeats its words; none where it has no weight."""
-    weight = settings.repetition_discount
+    weight = settings.repetition_penalty
     return (Term("repetition", repetition(candidate), -weight),) if weight else ()
 
 
