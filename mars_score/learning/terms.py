@@ -2,8 +2,8 @@
 
 The correction is a weighted sum of a few features (:mod:`mars_score.learning.features`). Weights are those with
 the largest mean correlation with the ratings, minus a penalty for their squares that falls with the number of
-groups per set: few ratings change little. What is a merit by its meaning never gets a negative weight, and repetition
-never a positive one.
+groups per set: few ratings change little. What is a merit by its meaning never gets a negative weight, and
+repetition never a positive one.
 """
 
 from __future__ import annotations
@@ -175,8 +175,8 @@ def fit_weights(
     """The weights of features beside MARS's score, (features,).
 
     They maximise the mean over sets of Pearson's r of ``scores + features @ weights`` with the ratings, minus
-    ``penalty`` by the mean number of groups of a set times the sum of squares of their differences from ``start``, in units in
-    which features and scores vary alike.
+    ``penalty`` by the mean number of groups of a set times the sum of squares of their differences from ``start``,
+    in units in which features and scores vary alike.
 
     Args:
         parts: of each set.
