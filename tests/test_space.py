@@ -320,8 +320,10 @@ def test_the_terms_of_a_score_are_shown():
     one = answer("a b x y")
     terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("samples", 0.5, -0.2)
     sum_ = "0.75 &times; references 0.500 + 0.25 &times; context -0.250 &minus; 0.20 &times; samples 0.500"
+    nothing = Term("repetition", 0.0, -0.3)  # a term that adds nothing is not shown
     for shown, text in ((terms, f"MARS = {sum_}<"), (terms[:1], "")):
-        page = ranking_page(dataclasses.replace(one, rows=(dataclasses.replace(one.rows[0], terms=shown),)))
+        row = dataclasses.replace(one.rows[0], terms=(*shown, nothing))
+        page = ranking_page(dataclasses.replace(one, rows=(row,)))
         assert "".join(re.findall("MARS = [^<]*<", page)) == text
         named = [*METRICS, *(term.name for term in shown if text)]
         assert re.findall("<dt>(.*?)</dt>", page) == named

@@ -85,11 +85,12 @@ class Explanation:
         return {**asdict(self), "points": self.points}
 
     def sums(self) -> list[str]:
-        """A line for each term, and one for copying."""
+        """A line for each term that adds something, and one for copying."""
         lines = [
             f"{term.name}: {term.weight:.2f} x {term.value:.3f} = {self.points[term.name]:.3f}"
             + (f", of which {self.sample_gain:.3f} by the nearest sample" if gained else "")
             for term in self.terms
+            if term.value
             for gained in [term.name == "references" and self.sample_gain > 0]
         ]
         return lines + ([f"copied from the context: {self.copied:.0%} of the words"] if self.copied else [])

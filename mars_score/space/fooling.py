@@ -58,7 +58,7 @@ def fooling_page(answer: Answer, versions: Mapping[str, str | None]) -> str:
     missing = [f"{label} ({why})" for name, (label, why) in NAMES.items() if versions[name] is None]
     left_out = f" Not made: {', '.join(missing)}." if missing else ""
     return (
-        f'<p class="mars-headline">Fooled by how many of {len(made)}: {", ".join(counts)}.</p>'
+        f'<p class="mars-headline">How many of {len(made)} versions fool a metric: {", ".join(counts)}.</p>'
         '<div class="mars-scroll" tabindex="0"><table class="mars-matrix"><thead><tr><th scope="col">Text</th>'
         f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         '<p class="mars-hint">A metric is fooled where a changed version gets no less than the candidate; such '

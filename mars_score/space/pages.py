@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from mars_score.explain.page import LEGEND, match_page
-from mars_score.result import RowScore
+from mars_score.result import RowScore, Term
 from mars_score.space.answer import Answer, Metric
 
 # What the terms of a score are (mars_score.result.Term), in plain words.
@@ -46,7 +46,7 @@ def ranking_page(answer: Answer) -> str:
 
 def _legend(answer: Answer) -> str:
     """The meaning of each number: metrics, and the terms that some candidate's score has."""
-    names = dict.fromkeys(term.name for row in answer.rows if len(row.terms) > 1 for term in row.terms)
+    names = dict.fromkeys(term.name for row in answer.rows if len(_shown(row)) > 1 for term in _shown(row))
     meaning = TERMS if answer.references else TERMS_WITHOUT_REFERENCES
     shown = {**{one.name: METRICS[one.name] for one in answer.metrics}, **{name: meaning[name] for name in names}}
     lines = "".join(f"<dt>{name}</dt><dd>{what}</dd>" for name, what in shown.items())
@@ -76,6 +76,11 @@ def _explained(answer: Answer, index: int) -> str:
     return f'<div class="mars-explained">{"".join(map(match_page, one.references))}{folded}</div>'
 
 
+def _shown(row: RowScore) -> list[Term]:
+    """The terms that add something."""
+    return [term for term in row.terms if term.value]
+
+
 def _alone(answer: Answer, index: int) -> str:
     """The score and rank without what the language model wrote."""
     if answer.alone is None:
@@ -102,11 +107,11 @@ def _changed_order(answer: Answer) -> str:
 
 def _terms(row: RowScore) -> str:
     """The terms whose sum is the score; nothing for a single term."""
-    if len(row.terms) < 2:
+    if len(_shown(row)) < 2:
         return ""
     parts = " ".join(
         f"{'&minus;' if term.weight < 0 else '+'} {abs(term.weight):.2f} &times; {term.name} {term.value:.3f}"
-        for term in row.terms
+        for term in _shown(row)
     )
     return f'<p class="mars-hint">MARS = {parts.removeprefix("+ ")}</p>'
 
