@@ -21,7 +21,9 @@ PART = 512  # rows that are read together
 CONTEXTS = 300  # that are looked up in the store
 ROWS_OF_CONTEXT = 50  # of each of them, at most
 SECONDS = 20.0  # no further contexts are scored when so many have passed
-SHARE, FEWEST = 0.1, 3  # of the contexts in the sample, so many are scored at most
+BATCH = 8  # contexts that are scored together after the first one: fewer are slower per context
+SHARE, FEWEST = 0.1, 1 + BATCH  # of the contexts in the sample, so many are scored at most
+FEW = 3  # contexts, of which single rows tell more
 
 
 class Row(NamedTuple):
@@ -186,17 +188,17 @@ class _Measured(NamedTuple):
 def _measure(
     score: Callable[[Sequence[Row]], object], groups: Iterable[list[Row]], clock: Callable[[], float]
 ) -> _Measured:
-    """Score one context, then two, four and so on: the last ones tell the rate, the first what loading takes.
+    """Score one context, then more at a time: the last ones tell the rate, the first what loading takes.
 
     Of very few contexts single rows in their place.
     """
     left, size = list(groups), 1
-    if len(left) < FEWEST:
+    if len(left) < FEW:
         left = [[row] for group in left for row in group][:FEWEST]
     times: list[tuple[float, int]] = []
     while left and sum(seconds for seconds, _ in times) < SECONDS:
         rows = [row for group in left[:size] for row in group]
-        left, size = left[size:], 2 * size
+        left, size = left[size:], max(BATCH, 2 * size)
         began = clock()
         score(rows)
         times.append((clock() - began, len(rows)))
