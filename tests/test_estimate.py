@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -103,6 +104,14 @@ def test_what_is_in_the_store_takes_less(tmp_path, monkeypatch):
     )
     assert again.new == pytest.approx(CONTEXT / 2 + CANDIDATE)
     assert again.old == pytest.approx(KEPT)
+
+
+def test_slow_loading_is_not_taken_for_slow_scoring(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "LOADING", 100.0)
+    write(tmp_path / "rows.jsonl", 200, 1)
+    found = estimated(tmp_path / "rows.jsonl", monkeypatch, Work())
+    assert found.loading == pytest.approx(100)
+    assert found.new == pytest.approx(CONTEXT + CANDIDATE)
 
 
 def test_measuring_ends_in_time(tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from mars_score.store.results import digest
 PART = 512  # rows that are read together
 CONTEXTS = 300  # that are looked up in the store
 ROWS_OF_CONTEXT = 50  # of each of them, at most
-SECONDS = 20.0  # no further contexts are scored when so many have passed
+SECONDS = 20.0  # after the first context; when they have passed no further ones are scored
 BATCH = 8  # contexts that are scored together after the first one: fewer are slower per context
 SHARE, FEWEST = 0.1, 1 + BATCH  # of the contexts in the sample, so many are scored at most
 FEW = 3  # contexts, of which single rows tell more
@@ -196,7 +196,7 @@ def _measure(
     if len(left) < FEW:
         left = [[row] for group in left for row in group][:FEWEST]
     times: list[tuple[float, int]] = []
-    while left and sum(seconds for seconds, _ in times) < SECONDS:
+    while left and sum(seconds for seconds, _ in times[1:]) < SECONDS:
         rows = [row for group in left[:size] for row in group]
         left, size = left[size:], max(BATCH, 2 * size)
         began = clock()
