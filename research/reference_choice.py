@@ -1,6 +1,6 @@
 """Better or more references: how well metrics agree with people under one reference, all of them, or samples.
 
-    python -m research.reference_choice DATA/SET.jsonl... --groups N --metrics chrf,bleu,bertscore,mars[samples=0]
+    python -m research.reference_choice DATA/SET.jsonl... --groups N
 
 Items with two references or more, of which one is picked in several ways; Pearson's r with the ratings and 95 %
 intervals over groups. All results are kept in the store: a stopped run goes on when it is started again.
@@ -29,6 +29,7 @@ from mars_score.stats.levels import statistic_of
 from mars_score.stats.rated import Rated
 from mars_score.stats.weighted import Floats
 
+METRICS = ["bleu", "chrf", "meteor", "rouge_l", "bertscore", "mars[samples=0]"]
 CHOICES = 4  # of one reference at random
 RESAMPLES = 1000
 
@@ -89,7 +90,7 @@ def main() -> None:
     )
     options.add_argument("files", nargs="+", metavar="SET.jsonl", help="rated candidates, as for mars meta")
     options.add_argument("--groups", type=int, help="groups per file, at most")
-    options.add_argument("--metrics", type=parse_names, default=["bleu", "chrf", "bertscore", "mars[samples=0]"])
+    options.add_argument("--metrics", type=parse_names, default=METRICS)
     options.add_argument("--preset", default="mini")
     options.add_argument("--store", default=None)
     args = options.parse_args()

@@ -3,6 +3,7 @@
 import importlib
 import json
 
+import numpy as np
 import pytest
 import tiny_models
 import torch
@@ -124,6 +125,30 @@ def test_kinds_of_infills(rated, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "nan" not in printed
     assert [printed.count(f"| {kind}, ") for kind in kinds] == [2] * 5
+
+
+def test_picked_references(rated, monkeypatch, capsys):
+    """One line per metric, one column per choice of references; a choice of all agrees as the metric itself does."""
+    rows, file = rated
+    choice = importlib.import_module("research.reference_choice")
+    arguments = ["choice.py", str(file), "--metrics", "chrf,mars[samples=0]", "--store", str(file.parent)]
+    monkeypatch.setattr("sys.argv", arguments)
+    choice.main()
+    head, _, *lines = capsys.readouterr().out.strip().splitlines()
+    columns = [cell.strip() for cell in head.strip("|").split("|")]
+    assert columns[:5] == [
+        "toy, 12 items",
+        "one at random",
+        "nearest to the others",
+        "farthest from the others",
+        "all",
+    ]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert [line[0] for line in cells] == ["chrF", "MARS, samples=0"]
+    names = ("candidate", "references", "context")
+    scores = MarsScorer("mini", store=False, samples=0).score(*([row[name] for row in rows] for name in names))
+    expected = np.corrcoef(scores.scores, [row["human"] for row in rows])[0, 1]
+    assert cells[1][4].split()[0] == f"{expected:.3f}"
 
 
 def test_rates(monkeypatch, capsys, tmp_path, encoder, llama):
