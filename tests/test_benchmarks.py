@@ -128,7 +128,7 @@ def test_kinds_of_infills(rated, monkeypatch, capsys):
 
 
 def test_picked_references(rated, monkeypatch, capsys):
-    """One line per metric, one column per choice of references; a choice of all agrees as the metric itself does."""
+    """A line per metric, a column per choice of references; with all of them the metric is as it is by itself."""
     rows, file = rated
     choice = importlib.import_module("research.reference_choice")
     arguments = ["choice.py", str(file), "--metrics", "chrf,mars[samples=0]", "--store", str(file.parent)]
