@@ -186,13 +186,12 @@ def test_space():
     page = Handlers(Engine()).page(
         SimpleNamespace(session_hash="a", client=None), CONTEXTS[0], "", "One.\nTwo.", *SETTINGS
     )
-    notices, ranking, _, compared, signature = page
-    assert "no reference" in notices
-    assert "MARS = 0.60 &times; context" in ranking
-    assert "BLEU" not in ranking
-    assert "to what the language model wrote" in ranking
-    assert LATE in compared
-    assert "variant:free" in signature
+    assert "no reference" in page.notices
+    assert "MARS = 0.60 &times; context" in page.ranking
+    assert "BLEU" not in page.ranking
+    assert "to what the language model wrote" in page.ranking
+    assert LATE in page.compared
+    assert "variant:free" in page.signature
 
 
 def test_space_asks_for_a_context_that_counts():

@@ -81,9 +81,8 @@ def test_a_run_scores_as_the_scorer_does(models, any_sample, tmp_path, monkeypat
     monkeypatch.setattr("mars_score.runs.survey.PART", 7)
     models = [*models, "--variant", variant]
     if "-lm" in variant:
-        for part in tiny_models.tiny_gpt2(
-            seed=1, initializer_range=0.1
-        ):  # does better than a guess with some texts
+        flat = tiny_models.tiny_gpt2(seed=1, initializer_range=0.1)  # does better than a guess with some texts
+        for part in flat:
             part.save_pretrained(tmp_path / "flat")
         models += ["--language-model", str(tmp_path / "flat")]
     made = make_rows(40)
@@ -234,7 +233,7 @@ def faulty(monkeypatch, fake):
 def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, variant, stages):
     limited, begun = faulty
     path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
-    argv = [path, "--out", out, "--chunk-size", 10, "--variant", variant]
+    argv = [path, "--out", out, "--chunk-size", 4, "--variant", variant]
     assert score(*argv) == 0
     whole, chunks = out.read_bytes(), list(begun)
     assert list(dict.fromkeys(stage for stage, _ in chunks)) == ["augment", *stages, "features", "score"]

@@ -426,7 +426,7 @@ NO_WORK = [
     (PLANNED, {"context_weight": 0.5}),
     (PLANNED, {"copy_discount": 0.5}),
     (PLANNED, {"likelihood_weight": 0.1}),
-    (PLANNED, {"repetition_discount": 0.1}),
+    (PLANNED, {"repetition_penalty": 0.1}),
     (PLANNED, {"augmentation_aggregation": "weighted"}),
     (PLANNED, {"augmentation_aggregation": "weighted", "q": 0.5}),
     (PLANNED, {"reference_aggregation": "mean"}),

@@ -97,11 +97,12 @@ def _show_explanations(run: Run) -> None:
 
 
 def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
-    """Of every row its score and candidate, then what that was compared with."""
+    """Of every row its score and candidate, then the terms that add something and what it was compared with."""
     for number, (candidate, row) in enumerate(run.detailed()):
         yield row.score, number, candidate
-        if len(row.terms) > 1:
-            for term in row.terms:
+        terms = [term for term in row.terms if term.value]
+        if len(terms) > 1:
+            for term in terms:
                 yield term.value, None, f"{term.name}, weight {term.weight:.3f}"
         for reference in row.references:
             for kind, similarity, text in reference.compared:
