@@ -168,3 +168,17 @@ def test_rates(monkeypatch, capsys, tmp_path, encoder, llama):
     words = [line["context_words"] for line in ours[::2]]
     assert words == sorted(set(words))
     assert all(line["cold"] > 0 and line["warm"] > 0 for line in ours)
+
+
+def test_stages(monkeypatch, capsys, tmp_path, encoder, llama):
+    """Each stage of a variant has a line, and together they are the whole."""
+    monkeypatch.setitem(presets.PRESETS, "mini", {"language_model": llama, "encoder": encoder})
+    monkeypatch.setenv("MARS_STORE", str(tmp_path))
+    stages = importlib.import_module("benchmarks.stages")
+    monkeypatch.setattr("sys.argv", ["stages", "--rows", "2", "--variants", "v2,v1", "--json"])
+    stages.main()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["variant"] for line in lines] == ["v2", "v1"]
+    assert set(lines[0]["seconds"]) >= {"infill", "embed", "match", "score"}
+    assert "match" not in lines[1]["seconds"]
+    assert all(value >= 0 for line in lines for value in line["seconds"].values())
