@@ -6,6 +6,7 @@ Wu et al. 2020, https://aclanthology.org/2020.emnlp-main.294
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -74,11 +75,14 @@ class LsNetwork(CrossEncoder):
 def fit_contrast(head: EncoderHead, sources: Sequence[Source]) -> None:
     """Train a head so that it prefers each text to its damaged versions by :data:`MARGIN` (hinge loss).
 
+    A step takes a quarter of the head's batch size, as each text comes with three damaged versions.
+
     Args:
         head: an :class:`LsHead`, or a cross-encoder, which then reads candidate and context, too.
         sources: texts that people wrote, with their contexts; a tenth of the contexts decides when to stop.
     """
     seed = head.training.seed
+    head.training = replace(head.training, batch_size=max(1, head.training.batch_size // 4))
     versions = [[one.text, *damaged(one, sources, seed)] for one in sources]
     contexts = head.nearest([(one.text, one.context) for one in sources])
 
