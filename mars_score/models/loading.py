@@ -146,11 +146,7 @@ def masked_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
     Raises:
         ModelUnavailableError: the model cannot be loaded.
     """
-    spec, dtype = models.masked_language_model, models.dtype
-    where = runtime.device, runtime.store.folder, runtime.report
-    load = partial(load_language_model, spec, "masked", dtype, *where)
-    model, tokenizer = _once("masked", spec, dtype, runtime, load)
-    return model, tokenizer
+    return _with_tokenizer("masked", models.masked_language_model, models.dtype, runtime)
 
 
 def entailment_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
@@ -159,10 +155,12 @@ def entailment_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]
     Raises:
         ModelUnavailableError: the model cannot be loaded.
     """
-    spec, dtype = models.entailment_model, models.dtype
+    return _with_tokenizer("classification", models.entailment_model, models.dtype, runtime)
+
+
+def _with_tokenizer(kind: str, spec: Any, dtype: str, runtime: Runtime) -> tuple[Any, Any]:
     where = runtime.device, runtime.store.folder, runtime.report
-    load = partial(load_language_model, spec, "classification", dtype, *where)
-    model, tokenizer = _once("classification", spec, dtype, runtime, load)
+    model, tokenizer = _once(kind, spec, dtype, runtime, partial(load_language_model, spec, kind, dtype, *where))
     return model, tokenizer
 
 

@@ -153,7 +153,7 @@ class Scorable:
     def _contradictions(self, evidence: Evidence) -> list[float]:
         """The largest probability with which each candidate contradicts a part of its context or a reference."""
         return [
-            max((evidence[CONTRADICTION][pair].probability for pair in row.get(CONTRADICTION, ())), default=0.0)
+            max((evidence[CONTRADICTION][pair] for pair in row.get(CONTRADICTION, ())), default=0.0)
             for row in self._needs_of_rows
         ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mars_score.models.fingerprints import Current
@@ -27,21 +26,15 @@ def premises(candidate: str, references: Sequence[str], context: str) -> list[Pa
     return [(text, candidate) for text in dict.fromkeys([*windows(context), *references])]
 
 
-@dataclass(frozen=True)
-class Contradiction:
-    """The probability that a text contradicts another, in [0, 1]."""
+def encode(probability: float) -> bytes:
+    """A probability as it is kept."""
+    return struct.pack(_FORMAT, probability)
 
-    probability: float
 
-    @property
-    def kept(self) -> bytes:
-        """As bytes."""
-        return struct.pack(_FORMAT, self.probability)
-
-    @classmethod
-    def of(cls, kept: bytes) -> Contradiction:
-        """From what ``kept`` gave."""
-        return cls(*struct.unpack(_FORMAT, kept))
+def decode(kept: bytes) -> float:
+    """From what :func:`encode` gave."""
+    probability: float = struct.unpack(_FORMAT, kept)[0]
+    return probability
 
 
 class ContradictionReader:
@@ -64,10 +57,10 @@ class ContradictionReader:
         model = entailment_model(self._models, self._runtime)
         return model, contradiction_class(model)
 
-    def read(
-        self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None
-    ) -> dict[Pair, Contradiction]:
-        """Whether the second text of each pair contradicts the first; ``progress`` counts the new ones.
+    def read(self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None) -> dict[Pair, float]:
+        """The probability in [0, 1] that the second text of each pair contradicts the first.
+
+        ``progress`` counts the new ones.
 
         Raises:
             ModelUnavailableError: the entailment model cannot be loaded.
@@ -78,12 +71,12 @@ class ContradictionReader:
         models = self._models
         common = model_key(models.entailment_model, self._model.get, models.dtype, "contradiction", _METHOD)
 
-        def compute(missing: list[Pair], done: Callable[[Pair, Contradiction], None]) -> None:
+        def compute(missing: list[Pair], done: Callable[[Pair, float], None]) -> None:
             from mars_score.similarity.entailment import classify
 
             model, number = self._model.get()
             size = self._runtime.encoder_batch_size
-            classify(model, missing, lambda pair, found: done(pair, Contradiction(found[number])), size)
+            classify(model, missing, lambda pair, found: done(pair, found[number]), size)
 
         return get_or_compute(
             self._runtime.store,
@@ -91,7 +84,7 @@ class ContradictionReader:
             pairs,
             lambda pair: digest(common, *pair),
             compute,
-            lambda one: one.kept,
-            Contradiction.of,
+            encode,
+            decode,
             progress,
         )

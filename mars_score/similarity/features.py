@@ -11,15 +11,16 @@ from mars_score.result import AugmentedReference
 from mars_score.runtime import Runtime
 from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.settings import Settings, SimilaritySettings
+from mars_score.similarity import contradiction
 from mars_score.similarity.chunks import windows
-from mars_score.similarity.contradiction import Contradiction, ContradictionReader, premises
+from mars_score.similarity.contradiction import ContradictionReader, premises
 from mars_score.similarity.embeddings import Embedder, Embedding
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
 
 EMBED = "embed"  # items: texts -> Embedding
 MATCH = "match"  # items: texts -> Embedding with token vectors
 LIKELIHOOD = "likelihood"  # items: (context, candidate) -> Likelihood
-CONTRADICTION = "contradiction"  # items: (premise, candidate) -> Contradiction
+CONTRADICTION = "contradiction"  # items: (premise, candidate) -> probability
 
 Needs = dict[str, list[Any]]  # kind -> different items
 Evidence = Mapping[str, Mapping[Any, Any]]  # kind -> item -> what was read
@@ -97,7 +98,7 @@ def all_needs(settings: SimilaritySettings, of_rows: Iterable[Needs]) -> Needs:
 def decode(kind: str, kept: bytes) -> Any:
     """An item's evidence from its bytes."""
     if kind == CONTRADICTION:
-        return Contradiction.of(kept)
+        return contradiction.decode(kept)
     return Likelihood.of(kept) if kind == LIKELIHOOD else Embedding(kept, with_tokens=kind == MATCH)
 
 
