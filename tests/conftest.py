@@ -81,3 +81,19 @@ def named_models(tmp_path_factory, gpt2, encoder):
         part.save_pretrained(folder / "gpt2")
     encoder.save(str(folder / "encoder"))
     return {"language_model": str(folder / "gpt2"), "encoder": str(folder / "encoder"), "dtype": "float64"}
+
+
+@pytest.fixture
+def tiny_space(monkeypatch, llama, encoder):
+    """The Space's preset is of tiny models."""
+    from mars_score import presets
+    from mars_score.space.choices import PRESET
+
+    models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, PRESET, models)
+
+
+@pytest.fixture
+def all_samples(monkeypatch):
+    """What tiny models draw is noise that the gates would drop."""
+    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda *_: None)

@@ -18,7 +18,6 @@ import pytest
 import tiny_models
 import torch
 
-from mars_score import presets
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.fields import TASKS
 from mars_score.learning.folder import read_head
@@ -44,6 +43,8 @@ from mars_score.space.limits import BodyLimit, RateLimit, Refused, check_batch
 from mars_score.space.pages import METRICS, TERMS, headline, ranking_page
 from mars_score.space.uploads import SAMPLE, read_upload
 
+pytestmark = pytest.mark.usefixtures("tiny_space")
+
 ROOT = Path(__file__).parent.parent
 DEFAULTS = dataclasses.astuple(Choices())
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
@@ -51,18 +52,6 @@ VISITOR, OTHER = (SimpleNamespace(session_hash=name, client=None) for name in ("
 QUESTION = Question("It rained.", ("She took a bus.",), ("She took a bus.",))
 DIALOGUE = "I finished my first marathon!\nHow do you feel?\nMy legs hurt a little today."
 STORY = "It had been raining for three days."
-
-
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch, llama, encoder):
-    models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, PRESET, models)
-
-
-@pytest.fixture
-def all_samples(monkeypatch):
-    """What tiny models draw is noise that the gates would drop."""
-    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda *_: None)
 
 
 @pytest.fixture

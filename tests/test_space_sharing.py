@@ -10,11 +10,10 @@ import gradio as gr
 import pytest
 from PIL import Image
 
-from mars_score import presets
 from mars_score.meta.attacks import CHANGES
 from mars_score.space import card, limits
 from mars_score.space.answer import Metric
-from mars_score.space.choices import HEADS, PRESET, Choices
+from mars_score.space.choices import HEADS, Choices
 from mars_score.space.engine import Engine
 from mars_score.space.examples import Example
 from mars_score.space.fooling import NAMES, fooled, fooling_page, versions_of, with_versions
@@ -24,23 +23,13 @@ from mars_score.space.limits import Refused
 from mars_score.space.links import Inquiry, read_query, to_query
 from mars_score.space.pages import SCORING, ranking_page
 
+pytestmark = pytest.mark.usefixtures("tiny_space")
+
 VISITOR = SimpleNamespace(session_hash="one", client=None)
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 QUESTION = Question(
     "It rained & 5 < 6?\nIn Köln = “so”. 雨 +1%20", ("She took a bus.", "A tram."), ("a b #c d", "+ 2 x")
 )
-
-
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch, llama, encoder):
-    models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, PRESET, models)
-
-
-@pytest.fixture
-def all_samples(monkeypatch):
-    """What tiny models draw is noise that the gates would drop."""
-    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda *_: None)
 
 
 def answer(question, **choices):
