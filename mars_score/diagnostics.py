@@ -44,23 +44,23 @@ class Notices:
     """Counts over the rows of a call or a run.
 
     Attributes:
-        rows: number of rows.
+        rows: number of rows; one with several candidates counts once for each.
         counts: number of rows by kind of notice.
-        first: the first of these rows, counted from 0.
+        first: the first of these rows, counted from 0, and one more than is named.
     """
 
     rows: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     first: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, flags: Mapping[str, Sequence[bool]]) -> None:
-        """Count the next rows; each kind of notice has one flag per row."""
+    def add(self, numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> None:
+        """Count the next rows, which are named by their ``numbers``; each kind of notice has one flag per row."""
         for what, of_rows in flags.items():
-            flagged = [self.rows + index for index, flag in enumerate(of_rows) if flag]
+            flagged = [number for number, flag in zip(numbers, of_rows, strict=True) if flag]
             self.counts[what] = self.counts.get(what, 0) + len(flagged)
-            known = self.first.setdefault(what, [])
-            known += flagged[: _NAMED - len(known)]
-        self.rows += max(map(len, flags.values()), default=0)
+            known = self.first.get(what, [])
+            self.first[what] = list(dict.fromkeys([*known, *flagged]))[: _NAMED + 1]
+        self.rows += len(numbers)
 
     def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
         """One sentence per kind that concerns a row; rows are counted from 0, or as the lines of a file from 1."""
@@ -72,8 +72,8 @@ class Notices:
 
     def _named(self, what: str, lines: bool) -> str:
         """The first rows of a kind."""
-        named = ", ".join(str(row + lines) for row in self.first[what])
-        more = ", ..." if self.counts[what] > _NAMED else ""
+        named = ", ".join(str(row + lines) for row in self.first[what][:_NAMED])
+        more = ", ..." if len(self.first[what]) > _NAMED else ""
         return f"{'line ' if lines else ''}{named}{more}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,11 +7,12 @@ import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs
-from mars_score.data.tables import columns_of, is_tabular, one_candidate_each
-from mars_score.data.validation import Row, check_candidates, check_rows
+from mars_score.data.tables import columns_of, is_tabular
+from mars_score.data.validation import Row, check_candidate_lists, check_rows
 from mars_score.diagnostics import Notices, warn
 from mars_score.fields import unknown
 from mars_score.learning.heads import Example, HeadLoader, LearnedHead
@@ -126,12 +127,14 @@ class MarsScorer:
             predictions, references, contexts = columns_of(predictions, columns, use_context=use_context)
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
-        predictions, references, contexts, numbers = one_candidate_each(predictions, references, contexts)
+        given = check_candidate_lists(predictions)
         settings = self.settings.given(references)
-        candidates = [candidate.strip() for candidate in check_candidates(predictions)]
-        rows, texts = self._check(references, contexts, predictions=candidates)
-        if not rows:
+        rows, texts = self._check(references, contexts, predictions=given)
+        if not given:
             raise ValueError("there is nothing to score: predictions is empty")
+        numbers = [number for number, some in enumerate(given) for _ in some]
+        candidates = [candidate.strip() for some in given for candidate in some]
+        rows, texts = [rows[number] for number in numbers], [texts[number] for number in numbers]
         scores: list[RowScore] = []
         flags: list[Mapping[str, Sequence[bool]]] = []
         with self._progress_bars():
@@ -147,7 +150,7 @@ class MarsScorer:
                 explanations = tuple(explainer.explain(*scored, self._reader, settings.similarity))
         signature = make_signature(settings, self._augmenter.analyser.pipeline, map(len, rows))
         inputs = tuple(map(ScoredTexts, numbers, candidates, rows, scorable.contexts))
-        return MarsResult(tuple(scores), signature, _warn(*flags), inputs, explanations)
+        return MarsResult(tuple(scores), signature, _warn(numbers, *flags), inputs, explanations)
 
     @unchanging()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
@@ -161,7 +164,7 @@ class MarsScorer:
         with self._progress_bars():
             augmented = self._augment(pairs, every)
             requests, samples = self._draw(texts, pairs, every)
-        _warn(cuts(augmented))
+        _warn(range(len(augmented)), cuts(augmented))
         return [
             list(dict.fromkeys([*(text for one in row for text in one.reference.texts), *samples[request].texts]))
             for row, request in zip(augmented, requests, strict=True)
@@ -186,7 +189,7 @@ class MarsScorer:
         rows, texts = self._check(references, contexts)
         with self._progress_bars():
             augmented = self._augment(prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows))
-        _warn(cuts(augmented))
+        _warn(range(len(augmented)), cuts(augmented))
         return [tuple(one.reference for one in row) for row in augmented]
 
     @unchanging()
@@ -207,7 +210,7 @@ class MarsScorer:
             self.__dict__.pop(name, None)
 
     def _check(
-        self, references: Any, contexts: Any, **columns: Sequence[str]
+        self, references: Any, contexts: Any, **columns: Sequence[Any]
     ) -> tuple[list[tuple[str, ...]], list[str]]:
         """References and contexts of each row."""
         return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
@@ -274,11 +277,11 @@ class MarsScorer:
             report(stage, done, total)
 
 
-def _warn(*flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
-    """One sentence and one warning per kind of notice; the flags are those of consecutive rows."""
-    notices = Notices()
+def _warn(numbers: Sequence[int], *flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
+    """One sentence and one warning per kind of notice; the flags are those of consecutive rows, by ``numbers``."""
+    notices, left = Notices(), iter(numbers)
     for of_chunk in flags:
-        notices.add(of_chunk)
+        notices.add(list(islice(left, max(map(len, of_chunk.values()), default=0))), of_chunk)
     for sentence in notices.sentences():
         warn(sentence)
     return notices.sentences()

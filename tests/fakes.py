@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from mars_score.augmentation import Augmented
-from mars_score.data.tables import columns_of, is_tabular, one_candidate_each
-from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.data.tables import columns_of, is_tabular
+from mars_score.data.validation import check_candidate_lists, check_rows
 from mars_score.errors import MarsWarning
 from mars_score.masking.analysis import Analysis, Word
 from mars_score.masking.template import Template
@@ -71,10 +71,11 @@ class FakeScorer:
     def score(self, predictions, references=None, contexts=None, *, columns=None):
         if references is None and is_tabular(predictions):
             predictions, references, contexts = columns_of(predictions, columns)
-        predictions, references, contexts, numbers = one_candidate_each(predictions, references, contexts)
-        candidates, references = check_candidates(predictions), check_references(references)
-        contexts = check_contexts(contexts, len(candidates), use_context=self.settings.use_context)
-        check_lengths(predictions=candidates, references=references, contexts=contexts)
+        given = check_candidate_lists(predictions)
+        rows, texts = check_rows(references, contexts, use_context=self.settings.use_context, predictions=given)
+        numbers = [number for number, some in enumerate(given) for _ in some]
+        candidates = [candidate for some in given for candidate in some]
+        references, contexts = ([column[number] for number in numbers] for column in (rows, texts))
         FakeScorer.seen.append([candidates, list(map(list, references)), contexts])
         self._load()
         rows = tuple(self._row(*row) for row in zip(candidates, references, contexts, strict=True))
@@ -110,8 +111,7 @@ class FakeScorer:
         return [[text for one in row for text in one.texts] for row in rows]
 
     def augment_references(self, references, contexts=None):
-        references = check_references(references)
-        contexts = check_contexts(contexts, len(references), use_context=self.settings.use_context)
+        references, contexts = check_rows(references, contexts, use_context=self.settings.use_context)
         self._load()
         return [
             tuple(self._augmented(one, context) for one in row)

@@ -50,7 +50,7 @@ def seeds() -> list[bytes]:
 
 def check(path: str, rows: list[dict]) -> None:
     """The columns of the rows hold texts or are refused."""
-    file = RowFile(path, tuple(rows))
+    file = RowFile(path, rows, range(len(rows)))
     for column in (COLUMNS.candidates, COLUMNS.references, COLUMNS.contexts):
         try:
             found = column(file)

@@ -191,6 +191,35 @@ def test_columns_by_other_names(score, write):
     assert json.loads(score(write(rows), *columns, "--json")[1])["scores"] == [0.875]
 
 
+def test_several_candidates_of_a_row(score, write, tmp_path):
+    several = {"id": 3, "prediction": [" x y", "q", ""], "reference": "x y", "context": "third"}
+    path, out = write([ROWS[0], several, ROWS[1]]), tmp_path / "out.jsonl"
+    code, text, _ = score(path, "--out", out, "--fail-rows-under", 0.1)
+    assert code == 3
+    made = [(row["id"], row["prediction"]) for row in read(out)]
+    assert made == [(1, "a b"), (3, " x y"), (3, "q"), (3, ""), (2, "c d")]
+    assert [row["mars"] for row in read(out)] == pytest.approx([0.8, 0.8, 0.0, 0.0, 0.4])
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0][-2:] == ["rows", "5"]
+    assert "notice: blank candidates score 0.0: 1 of 5 rows (line 2)" in text
+    assert lines[lines.index(["line", "score", "candidate"]) + 1 :] == [
+        *(["2", "0.0000"], ["2", "0.0000", "q"], ["3", "0.4000", "c", "d"]),
+        *(["1", "0.8000", "a", "b"], ["2", "0.8000", "x", "y"]),
+    ]
+    _, text, _ = score(path, "--json")
+    assert json.loads(text)["scores"] == pytest.approx([0.8, 0.8, 0.0, 0.0, 0.4])
+    _, again, _ = score(out, "--json")  # the rows that were written
+    assert json.loads(again)["scores"] == json.loads(text)["scores"]
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_signatures_in_full_or_short(score, write, short):
+    _, out, _ = score(write(), *(["--short"] if short else []))
+    signature = out.splitlines()[1]
+    assert signature.startswith("signature mars|ver:" if short else "signature mars|version:")
+    assert ("|lm:" in signature, "|language_model:" in signature) == (short, not short)
+
+
 def test_without_contexts(run, write):
     rows = [{"prediction": "a", "reference": "a"}]
     code, out, _ = run("score", write(rows), "--no-use-context", "--json")
@@ -337,6 +366,14 @@ BAD_FILES = {
     "an object": (
         ['{"prediction": "a", "reference": "a", "context": {"a": 1}}'],
         ":1: column 'context' must be a string, got dict",
+    ),
+    "no candidates": (
+        [GOOD, '{"prediction": [], "reference": "a", "context": ""}'],
+        ":2: column 'prediction' is an empty list; fill it or leave the row out",
+    ),
+    "a number among candidates": (
+        ['{"prediction": ["a", "b"], "reference": "a", "context": ""}', '{"prediction": ["a", 1]}'],
+        ":2: column 'prediction' must be a string, got int (1)",
     ),
     "a blank reference": (
         ['{"prediction": "a", "reference": ["b", " "], "context": ""}'],

@@ -89,6 +89,14 @@ def test_text(compare):
     ]
 
 
+def test_short_signatures(compare):
+    for options in ([], ["--table", "latex"]):
+        _, full, _ = compare("--resamples", 9, *options)
+        _, short, _ = compare("--resamples", 9, *options, "--short")
+        assert ("version:" in full, "version:" in short, "ver:" in short) == (True, False, True)
+        assert len(short) < len(full)
+
+
 def test_rows_of_a_group_are_drawn_together(compare):
     out = compare("--json", "--group-column", "story")[1]
     assert json.loads(out)["groups"] == 2

@@ -204,6 +204,12 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, capsys):
     assert "line 3\n0.0000 (blank candidate)" in out
     assert "reference 0." in out
     assert main([*command, "--explain", "0"]) == 2
+    several = {"prediction": list(ROWS[0]), "reference": ROWS[1][0], "context": ROWS[2][0]}
+    path.write_text(path.read_text() + "\n" + json.dumps(several))
+    assert main([*command, "--explain", "6", "--json", "--chunk-size", "2"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert sorted(one["line"] for one in data["explanations"]) == [1, 2, 3, 4, 4, 4]
+    assert [one["score"] for one in data["explanations"]] == sorted(data["scores"])
 
 
 def test_without_references(options):

@@ -22,6 +22,7 @@ from mars_score.data.contexts import as_prose
 from mars_score.data.readers import stream_rows
 from mars_score.data.tables import columns_of
 from mars_score.data.validation import check_contexts
+from mars_score.errors import MarsWarning
 from mars_score.sampling.prompts import task_of
 from mars_score.similarity.chunks import windows
 
@@ -159,11 +160,19 @@ def test_lists_of_candidates(tiny):
     assert tiny.score(frame).scores == result.scores
 
 
+def test_rows_with_lists_of_candidates_are_named_as_they_were_given(tiny):
+    more, contexts = [["a", "b", ""], "c"], COLUMNS["context"]
+    with pytest.warns(MarsWarning, match=r"blank candidates score 0.0: 1 of 4 rows \(0\)"):
+        tiny.score(more, COLUMNS["reference"], contexts)
+    with pytest.raises(ValueError, match=r"references\[1\] holds a blank reference"):
+        tiny.score(more, ["a", " "], contexts)
+
+
 @pytest.mark.parametrize(
     ("candidates", "message"),
     [
         ([["a"], []], r"predictions\[1\] is an empty list; give at least one candidate"),
-        ([["a"], ["b", 3]], r"predictions\[1\]\[1\] must be a string, got int"),
+        ([["a"], ["b", 3]], r"predictions\[1\] must be a string, got int"),
         ([["a"], None], r"predictions\[1\] must be a string, got NoneType"),
         ([["a"]], "predictions has 1, references has 2"),
     ],

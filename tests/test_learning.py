@@ -131,9 +131,11 @@ def test_folders_that_are_refused(saved, damage, message, encoder, llama):
         load_head(saved.path, settings, Runtime())
 
 
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="give a folder that mars train wrote"):
-        read_head(tmp_path / "nothing")
+@pytest.mark.parametrize("head", ["nothing", "0", "x" * 5000, "a\0b", "\ud83d"])
+def test_a_folder_that_is_not_there(head, tmp_path):
+    for folder in (head, tmp_path / head):
+        with pytest.raises(FileNotFoundError, match="give a folder that mars train wrote"):
+            read_head(folder)
 
 
 CONTEXT = "The ferry leaves in the morning before the rain. "

@@ -14,6 +14,7 @@ from mars_score.cli.options import (
     add_column_options,
     add_no_references_option,
     add_scorer_options,
+    add_short_option,
     columns,
     scorer_arguments,
 )
@@ -57,6 +58,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--plot", metavar="FILE.svg", help="draw two systems; .svg or .png")
     parser.add_argument("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_short_option(parser)
     add_scorer_options(parser)
     parser.shorten_help(
         {
@@ -118,7 +120,7 @@ def run(args: argparse.Namespace) -> None:
         return
     from mars_score.cli.compared import show_comparison
 
-    show_comparison(found, args.rows, args.test, args.table)
+    show_comparison(found, args.rows, args.test, args.table, short=args.short)
     if args.plot:
         print_line(f"plot: {args.plot}")
 

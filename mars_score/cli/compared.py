@@ -15,18 +15,28 @@ from mars_score.stats import TESTS, Test
 from mars_score.stats.draws import Interval
 
 
-def show_comparison(found: SystemComparison | SystemRanking, rows: int, test: Test, form: str) -> None:
-    """Print tables, verdict, signature and the ``rows`` rows that differ most to standard output.
+def show_comparison(
+    found: SystemComparison | SystemRanking, rows: int, test: Test, form: str, *, short: bool = False
+) -> None:
+    """Print tables, verdict, signature (``short`` or in full) and the ``rows`` rows that differ most.
 
     ``test`` is shown of two systems; ``form`` is one of "text", "markdown", "latex".
     """
+    signature = f"signature {found.signature.short if short else found.signature}"
     names = [one_line(one.name, True) for one in found.systems]
     if isinstance(found, SystemRanking):
-        _show(found, _ranking_tables(found, names), [f"verdict: {found.verdict}"], names, rows, form)
+        _show(found, _ranking_tables(found, names), [f"verdict: {found.verdict}", signature], names, rows, form)
         return
     wins, ties, losses = found.win_tie_loss
     counts = f"{names[0]} wins {wins}, ties {ties}, loses {losses} of {len(found.rows)} rows"
-    _show(found, [_table(found, names, test)], [counts, f"verdict: {found.verdict(test)}"], names, rows, form)
+    _show(
+        found,
+        [_table(found, names, test)],
+        [counts, f"verdict: {found.verdict(test)}", signature],
+        names,
+        rows,
+        form,
+    )
 
 
 def _show(
@@ -37,8 +47,8 @@ def _show(
     rows: int,
     form: str,
 ) -> None:
-    """Tables, findings, signature and the rows that differ most; only tables, with a full note, but for text."""
-    lines = [one_line(line, True) for line in (*findings, f"signature {found.signature}")]
+    """Tables, findings and the rows that differ most; only tables, with a full note, but for text."""
+    lines = [one_line(line, True) for line in findings]
     if form != "text":
         first, *others = tables
         for table in (replace(first, note="\n".join(f"{line}." for line in (first.note, *lines))), *others):

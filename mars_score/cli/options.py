@@ -47,6 +47,11 @@ def add_no_references_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-references", action="store_true", help=text)
 
 
+def add_short_option(parser: argparse.ArgumentParser) -> None:
+    """The option to show the short form of the signature."""
+    parser.add_argument("--short", action="store_true", help="show the short form of the signature")
+
+
 def columns(args: argparse.Namespace) -> Columns:
     """The columns that the options name."""
     reference = None if getattr(args, "no_references", False) else args.reference_column

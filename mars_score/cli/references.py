@@ -6,7 +6,15 @@ import argparse
 import json
 from typing import Any
 
-from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options, columns, scorer_arguments
+from mars_score.cli.options import (
+    FORMATS,
+    USUAL,
+    add_input_options,
+    add_scorer_options,
+    add_short_option,
+    columns,
+    scorer_arguments,
+)
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.progress import progress_bars
 
@@ -30,6 +38,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--report", metavar="FILE.html", help="write one page with pictures")
     parser.add_argument("--json", action="store_true", help="print one JSON object, with the numbers of every row")
+    add_short_option(parser)
     add_scorer_options(parser)
     parser.shorten_help(
         {
@@ -72,6 +81,6 @@ def run(args: argparse.Namespace) -> None:
 
     for table in (summary_table(found), *row_tables(found), *([suggestion_table(suggested)] if suggested else [])):
         show_table(table)
-    print_line(f"signature {found.signature}")
+    print_line(f"signature {found.signature.short if args.short else found.signature}")
     if args.report:
         print_line(f"report: {args.report}")

@@ -14,6 +14,7 @@ from mars_score.cli.options import (
     add_input_options,
     add_no_references_option,
     add_scorer_options,
+    add_short_option,
     scorer_arguments,
 )
 from mars_score.cli.runs import OUT, add_run_options, count, done_run
@@ -27,7 +28,7 @@ def add_parser(commands: Any) -> None:
     add_no_references_option(parser)
     parser.add_argument("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars"'))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--short", action="store_true", help="show the short form of the signature")
+    add_short_option(parser)
     parser.add_argument("--detailed", action="store_true", help="also show the augmented references of every row")
     parser.add_argument(
         "--explain", type=count, metavar="N", help="also explain the N lowest rows: matches by word, nearest texts"
@@ -110,9 +111,9 @@ def run(args: argparse.Namespace) -> int:
             else:
                 show_text(a_run, detailed=args.detailed, short=args.short)
         rows = (
-            (part.file.start + index + 1, *scored)
+            (number + 1, score, candidate)
             for part, scores in a_run.scored()
-            for index, scored in enumerate(zip(scores.scores, part.candidates, strict=True))
+            for number, score, candidate in zip(part.file.numbers, scores.scores, part.candidates, strict=True)
         )
         mean = Tally.from_dict(told).mean
         failed = list(failures(mean, rows, args.fail_under, args.fail_rows_under, row_word="line"))

@@ -9,6 +9,7 @@ from typing import Any
 
 from mars_score.compare.result import ComparedRow, SystemScore, defined, most_different, plain, win_tie_loss
 from mars_score.compare.verdict import verdict
+from mars_score.signature import Signature
 from mars_score.stats import Test
 from mars_score.stats.draws import Interval
 from mars_score.stats.paired import PairedTest, holm
@@ -64,7 +65,7 @@ class SystemRanking:
     resamples: int
     groups: int
     tie_margin: float
-    signature: str
+    signature: Signature
     notices: tuple[str, ...] = ()
 
     @property
@@ -103,7 +104,7 @@ class SystemRanking:
             "resamples": self.resamples,
             "groups": self.groups,
             "tie_margin": self.tie_margin,
-            "signature": self.signature,
+            "signature": str(self.signature),
             "notices": list(self.notices),
             "most_different": [row.to_dict() for row in self.most_different(rows)],
         }

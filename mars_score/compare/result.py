@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from mars_score.compare.verdict import verdict
+from mars_score.signature import Signature
 from mars_score.stats import Test
 from mars_score.stats.draws import Interval
 from mars_score.stats.paired import PairedTest
@@ -105,7 +106,7 @@ class SystemComparison:
     confidence: float
     resamples: int
     tie_margin: float
-    signature: str
+    signature: Signature
     notices: tuple[str, ...] = ()
 
     @cached_property
@@ -155,7 +156,7 @@ class SystemComparison:
             "resamples": self.resamples,
             "groups": self.test.groups,
             "tie_margin": self.tie_margin,
-            "signature": self.signature,
+            "signature": str(self.signature),
             "notices": list(self.notices),
             "most_different": [row.to_dict() for row in self.most_different(rows)],
         }

@@ -65,7 +65,7 @@ def compare_systems(
         confidence,
         resamples,
         tie_margin,
-        str(result.signature),
+        result.signature,
         _notices(result, names, len(rows)),
     )
 
@@ -127,7 +127,7 @@ def rank_systems(
         resamples,
         tests[0, 1].groups,
         tie_margin,
-        str(result.signature),
+        result.signature,
         _notices(result, list(systems), len(rows)),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -21,12 +21,29 @@ class RowFile:
     Attributes:
         path: names the file in errors.
         rows: the rows.
-        start: how many rows stand before them: row 0 is line ``start + 1``.
+        numbers: of each row its number in the file, from 0; line 1 is number 0.
     """
 
     path: str
-    rows: tuple[dict[str, Any], ...]
-    start: int = 0
+    rows: Sequence[dict[str, Any]]
+    numbers: Sequence[int]
+
+    def one_value_each(self, name: str) -> RowFile:
+        """Rows that hold a list in a column as several rows with the same number, one for each of its entries.
+
+        Raises:
+            ValueError: a list is empty; names file, line and column.
+        """
+        rows: list[dict[str, Any]] = []
+        numbers: list[int] = []
+        for index, (row, number) in enumerate(zip(self.rows, self.numbers, strict=True)):
+            value = row.get(name)
+            if value == []:
+                raise ValueError(f"{self.place(name)(index)} is an empty list; fill it or leave the row out")
+            made = [{**row, name: one} for one in value] if isinstance(value, list) else [row]
+            rows += made
+            numbers += [number] * len(made)
+        return RowFile(self.path, rows, numbers)
 
     def column(self, name: str, *, remedy: str) -> list[Any]:
         """The values of a column, one per row.
@@ -61,19 +78,20 @@ class RowFile:
 
     def place(self, column: str) -> Callable[[int], str]:
         """What names a row of a column in an error, for the checks of :mod:`mars_score.data.validation`."""
-        return lambda row: f"{self.path}:{self.start + row + 1}: column {column!r}"
+        return lambda row: f"{self.path}:{self.numbers[row] + 1}: column {column!r}"
 
 
 def read_rows(path: str | os.PathLike[str]) -> RowFile:
     """Read a whole file; formats and errors as for :func:`mars_score.data.readers.stream_rows`."""
-    return RowFile(os.fspath(path), tuple(stream_rows(path)))
+    rows = tuple(stream_rows(path))
+    return RowFile(os.fspath(path), rows, range(len(rows)))
 
 
 def read_parts(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
     """Read a file ``size`` rows at a time; formats and errors as for :func:`read_rows`."""
     rows, start = stream_rows(path), 0
     while part := tuple(islice(rows, size)):
-        yield RowFile(os.fspath(path), part, start)
+        yield RowFile(os.fspath(path), part, range(start, start + len(part)))
         start += len(part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mars_score.data.validation import check_candidates, check_lengths, entries_of, is_table
+from mars_score.data.validation import entries_of, is_table
 from mars_score.fields import unknown
 
 NAMES = ("prediction", "reference", "context")
@@ -78,36 +78,3 @@ def _columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
             number = next(number for number, row in enumerate(rows) if name not in row)
             raise ValueError(f"row {number} has no {name!r}, which the first has; add it or leave the row out")
     return {name: [row[name] for row in rows] for name in shared}
-
-
-def one_candidate_each(predictions: Any, references: Any, contexts: Any) -> tuple[Any, Any, Any, list[int]]:
-    """Rows with lists of candidates as several rows; and of each row the number of the one that it comes from.
-
-    Columns without lists of candidates are returned as they are, unchecked.
-
-    Raises:
-        TypeError, ValueError: a list that is empty or holds anything but strings, or columns of different lengths.
-    """
-    rows = entries_of(predictions)
-    several = [None if isinstance(row, str) else entries_of(row) for row in rows or ()]
-    if rows is None or all(one is None for one in several):
-        return predictions if rows is None else rows, references, contexts, list(range(len(several)))
-    of_references, of_contexts = (
-        column if (listed := entries_of(column)) is None else listed for column in (references, contexts)
-    )
-    given = {"references": of_references, "contexts": of_contexts}
-    check_lengths(predictions=rows, **{name: column for name, column in given.items() if isinstance(column, list)})
-    candidates, numbers = [], []
-    for number, (row, of_row) in enumerate(zip(rows, several, strict=True)):
-        if of_row == []:
-            raise ValueError(
-                f"predictions[{number}] is an empty list; give at least one candidate or leave the row out"
-            )
-        where = f"predictions[{number}][{{}}]" if of_row else f"predictions[{number}]"
-        found = check_candidates([row] if of_row is None else of_row, where=where.format)
-        candidates += found
-        numbers += [number] * len(found)
-    expanded = (
-        [column[number] for number in numbers] if isinstance(column, list) else column for column in given.values()
-    )
-    return candidates, *expanded, numbers  # type: ignore[return-value]

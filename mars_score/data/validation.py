@@ -30,6 +30,22 @@ def check_candidates(predictions: Any, *, where: Where | None = None) -> list[st
     return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
+def check_candidate_lists(predictions: Any) -> list[list[str]]:
+    """The candidates of each row: a string, or a list of them.
+
+    Raises:
+        TypeError: not a list, or a row that holds anything but strings.
+        ValueError: a row without candidates.
+    """
+    where = "predictions[{}]".format
+    checked = [_texts(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
+    if [] in checked:
+        raise ValueError(
+            f"{where(checked.index([]))} is an empty list; give at least one candidate or leave the row out"
+        )
+    return checked
+
+
 def check_references(references: Any, *, where: Where | None = None) -> list[tuple[str, ...]]:
     """The references, one or more strings per row.
 

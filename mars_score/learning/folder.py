@@ -71,7 +71,7 @@ def read_head(head: str | os.PathLike[str]) -> HeadFolder:
     """
     path = folder_of(head)
     about, digest = path / _ABOUT, hashlib.blake2b(digest_size=8)
-    if not about.is_file():
+    if not os.path.isfile(about):
         known = ", ".join(sorted(one.name for one in SHIPPED.glob("*/"))) or "none"
         raise FileNotFoundError(
             f"{path}: no learned head, as it has no {_ABOUT}; give a folder that mars train wrote, or a head of "
@@ -149,7 +149,7 @@ def write_head(
 def folder_of(head: str | os.PathLike[str]) -> Path:
     """The folder of a head that is given by its name or folder."""
     shipped = SHIPPED / os.fspath(head)
-    return shipped if shipped.parent == SHIPPED and shipped.is_dir() else Path(head)
+    return shipped if shipped.parent == SHIPPED and os.path.isdir(shipped) else Path(head)
 
 
 def _parse(path: Path) -> dict[str, Any]:

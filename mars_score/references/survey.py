@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.data.validation import check_contexts, check_lengths, check_references
 from mars_score.references.rows import ReferenceRow, reference_row
-from mars_score.signature import make_signature
+from mars_score.signature import Signature, make_signature
 from mars_score.similarity.chunks import windows
 from mars_score.similarity.features import EMBED, LIKELIHOOD, Reader
 
@@ -29,7 +29,7 @@ class ReferenceSurvey:
     """
 
     rows: tuple[ReferenceRow, ...]
-    signature: str
+    signature: Signature
 
     @property
     def counts(self) -> dict[int, int]:
@@ -71,7 +71,7 @@ class ReferenceSurvey:
                 }
                 for row in self.rows
             ],
-            "signature": self.signature,
+            "signature": str(self.signature),
         }
 
 
@@ -122,4 +122,4 @@ def survey_references(
         )
         for number, (of_row, context, drawn) in enumerate(zip(texts, stripped, samples, strict=True))
     )
-    return ReferenceSurvey(found, str(make_signature(scorer.settings, "unused", map(len, rows))))
+    return ReferenceSurvey(found, make_signature(scorer.settings, "unused", map(len, rows)))

@@ -21,24 +21,24 @@ def explained(run: Run, rows: int) -> list[dict[str, Any]]:
     Each with its line of the input, ``"line"``, and as readable text, ``"text"``.
     """
     scores = (
-        (score, part.file.start + place)
-        for part, scored in run.scored()
+        (score, number, place)
+        for number, (_, scored) in enumerate(run.scored())
         for place, score in enumerate(scored.scores)
     )
-    lowest = [row for _, row in heapq.nsmallest(rows, scores)]
-    found: dict[int, tuple[str, str, RowScore]] = {}
+    lowest = [(number, place) for _, number, place in heapq.nsmallest(rows, scores)]
+    found: dict[tuple[int, int], tuple[int, str, str, RowScore]] = {}
     sampling = run.spec.plan.settings.sampling
-    for part, scored in run.scored():
-        wanted = [row for row in lowest if 0 <= row - part.file.start < len(part.candidates)]
-        if wanted:
+    for number, (part, scored) in enumerate(run.scored()):
+        places = [place for its, place in lowest if its == number]
+        if places:
             of_part = scored.rows(augmented_of(part, run.records), samples_of(part, run.records, sampling))
-            for row in wanted:
-                place = row - part.file.start
-                found[row] = part.candidates[place], part.contexts[place].strip(), of_part[place]
+            for place in places:
+                line, context = part.file.numbers[place] + 1, part.contexts[place].strip()
+                found[number, place] = line, part.candidates[place], context, of_part[place]
     plan = run.spec.plan
     reader = Reader(plan.settings, plan.runtime(ResultStore(plan.store), run.chunk_progress))
-    candidates, contexts, of_rows = zip(*(found[row] for row in lowest), strict=True)
+    lines, candidates, contexts, of_rows = zip(*(found[row] for row in lowest), strict=True)
     explanations = explain(candidates, contexts, of_rows, reader, plan.settings.similarity)
     return [
-        {"line": row + 1, "text": str(one), **one.to_dict()} for row, one in zip(lowest, explanations, strict=True)
+        {"line": line, "text": str(one), **one.to_dict()} for line, one in zip(lines, explanations, strict=True)
     ]

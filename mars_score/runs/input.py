@@ -20,7 +20,7 @@ class Part:
     """Some rows in sequence.
 
     Attributes:
-        file: the rows as read.
+        file: the rows as read, those with several candidates once for each.
         candidates: without outer whitespace; blank for input without candidates.
         contexts: without outer whitespace.
         pairs: for each row its references, each with the context.
@@ -58,7 +58,7 @@ class Input:
     masking: MaskingSettings
 
     def parts(self, size: int) -> Iterator[Part]:
-        """All rows from the first, ``size`` at a time.
+        """All rows from the first, ``size`` of the file's at a time.
 
         Raises:
             OSError: the file cannot be read.
@@ -66,6 +66,8 @@ class Input:
         """
         before = self._state()
         for file in read_parts(self.path, size):
+            if self.columns.prediction is not None:
+                file = file.one_value_each(self.columns.prediction)
             candidates = self.columns.candidates(file)
             references = self.columns.references(file)
             use_context = self.columns.context is not None

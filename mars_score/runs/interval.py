@@ -20,7 +20,7 @@ def mean_interval_of(run: Run) -> list[float] | None:
     scores, groups = array("d"), array("q")
     for part, scored in run.scored():
         for place, (score, context) in enumerate(zip(scored.scores, part.contexts, strict=True)):
-            key = item_key(context) if context.strip() else (part.file.start + place).to_bytes(8)
+            key = item_key(context) if context.strip() else part.file.numbers[place].to_bytes(8)
             scores.append(score)
             groups.append(numbers.setdefault(key, len(numbers)))
     found = mean_interval(scores, groups)

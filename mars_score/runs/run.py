@@ -160,16 +160,20 @@ class Run:
     def augmented(self) -> Iterator[tuple[Part, list[list[Augmented]], list[Samples]]]:
         """The rows, some at a time, with their augmented references and samples (none for blank candidates)."""
         sampling = self.spec.plan.settings.sampling
+        written = 0
         for part in self.spec.rows.parts(self.spec.chunk_size):
             yield part, augmented_of(part, self.records), samples_of(part, self.records, sampling)
-            self._report("write", part.file.start + len(part.file.rows), self.survey.rows)
+            written += len(part.candidates)
+            self._report("write", written, self.survey.rows)
 
     def scored(self) -> Iterator[tuple[Part, EncodedScores]]:
         """The rows, some at a time, with their scores."""
+        written = 0
         for number, part in enumerate(self.spec.rows.parts(self.spec.chunk_size)):
             key = _key(number)
             yield part, decode_scores(self.records.get(SCORE, [key])[key])
-            self._report("write", part.file.start + len(part.file.rows), self.survey.rows)
+            written += len(part.candidates)
+            self._report("write", written, self.survey.rows)
 
     def detailed(self) -> Iterator[tuple[str, RowScore]]:
         """The candidate of each row and its score in full."""

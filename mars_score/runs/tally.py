@@ -33,17 +33,20 @@ class Tally:
     highest: list[Shown] = field(default_factory=list)
     notices: Notices = field(default_factory=Notices)
 
-    def add(self, candidates: Sequence[str], scores: Sequence[float], flags: Mapping[str, Sequence[bool]]) -> None:
-        """The next rows."""
-        some = [
-            (score, self.rows + index, candidate)
-            for index, (score, candidate) in enumerate(zip(scores, candidates, strict=True))
-        ]
+    def add(
+        self,
+        numbers: Sequence[int],
+        candidates: Sequence[str],
+        scores: Sequence[float],
+        flags: Mapping[str, Sequence[bool]],
+    ) -> None:
+        """The next rows, with their numbers in the file."""
+        some = list(zip(scores, numbers, candidates, strict=True))
         self.rows += len(some)
         self.total = sum(map(Fraction, scores), self.total)
         self.lowest = heapq.nsmallest(2 * SHOWN, [*self.lowest, *some])
         self.highest = heapq.nlargest(SHOWN, [*self.highest, *some])[::-1]
-        self.notices.add(flags)
+        self.notices.add(numbers, flags)
 
     @property
     def mean(self) -> float:

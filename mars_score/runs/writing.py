@@ -33,7 +33,7 @@ def write_scores(run: Run, folder: Path, *, rows: bool) -> Tally:
     tally = Tally()
     with _rows_file(folder) as file:
         for part, scored in run.scored():
-            tally.add(part.candidates, scored.scores, scored.flags)
+            tally.add(part.file.numbers, part.candidates, scored.scores, scored.flags)
             if rows:
                 for row, score in zip(part.file.rows, scored.scores, strict=True):
                     file.write(row_line({**row, "mars": score}).encode())
@@ -52,7 +52,7 @@ def write_augmented(run: Run, folder: Path) -> Notices:
                 more = {"augmentations": details, "samples": list(drawn.texts)}
                 line = row_line({**row, "augmented_references": list(dict.fromkeys(texts)), **more})
                 file.write(line.encode())
-            notices.add(cuts(augmented))
+            notices.add(part.file.numbers, cuts(augmented))
     return notices
 
 
