@@ -72,7 +72,8 @@ class Term:
     """A part of a row's score.
 
     Attributes:
-        name: ``"references"``, ``"context"``, ``"samples"`` or ``"likelihood"``.
+        name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``
+            or ``"contradiction"``.
         value: similarity with the references, the context or the samples, in [-1, 1]; nats per token for
             ``"likelihood"``.
         weight: the factor of the value in the score.

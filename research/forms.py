@@ -33,6 +33,7 @@ from mars_score.similarity.score import (
     MEAN_OF_SAMPLES,
     MEAN_OF_SAMPLES_IN_DIALOGUE,
     SAME,
+    SENTENCES_OF_DATA,
 )
 from mars_score.stats.correlation import correlation
 from mars_score.stats.draws import Interval, draw_groups, resample
@@ -112,6 +113,7 @@ class Form:
         likelihood_half: words of a reference at which it has half of that.
         alone: weight of the log probability without context in the likelihood, beside the lift's.
         repetition: weight of the candidate's repetition of words, which is subtracted.
+        data: weight of the cosine with the reference, beside token recall, where the context is data.
     """
 
     matching: str = "recalls"
@@ -128,11 +130,15 @@ class Form:
     likelihood_half: float = LIKELIHOOD_WORDS
     alone: float = 0.5
     repetition: float = 0.3
+    data: float = SENTENCES_OF_DATA
 
     def __call__(self, columns: Columns) -> Floats:
         """Scores, (rows,)."""
         words = columns["reference_words"]
         value = columns.references(self.matching, self.infills)
+        if self.adaptive:
+            of_data = self.data * columns.task("data")
+            value = (1 - of_data) * value + of_data * columns.references("cosines", "first")
         unsampled = columns.task(*UNSAMPLED_TASKS) if self.adaptive else 0.0
         has_context = columns.has("context_nearest") * (1 - unsampled)
         share = words / (words + self.half) if self.half else 1.0
@@ -201,6 +207,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "without repetition": replace(V3, repetition=0),
             "repetition at a penalty of .4": replace(V3, repetition=0.4),
             "cosines instead of token recall": replace(V3, matching="cosines"),
+            "token recall alone where the context is data": replace(V3, data=0),
             "v2": V2,
         },
     ),
@@ -230,6 +237,7 @@ def grids() -> dict[str, dict[str, Form]]:
         },
         "v3, context": {f"{w:g}, {half}": replace(V3, context=w, half=half) for w, half in context},
         "v3, repetition": {f"{w:g}": replace(V3, repetition=w) for w in (0, 0.1, 0.2, 0.3, 0.4, 0.6)},
+        "v3, data": {f"{w:g}": replace(V3, data=w) for w in (0, 0.25, 0.5, 0.75, 1)},
         "v3-lm": {f"{w:g}, {half}": replace(V3_LM, likelihood=w, likelihood_half=half) for w, half in likelihood},
     }
 

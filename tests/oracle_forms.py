@@ -104,6 +104,9 @@ def score(
             value += (0.5 if task == "dialogue" else 1.0) * share * (best - value)
         cosines = [oracle.cosine(encoder, candidate, one) for one in samples]
         total += how.sample_weight * (1.0 if task == "dialogue" else 0.5) * share * sum(cosines) / len(samples)
+    if adaptive and context and task == "data":
+        weight = 0.5
+        total += weight * max(oracle.cosine(encoder, candidate, one) for one in references)
     total += (1 - weight) * value
     if how.likelihood_weight and not (adaptive and task == "dialogue"):
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))

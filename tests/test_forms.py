@@ -41,12 +41,14 @@ ROWS = [
     ("In the park", ["At the old museum, by the river.", "Nowhere"], "Where did they go?"),
     ("They won the train.", ["Yes"], "Was it the end?\nI think so."),
     ("A train, their train: the last Train home.", ["She took the train home."], "Her old car broke down."),
+    ("They took a train home.", ["Nowhere", "She took the train home."], "inform(train=home)"),
 ]
 LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
 TASKS_AND_SAMPLES = {
     "Her old car broke down.": ("story", ("She waited for a train.", LATE)),
     LONG.strip(): ("summary", (RIVER,)),
-    "It was late.": ("data", ()),
+    "It was late.": ("story", ()),
+    "inform(train=home)": ("data", ()),
     "": ("data", ()),
     "Was it the end?\nI think so.": ("dialogue", ("The end.", LATE, "Yes")),
     "They won the old game. It was late.": ("story", ("They lost", "They won the old game.", RIVER)),
@@ -190,6 +192,7 @@ def test_the_terms_of_v3(models):
     assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood", "repetition"]
     assert list(terms[4]) == [*sampled, "repetition"]  # a dialogue
     assert list(terms[7]) == ["references", "likelihood", "repetition"]  # a question
+    assert list(terms[10]) == ["references", "sentences", "likelihood", "repetition"]  # data
     assert (terms[9]["repetition"].value, terms[9]["repetition"].weight) == (2 / 6, -0.3)
     for row, by_name in zip(result.rows, terms, strict=True):
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))

@@ -52,6 +52,8 @@ def text_of(codec, prompt):
         ("word " * 120, 64, "story"),
         ("inform(name='harbour inn',near='station',price=cheap) or so it says", 16, "data"),
         ("hotel yes", 16, "data"),
+        ("Tom was bored.", 16, "story"),
+        ("\u201c\u4f60\u597d\u3002\u201d", 16, "story"),
         ("", 16, "data"),
     ],
 )

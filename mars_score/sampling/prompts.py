@@ -21,12 +21,13 @@ LONG_DIALOGUE = 100  # words above which a dialogue has questions; paragraphs of
 LINES_PER_QUESTION = 16  # in a long dialogue, at most
 TURNS = 8  # the last ones that are read
 LONG = 2  # words of a context per token of a sample, above which it is summarized
-FEW_WORDS = 5  # a context of fewer words says too little to be continued
+FEW_WORDS = 5  # a context of fewer words that is no sentence says too little to be continued
 DATA_MARKS = "=_|[]{}<>\t"  # of tables and meaning representations
 DATA_CHARACTERS = 40  # per mark, in a context that is no prose
 CLOSING = " \n\t\"'\u2019\u201d\u300d\u300f)]\uff09"  # may stand after a question mark
 SPEAKER = re.compile(r"([^\W\d_]+)[\w .'-]{0,30}(?::\s|\uff1a)")  # at the beginning of a turn
 QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
+FULL_STOPS = (".", "!", "\u2026", "\u3002", "\uff01", "\uff0e", "\uff61", "\u06d4", "\u0964")
 ROLE_TOKENS = 8  # of a chat template, for each turn
 
 
@@ -58,9 +59,9 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     """The task that the form of a context suggests.
 
     Several short lines are a transcript to be summarized where the references speak about its speakers, else a
-    dialogue if they are few or ask questions; a question wants an answer, a few words or a record of fields and
-    values are data, a text of many more words than a sample has tokens is to be summarized, and any other text,
-    passages included, is continued.
+    dialogue if they are few or ask questions; a question wants an answer, a few words that are no sentence or a
+    record of fields and values are data, a text of many more words than a sample has tokens is to be summarized,
+    and any other text, passages included, is continued.
     """
     words = len(split_words(context))
     prose = "summary" if words > LONG * token_limit else "story"
@@ -75,7 +76,8 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     if _asks(context):
         return "answer"
     marks = sum(character in DATA_MARKS for character in context)
-    if words < FEW_WORDS or marks * DATA_CHARACTERS > len(context):
+    few = words < FEW_WORDS and not _ends_with(context, FULL_STOPS)
+    if few or marks * DATA_CHARACTERS > len(context):
         return "data"
     return prose
 
@@ -146,7 +148,11 @@ def _turns(context: str) -> list[str]:
 
 
 def _asks(text: str) -> bool:
-    return text.rstrip(CLOSING).endswith(QUESTION_MARKS)
+    return _ends_with(text, QUESTION_MARKS)
+
+
+def _ends_with(text: str, marks: tuple[str, ...]) -> bool:
+    return text.rstrip(CLOSING).endswith(marks)
 
 
 def _about_speakers(turns: Sequence[str], references: Sequence[str]) -> bool:

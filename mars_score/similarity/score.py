@@ -34,6 +34,8 @@ LIKELIHOOD_WORDS = 20
 # more, and that a single one is less of a reference.
 BEST_SAMPLE, BEST_SAMPLE_IN_DIALOGUE = 1.0, 0.5
 MEAN_OF_SAMPLES, MEAN_OF_SAMPLES_IN_DIALOGUE = 0.5, 1.0
+# Weight of the cosine with the reference where the context is data: what to say is given, the words are free.
+SENTENCES_OF_DATA = 0.5
 # Mean cosine of the references with the context from which context and samples lose weight, and at which they have
 # none: there, the references say the same as the context, and similarity with it does not tell candidates apart.
 CLOSE, SAME = 0.7, 0.95
@@ -124,6 +126,10 @@ def _terms(
     weight = settings.context_weight * share if parts else 0.0
     credit = _credit(row, of_row, settings) if parts else 1.0
     terms = []
+    if row.context and row.task == "data" and settings.row_weights == "adaptive":
+        weight = SENTENCES_OF_DATA
+        cosines = [cosine(row.candidate, one.reference, evidence, settings) for one in row.references]
+        terms.append(Term("sentences", max(cosines), weight))
     if parts:
         terms.append(Term("context", credit * nearness(row.candidate, parts, evidence, settings), weight))
     if samples:

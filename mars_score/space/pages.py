@@ -12,6 +12,7 @@ from mars_score.space.answer import Answer, Metric
 # What the terms of a score are (mars_score.result.Term), in plain words.
 TERMS = {
     "references": "how much of the reference (in part: of the nearest sample) the candidate holds",
+    "sentences": "how near its meaning is to that of a reference, where the context is data",
     "context": "how near it is to the context; less where it is copied from there",
     "samples": "how near it is on average to what the language model wrote",
     "likelihood": "its log probability per token given the context",
