@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
+from mars_score.data.validation import Row
 from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import read_head
-from mars_score.learning.heads import Example
+from mars_score.learning.heads import Example, LearnedHead
 from mars_score.learning.pairs import Source, generator, infillers, make_pairs, references_of, with_sentences
 from mars_score.learning.pretraining import pretrain
 from mars_score.learning.ratings import TrainingSet, training_sets
@@ -55,24 +56,25 @@ def run_left_out(data: Path, out: Path, runtime: Runtime, pairs: int, rows: int)
     start = _pretrained(data, out, runtime, pairs)
     for number, left_out in enumerate(FOLDS):
         names = [name for fold in FOLDS if fold is not left_out for name in fold]
-        sets = [_few(one, rows) for one in training_sets([_sample(data, name, rows) for name in names])]
+        sets = [few(one, rows) for one in training_sets([sample(data, name, rows) for name in names])]
         heads = {}
         for name, saved in (("encoder", None), ("encoder, pre-trained", start)):
             folder = out / f"fold{number}{'-pretrained' if saved else ''}"
-            heads[name] = _kept(folder, runtime, partial(_fit, start=saved, sets=sets))
+            heads[name] = kept(folder, runtime, partial(fit_on, start=saved, sets=sets))
         for name in left_out:
-            test = _sample(data, name, 2 * rows)
+            test = sample(data, name, 2 * rows)
             mars = make_metric("mars[max_mask_ratio=0]", _models(runtime))
             scores: dict[str, Sequence[float]] = {"MARS, no augmentations": mars.score(test.rows, test.corpus)}
-            scores |= {title: _scores(head, test) for title, head in heads.items()}
+            scores |= {title: scores_of(head, test.rows) for title, head in heads.items()}
             found = {title: float(pearsonr(one, test.ratings)[0]) for title, one in scores.items()}
             print(json.dumps({"set": name, "rows": len(test.rows), **found}), flush=True)
 
 
-def _fit(head: EncoderHead, start: Path | None, sets: Sequence[TrainingSet]) -> None:
+def fit_on(head: EncoderHead, start: Path | None, sets: Sequence[TrainingSet]) -> None:
+    """Train on ratings, from a saved head where there is one."""
     if start:
         head.start_from(read_head(start))
-    head.fit(sets, [_examples(one.rows) for one in sets])
+    head.fit(sets, [examples(one.rows) for one in sets])
 
 
 def _pretrained(data: Path, out: Path, runtime: Runtime, count: int) -> Path:
@@ -86,7 +88,7 @@ def _pretrained(data: Path, out: Path, runtime: Runtime, count: int) -> Path:
         pairs = make_pairs(list(dict.fromkeys(sources)), count, 0, infillers(SETTINGS, runtime))
         pretrain(head, pairs, read_signals(pairs, SETTINGS, runtime))
 
-    _kept(out / "pretrained", runtime, train, epochs=2)
+    kept(out / "pretrained", runtime, train, epochs=2)
     return out / "pretrained"
 
 
@@ -102,7 +104,7 @@ def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
     length = np.array(make_metric("length", _models(runtime)).score(test.rows, test.corpus))
 
     def of_head(folder: str, sources: Sequence[Source], cls: type[EncoderHead] = LsHead) -> list[float]:
-        return _scores(_kept(out / folder, runtime, lambda head: fit_contrast(head, sources), cls, 2), test)
+        return scores_of(kept(out / folder, runtime, lambda head: fit_contrast(head, sources), cls, 2), test.rows)
 
     def of_metric(name: str) -> list[float]:
         return list(make_metric(name, _models(runtime)).score(test.rows, test.corpus))
@@ -111,7 +113,7 @@ def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
         "length": partial(of_metric, "length"),
         "context_cosine": partial(of_metric, "context_cosine"),
         "context_sentences_cosine": partial(of_metric, "context_sentences_cosine"),
-        "LS_Score, untrained": lambda: _scores(LsHead(SETTINGS, runtime), test),
+        "LS_Score, untrained": lambda: scores_of(LsHead(SETTINGS, runtime), test.rows),
         "LS_Score, Newsroom's texts": partial(of_head, "ls-own", own),
         "LS_Score, others' texts": partial(of_head, "ls-others", others),
         "encoder + linear, others' texts": partial(of_head, "linear", others, EncoderHead),
@@ -133,7 +135,7 @@ def partial_correlation(x: Floats, y: Floats, given: Floats) -> float:
     return float(np.corrcoef(left[0], left[1])[0, 1])
 
 
-def _kept(
+def kept(
     folder: Path,
     runtime: Runtime,
     train: Callable[[Any], None],
@@ -154,12 +156,13 @@ def _models(runtime: Runtime) -> Models:
     return Models(SETTINGS, runtime, {"preset": "mini", "variant": "v2"})
 
 
-def _sample(data: Path, name: str, rows: int) -> RatedSet:
+def sample(data: Path, name: str, rows: int) -> RatedSet:
+    """Groups of a set with about so many rows."""
     whole = read_rated_set(data / f"{name}.jsonl")
     return whole.sample(max(12, round(rows * len(set(whole.groups)) / len(whole.items))))
 
 
-def _few(data: TrainingSet, rows: int) -> TrainingSet:
+def few(data: TrainingSet, rows: int) -> TrainingSet:
     """About so many rows, of as many groups."""
     return data.take(sorted(range(len(data.rows)), key=lambda i: generator(data.groups[i], i).random())[:rows])
 
@@ -168,12 +171,14 @@ def _some(sources: Sequence[Source], count: int) -> list[Source]:
     return sorted(sources, key=lambda one: generator(0, one).random())[:count]
 
 
-def _examples(rows: Sequence[Any]) -> list[Example]:
+def examples(rows: Sequence[Row]) -> list[Example]:
+    """Rows as a trained encoder sees them."""
     return [Example(candidate.strip(), references, context.strip()) for candidate, references, context in rows]
 
 
-def _scores(head: EncoderHead, test: RatedSet) -> list[float]:
-    return [sum(term.value * term.weight for term in terms) for terms in head.score(_examples(test.rows))]
+def scores_of(head: LearnedHead, rows: Sequence[Row]) -> list[float]:
+    """What a head makes of rows."""
+    return [sum(term.value * term.weight for term in terms) for terms in head.score(examples(rows))]
 
 
 def main() -> None:
@@ -186,14 +191,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=50, help="ratings of each set, about")
     parser.add_argument("--texts", type=int, default=60, help="for LS_Score to learn from")
     args = parser.parse_args()
-    runtime = Runtime(store=ResultStore(store_folder()), progress=_report)
+    runtime = Runtime(store=ResultStore(store_folder()), progress=report)
     if args.experiment == "left-out":
         run_left_out(args.data, args.out, runtime, args.pairs, args.rows)
     else:
         run_newsroom(args.data, args.out, runtime, args.texts)
 
 
-def _report(stage: str, done: int, total: int) -> None:
+def report(stage: str, done: int, total: int) -> None:
+    """Progress in lines on standard error."""
     if done % 20 == 0 or done == total:
         print(f"{time.strftime('%X')} {stage} {done}/{total}", file=sys.stderr, flush=True)
 

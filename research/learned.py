@@ -103,7 +103,7 @@ def left_out(sets: Sequence[FeatureSet]) -> None:
     lm = all("alone" in row for one in sets for row in one.rows if not row.get("blank"))
     bases = {"v3": V3, **({"v3-lm": V3_LM} if lm else {})}
     plain = {name: [form(one.items) for one in sets] for name, form in bases.items()}
-    _table(sets, plain["v3"], list(plain.items()), [one.name for one in sets])
+    table(sets, plain["v3"], list(plain.items()), [one.name for one in sets])
     for base, form in bases.items():
         rows = []
         tried = {"repetition": ("repetition",), "shipped": SHIPPED, "all without likelihood": ALL}
@@ -116,15 +116,16 @@ def left_out(sets: Sequence[FeatureSet]) -> None:
             weights = from_others(sets, SHIPPED, form, penalty)
             scores = [form(one.items) + features(one.items, SHIPPED) @ weights[one.name] for one in sets]
             rows.append((f"{base}, shipped, sources left out, penalty {penalty:g}", scores))
-        _table(sets, plain[base], rows, [one.name for one in sets])
+        table(sets, plain[base], rows, [one.name for one in sets])
 
 
-def _table(
+def table(
     sets: Sequence[FeatureSet],
     base: Sequence[Floats],
     rows: Sequence[tuple[str, Sequence[Floats]]],
     names: Sequence[str],
 ) -> None:
+    """Each score's correlations, and their differences from those of ``base``."""
     before = [one.pearson(scores) for one, scores in zip(sets, base, strict=True)]
     drawn = np.mean([one.resampled(scores) for one, scores in zip(sets, base, strict=True)], axis=0)
     print(f"| score | {' | '.join(names)} | mean | difference [95 %] | better | worst |")

@@ -297,3 +297,14 @@ def test_training_goes_on_from_another_head(trained, rated_file, tmp_path, model
     again = train(sets, tmp_path / "again", start=trained.path, **models)
     here, there = (load_head(one.path, resolve_settings(**models), Runtime()).weights for one in (trained, again))
     assert there["repetition"] < here["repetition"] < 0  # pulled to the first weights instead of to 0
+
+
+def test_a_feature_that_is_the_same_in_all_rows_gets_no_weight():
+    rng = np.random.default_rng(0)
+    scores, ratings = rng.normal(size=(2, 160))
+    features = np.column_stack([np.full(160, np.log(1.5)), ratings])
+    part = Part(features, scores, ratings, list(map(str, range(160))), within_groups=False)
+    assert part.features[:, 0].any()  # rounding leaves differences from the mean
+    constant, other = fit_weights([part], [(None, None)] * 2, 0.1)
+    assert constant == 0
+    assert other > 0

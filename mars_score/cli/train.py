@@ -33,6 +33,13 @@ def add_parser(commands: Any) -> None:
         help="terms (default for ratings): a correction of MARS's score by a few features; encoder: a network "
         "over the texts; ls: one over candidate and context, which needs no ratings",
     )
+    parser.add_argument(
+        "--with",
+        dest="joined",
+        metavar="FOLDER",
+        help="a trained encoder whose score becomes one more term (head terms); it must have learned from other "
+        "ratings than these",
+    )
     add_rated_options(parser)
     add_encoder_options(parser)
     add_scorer_options(parser, without=("learned",))
@@ -47,12 +54,16 @@ def run(args: argparse.Namespace) -> None:
         return training_sets(read_rated_sets(args.files, rated_columns(args)), args.within_groups)
 
     if wants_encoder(args):
+        if args.joined:
+            raise ValueError("--with joins an encoder with head terms: leave it out, or --head and --objective")
         train_encoder(args, read_sets)
         return
     sets = read_sets()
     from mars_score.learning.fitting import train
 
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-        saved = train(sets, args.out, start=args.start, progress=progress, **scorer_arguments(args))
+        saved = train(
+            sets, args.out, start=args.start, joined=args.joined, progress=progress, **scorer_arguments(args)
+        )
     print_notices(notices)
     print_line(f"{saved.path}: {saved.fingerprint}, learned from {sum(len(one.rows) for one in sets)} ratings")

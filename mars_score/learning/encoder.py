@@ -78,7 +78,7 @@ class EncoderHead:
         self.fingerprint = ""
         self._settings, self._runtime = settings, runtime
         self._embedder = Embedder(settings.models, runtime)
-        self._learned_from: list[Any] = []
+        self.learned_from: list[Any] = []
         models = settings.models
         self.network = self.make_network(load_encoder(models.encoder, models.dtype, runtime))
 
@@ -119,7 +119,7 @@ class EncoderHead:
     def start_from(self, saved: HeadFolder) -> Self:
         """Take over a saved head's weights, such as those of pre-training; returns the head itself."""
         self.network.take(saved.arrays, saved.path)
-        self._learned_from = list(saved.about.get("learned_from", []))
+        self.learned_from = list(saved.about.get("learned_from", []))
         return self
 
     def fit(self, sets: Sequence[TrainingSet], examples: Sequence[Sequence[Example]]) -> Self:
@@ -146,7 +146,7 @@ class EncoderHead:
         lengths = [len(one.candidate) + len(context) for one, context in zip(rows, contexts, strict=True)]
         key = digest(self.loss, [(one.candidate, one.references, one.context) for one in rows], targets.tolist())
         self.run_training(loss, Examples.split(pools, lengths, held_out), key.hex())
-        self._learned_from += learned_from(sets)
+        self.learned_from += learned_from(sets)
         return self
 
     def run_training(self, loss: Loss, examples: Examples, key: str) -> None:
@@ -198,7 +198,7 @@ class EncoderHead:
             settings=self.form,
             parameters={"training": vars(self.training), "loss": self.loss},
             arrays=self.network.trained(),
-            learned_from=self._learned_from,
+            learned_from=self.learned_from,
         )
         self.fingerprint = saved.fingerprint
         return saved

@@ -20,7 +20,7 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
 
     Features, each 0 where it is not known:
 
-    - ``repetition``: see :func:`mars_score.similarity.repetition.repetition`.
+    - ``repetition``: see :func:`mars_score.similarity.repetition.repetition`; left out where it is a term.
     - ``length``: log of the candidate's words by those of a reference (their mean).
     - ``precision``: mean over the candidate's tokens of the best match among the best reference's.
     - ``cosine``: of the candidate and the nearest reference.
@@ -37,10 +37,11 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
     own, others = read[row.candidate], [read[one] for one in references]
     words = max(1, len(split_words(row.candidate)))
     features = {
-        "repetition": repetition(row.candidate),
         "length": math.log(words * len(references) / max(1, sum(len(split_words(one)) for one in references))),
         "cosine": max(float(own.vector @ one.vector) for one in others),
     }
+    if not settings.repetition_penalty:
+        features["repetition"] = repetition(row.candidate)
     if settings.matching == "tokens":
         features["precision"] = max(token_recall(one.tokens, own.tokens) for one in others)
     if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):

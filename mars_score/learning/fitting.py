@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from mars_score.learning.folder import HeadFolder
-from mars_score.learning.heads import load_head
+from mars_score.learning.folder import HeadFolder, read_head
+from mars_score.learning.heads import check_fits, load_head
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.terms import TermsHead
 from mars_score.scorer import MarsScorer
+
+if TYPE_CHECKING:
+    from mars_score.learning.encoder import EncoderHead
 
 Kind = Literal["terms", "encoder"]
 
@@ -20,6 +24,7 @@ def train(
     folder: str | os.PathLike[str],
     head: Kind = "terms",
     start: str | os.PathLike[str] | None = None,
+    joined: str | os.PathLike[str] | None = None,
     **arguments: Any,
 ) -> HeadFolder:
     """Train a head on ratings and save it.
@@ -32,6 +37,8 @@ def train(
         folder: of the head.
         head: its kind.
         start: a head of this kind to go on from, by folder or name.
+        joined: folder of a trained encoder whose score becomes a term, too; of a head "terms" only. It must have
+            been trained on other sets, and is saved with the head.
         arguments: of :class:`mars_score.MarsScorer`; the head can be used with the same models and settings only.
 
     Raises:
@@ -43,11 +50,29 @@ def train(
     if scorer.settings.learned is not None:
         raise ValueError("a head learns from MARS's own score; leave learned out")
     if head == "encoder":
+        if joined is not None:
+            raise ValueError(f"{joined} can be joined with a head of kind 'terms' only; leave one of them out")
         from mars_score.learning.objectives import EncoderTraining
 
         return EncoderTraining(start=start).run(folder, scorer.settings, scorer.runtime, sets)
     before = load_head(start, scorer.settings, scorer.runtime) if start else None
     if not isinstance(before, TermsHead | None):
         raise ValueError(f"{start} is a head of kind {before.kind!r}; start from one of kind 'terms'")
-    made = TermsHead(scorer.settings, scorer.runtime, start=before.weights if before else None)
+    encoder = before.encoder if before else None
+    if joined is not None:
+        if encoder:
+            raise ValueError(f"{start} is joined with an encoder already; leave {joined} out")
+        encoder = _encoder(joined, scorer)
+    made = TermsHead(scorer.settings, scorer.runtime, start=before.weights if before else None, encoder=encoder)
     return made.fit(sets, [scorer.examples(one.rows) for one in sets]).save(folder)
+
+
+def _encoder(folder: str | os.PathLike[str], scorer: MarsScorer) -> EncoderHead:
+    """A trained encoder; it scores the same whatever the scorer's settings besides models."""
+    from mars_score.learning.encoder import EncoderHead
+
+    saved = read_head(folder)
+    if saved.kind != EncoderHead.kind:
+        raise ValueError(f"{folder} is a head of kind {saved.kind!r}; only 'encoder' can be joined with terms")
+    check_fits(replace(saved, settings={}), scorer.settings)
+    return EncoderHead.load(saved, scorer.settings, scorer.runtime)

@@ -1,9 +1,10 @@
 """The head ``"terms"``: MARS's score and a small correction of it that ratings ask for.
 
-The correction is a weighted sum of a few features (:mod:`mars_score.learning.features`). Weights are those with
-the largest mean correlation with the ratings, minus a penalty for their squares that falls with the number of
-groups per set: few ratings change little. What is a merit by its meaning never gets a negative weight, and
-repetition never a positive one.
+The correction is a weighted sum of a few features (:mod:`mars_score.learning.features`). One of them may be the
+score of a trained encoder, whose weights are then saved with the head's. Weights are those with the largest mean
+correlation with the ratings, minus a penalty for their squares that falls with the number of groups per set: few
+ratings change little. What is a merit by its meaning never gets a negative weight, and repetition never a positive
+one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from mars_score.runtime import Runtime
 from mars_score.settings import Settings
 from mars_score.stats.weighted import Floats
 
+if TYPE_CHECKING:
+    from mars_score.learning.encoder import EncoderHead
+
+ENCODER = "encoder"
 # Each feature with the least and the largest weight that it may get.
 FEATURES: Mapping[str, tuple[float | None, float | None]] = {
     "repetition": (None, 0),
@@ -33,9 +38,11 @@ FEATURES: Mapping[str, tuple[float | None, float | None]] = {
     "samples": (0, None),
     "log_probability": (0, None),
     "lift": (0, None),
+    ENCODER: (0, None),
 }
 # Chosen by left-out sets (docs/learning.md): the penalty is this by the mean number of groups of the sets.
 PENALTY = 10.0
+_CONSTANT = 1e-9  # spread up to which a feature says nothing
 # Settings that a score depends on, but not the meaning of its terms.
 _NOT_OF_THE_FORM = {"idf_corpus", "task", "learned", "contradiction_penalty", "dtype"}
 
@@ -49,6 +56,7 @@ class TermsHead:
         penalty: see the module; larger values keep the score nearer to MARS's own.
         features: to learn from, by name.
         start: weights that other ratings taught, by feature; few ratings change them little. None: 0.
+        encoder: whose score is the feature "encoder"; it is not trained here. None: there is no such feature.
     """
 
     kind: ClassVar[str] = "terms"
@@ -60,19 +68,30 @@ class TermsHead:
         penalty: float = PENALTY,
         features: Sequence[str] = tuple(FEATURES),
         start: Mapping[str, float] | None = None,
+        encoder: EncoderHead | None = None,
     ) -> None:
-        self._settings = settings
+        self._settings, self.encoder = settings, encoder
         self.penalty, self.features, self.start = penalty, tuple(features), start or {}
         self.weights: dict[str, float] = {}
         self.fingerprint = ""
         self.learned_from: list[dict[str, Any]] = []
 
     def fit(self, sets: Sequence[TrainingSet], examples: Sequence[Sequence[Example]]) -> Self:
-        """See :class:`mars_score.learning.heads.LearnedHead`; takes seconds."""
+        """See :class:`mars_score.learning.heads.LearnedHead`; takes seconds, and longer with an encoder.
+
+        Raises:
+            ValueError: the encoder was trained on one of these sets.
+        """
+        of_encoder = {one["name"] for one in self.encoder.learned_from} if self.encoder else set()
+        if known := sorted(of_encoder.intersection(one.name for one in sets)):
+            raise ValueError(
+                f"the encoder was trained on {', '.join(known)}, too: its scores are better there than elsewhere, "
+                "so that its weight would be too large; learn terms from other ratings"
+            )
         parts = []
         for one, of_set in zip(sets, examples, strict=True):
             scores = np.array([sum(term.weight * term.value for term in each.terms) for each in of_set])
-            found = values(of_set, self.features)
+            found = values(self._with_encoder(of_set), self.features)
             parts.append(Part(found, scores, one.ratings, one.groups, within_groups=one.within_groups))
         start = np.array([self.start.get(name, 0.0) for name in self.features])
         weights = fit_weights(parts, [FEATURES[name] for name in self.features], self.penalty, start)
@@ -84,7 +103,17 @@ class TermsHead:
 
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
         """MARS's own terms, and those that were learned."""
-        return [self._terms(one) for one in examples]
+        return [self._terms(one) for one in self._with_encoder(examples)]
+
+    def _with_encoder(self, examples: Sequence[Example]) -> Sequence[Example]:
+        """With the encoder's scores as a feature, if there is an encoder."""
+        if self.encoder is None:
+            return examples
+        scores = [sum(term.weight * term.value for term in terms) for terms in self.encoder.score(examples)]
+        return [
+            replace(one, features={**one.features, ENCODER: score})
+            for one, score in zip(examples, scores, strict=True)
+        ]
 
     def _terms(self, example: Example) -> tuple[Term, ...]:
         """A feature that is a term already adds to its weight."""
@@ -99,19 +128,24 @@ class TermsHead:
         )
 
     def save(self, folder: str | os.PathLike[str]) -> HeadFolder:
-        """See :class:`mars_score.learning.heads.LearnedHead`."""
+        """See :class:`mars_score.learning.heads.LearnedHead`; an encoder without weight is left out."""
         models, settings = self._settings.models, dict(self._settings.items())
         names = ["encoder"]
         if settings["samples"] or settings["likelihood_weight"]:
             names.append("language_model")
+        arrays, more = {"weights": np.array(list(self.weights.values()), dtype=np.float64)}, {}
+        if self.encoder and ENCODER in self.weights:
+            arrays |= self.encoder.network.trained()
+            more[ENCODER] = {"fingerprint": self.encoder.fingerprint, "learned_from": self.encoder.learned_from}
         saved = write_head(
             folder,
             self.kind,
             models={name: fingerprint(getattr(models, name)) for name in names},
             settings={name: settings[name] for name in settings if name not in {*_NOT_OF_THE_FORM, *vars(models)}},
             parameters={"features": list(self.weights), "penalty": self.penalty},
-            arrays={"weights": np.array(list(self.weights.values()), dtype=np.float64)},
+            arrays=arrays,
             learned_from=self.learned_from,
+            **more,
         )
         self.fingerprint = saved.fingerprint
         return saved
@@ -121,7 +155,7 @@ class TermsHead:
         """See :class:`mars_score.learning.heads.LearnedHead`.
 
         Raises:
-            ValueError: it has features that this version lacks.
+            ValueError: it has features that this version lacks, or weights of another encoder.
         """
         names, weights = saved.about["parameters"].get("features", []), saved.arrays.get("weights", np.zeros(0))
         if unknown := [name for name in names if name not in FEATURES]:
@@ -130,10 +164,19 @@ class TermsHead:
             raise ValueError(
                 f"{saved.path}: the learned head is damaged: {len(names)} features need as many weights"
             )
-        head = cls(settings, runtime)
+        head = cls(settings, runtime, encoder=_encoder_in(saved, settings, runtime) if ENCODER in names else None)
         head.weights = dict(zip(names, weights.tolist(), strict=True))
         head.fingerprint = saved.fingerprint
         return head
+
+
+def _encoder_in(saved: HeadFolder, settings: Settings, runtime: Runtime) -> EncoderHead:
+    """The encoder that was saved with a head."""
+    from mars_score.learning.encoder import EncoderHead
+
+    head = EncoderHead(settings, runtime).start_from(replace(saved, about=saved.about.get(ENCODER, {})))
+    head.fingerprint = saved.about.get(ENCODER, {}).get("fingerprint", "")
+    return head
 
 
 def values(examples: Sequence[Example], features: Sequence[str]) -> Floats:
@@ -188,7 +231,7 @@ def fit_weights(
 
     spread = np.sqrt(np.mean([(one.features**2).mean(axis=0) for one in parts], axis=0))
     of_scores = np.sqrt(np.mean([(one.scores**2).mean() for one in parts]))
-    unit = np.divide(of_scores, spread, out=np.zeros_like(spread), where=spread > 0)
+    unit = np.divide(of_scores, spread, out=np.zeros_like(spread), where=spread > _CONSTANT)
     first = (
         np.zeros_like(unit) if start is None else np.divide(start, unit, out=np.zeros_like(unit), where=unit > 0)
     )

@@ -1,0 +1,143 @@
+"""Terms and a trained encoder joined, measured on sets that taught neither (docs/learning.md).
+
+    python -m research.joined DATA --out DIR
+
+``DATA`` is a folder of rated sets, ``DIR`` the one of ``research.encoder left-out``, whose folds and encoders
+these are; what is finished is kept there, so that a stopped run goes on. The weight of the encoder's term is
+nested: each half of the sets that teach is scored by an encoder trained on the other half, and the sets left out
+by one trained on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score import MarsScorer
+from mars_score.learning.heads import Example
+from mars_score.learning.ratings import TrainingSet, training_sets
+from mars_score.learning.terms import PENALTY, TermsHead
+from mars_score.result import Term
+from mars_score.runtime import Runtime
+from mars_score.store.location import store_folder
+from mars_score.store.results import ResultStore
+from research.encoder import FOLDS, few, fit_on, kept, report, sample, scores_of
+from research.forms import FeatureSet
+from research.learned import SHIPPED, table
+
+Floats = NDArray[np.float64]
+Scores = Mapping[str, Sequence[float]]  # an encoder's, by set
+HALVES = (  # of each fold; sets of one family are in one half
+    (("bagel", "sfhot", "sfres"), ("usr_personachat", "grade_convai2", "huse_gigaword")),
+    (("evouna_nq", "evouna_tq", "mohler_asag"), ("union_roc", "openmeva_roc", "simplicity_da", "asset_human")),
+)
+PENALTIES = (PENALTY, 1.0, 3.0, 30.0)
+
+
+class Encoders:
+    """Encoders trained on some sets, and their scores of others.
+
+    Args:
+        data: folder of rated sets.
+        out: folder of the encoders and their scores.
+        rows: ratings of each set that teach an encoder, about; twice as many are scored.
+    """
+
+    def __init__(self, data: Path, out: Path, rows: int) -> None:
+        self._data, self._out, self._rows = data, out, rows
+        self._runtime = Runtime(store=ResultStore(store_folder()), progress=report)
+
+    def scored(self, name: str) -> TrainingSet:
+        """The part of a set that is scored."""
+        return training_sets([sample(self._data, name, 2 * self._rows)])[0]
+
+    def nested(self, start: str | None) -> Iterator[tuple[Scores, Scores]]:
+        """For each fold, scores of the sets that teach weights and of those that are left out."""
+        for number, left_out in enumerate(FOLDS):
+            folder, halves = f"fold{number}{'-pretrained' if start else ''}", HALVES[1 - number]
+            teaching: dict[str, Sequence[float]] = {}
+            for half, names in enumerate(halves):
+                teaching |= self._scores(f"{folder}-half{half}", names, halves[1 - half], start)
+            yield teaching, self._scores(folder, [*halves[0], *halves[1]], left_out, start)
+
+    def _scores(self, folder: str, teaching: Sequence[str], names: Sequence[str], start: str | None) -> Scores:
+        files = {name: self._out / folder / f"{name}.json" for name in names}
+        missing = [name for name, file in files.items() if not file.is_file()]
+        if missing:
+            sets = [few(training_sets([sample(self._data, name, self._rows)])[0], self._rows) for name in teaching]
+            warm = self._out / start if start else None
+            head = kept(self._out / folder, self._runtime, partial(fit_on, start=warm, sets=sets))
+            for name in missing:
+                files[name].write_text(json.dumps(scores_of(head, self.scored(name).rows)))
+        return {name: json.loads(file.read_text()) for name, file in files.items()}
+
+
+def run(encoders: Encoders) -> None:
+    """Print the tables."""
+    of_folds = {
+        "encoder, pre-trained": list(encoders.nested("pretrained")),
+        "encoder": list(encoders.nested(None)),
+    }
+    scorer = MarsScorer("mini", progress=report)
+
+    @cache
+    def read(name: str) -> tuple[TrainingSet, list[Example]]:
+        found = encoders.scored(name)
+        return found, scorer.examples(found.rows)
+
+    def with_encoder(name: str, scores: Scores) -> list[Example]:
+        both = zip(read(name)[1], scores[name], strict=True)
+        return [replace(one, features={**one.features, "encoder": score}) for one, score in both]
+
+    def left_out(folds: Sequence[tuple[Scores, Scores]], features: Sequence[str], penalty: float) -> list[Floats]:
+        """Scores of each set, with the weights that the other fold teaches."""
+        found = []
+        for teaching, tested in folds:
+            head = TermsHead(scorer.settings, penalty=penalty, features=features)
+            head.fit([read(name)[0] for name in teaching], [with_encoder(name, teaching) for name in teaching])
+            print(f"{', '.join(features)}; penalty {penalty:g}: {head.weights}")
+            found += [_sums(head.score(with_encoder(name, tested))) for name in tested]
+        return found
+
+    plain = of_folds["encoder"]
+    names = [name for _, tested in plain for name in tested]
+    v3 = [_sums([one.terms for one in read(name)[1]]) for name in names]
+    rows = [("v3", v3), ("terms", left_out(plain, SHIPPED, PENALTY))]
+    for name, folds in of_folds.items():
+        rows.append((name, [np.array(scores) for _, tested in folds for scores in tested.values()]))
+        for penalty in PENALTIES:
+            rows.append(
+                (f"terms and {name}, penalty {penalty:g}", left_out(folds, (*SHIPPED, "encoder"), penalty))
+            )
+    sets = [_rated(read(name)[0]) for name in names]
+    table(sets, v3, rows, names)
+
+
+def _sums(rows: Sequence[Sequence[Term]]) -> Floats:
+    return np.array([sum(term.weight * term.value for term in terms) for terms in rows])
+
+
+def _rated(one: TrainingSet) -> FeatureSet:
+    both = zip(one.ratings.tolist(), one.groups, strict=True)
+    return FeatureSet(one.name, "items", [{"rating": rating, "group": group} for rating, group in both], {})
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=50, help="ratings of each set that teach an encoder, about")
+    args = parser.parse_args()
+    run(Encoders(args.data, args.out, args.rows))
+
+
+if __name__ == "__main__":
+    main()
