@@ -16,6 +16,7 @@ from mars_score.settings import Settings, resolve_settings
 _MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
 _REVISION = re.compile(r"@[0-9a-f]{40}\b")
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
+_OF_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # of no effect where no word is masked
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Signature:
 
     Attributes:
         entries: all of them, defaults included.
-        brief: names of the entries that the text shows: those that do not follow from the package's version and
-            the variant.
+        brief: names of the entries that the text shows: those that scores depend on and that do not follow from
+            the package's version and the variant.
     """
 
     entries: Mapping[str, Any]
@@ -101,7 +102,9 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
                 brief.append(name)
     entries["spacy_pipeline"] = spacy_pipeline
     entries |= {name: _installed(name) for name in _LIBRARIES}
-    return Signature(entries, (*brief, "spacy_pipeline", *_LIBRARIES))
+    brief += ["spacy_pipeline", *_LIBRARIES]
+    masks = settings.masking.max_mask_ratio != 0
+    return Signature(entries, tuple(name for name in brief if masks or name not in _OF_MASKING))
 
 
 def _unused_models(settings: Settings) -> Iterator[str]:

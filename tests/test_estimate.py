@@ -58,9 +58,9 @@ class Work:
                 continue
             if not self.loaded:
                 self.time, self.loaded = self.time + LOADING, True
-            if row.context not in self.contexts:
+            if row[2] not in self.contexts:
                 self.time += CONTEXT
-                self.contexts.add(row.context)
+                self.contexts.add(row[2])
             self.time += CANDIDATE
 
     def clock(self):
@@ -84,7 +84,7 @@ def test_a_run_takes_as_long_as_told(tmp_path, monkeypatch, contexts, systems):
     actual = LOADING + contexts * CONTEXT + contexts * systems * CANDIDATE
     assert found.seconds == pytest.approx(actual)
     assert (found.rows, found.kept, found.measured) == (contexts * systems, 0, len(work.scored))
-    assert len({row.context for row in work.scored}) <= max(9, contexts // 10)
+    assert len({row[2] for row in work.scored}) <= max(9, contexts // 10)
     half = estimated(tmp_path / "rows.jsonl", monkeypatch, Work(), workers=2)
     assert half.seconds - half.loading == pytest.approx((found.seconds - found.loading) / 2)
 
@@ -92,15 +92,15 @@ def test_a_run_takes_as_long_as_told(tmp_path, monkeypatch, contexts, systems):
 def test_what_is_in_the_store_takes_less(tmp_path, monkeypatch):
     write(tmp_path / "rows.jsonl", 50, 2)
     found = estimated(
-        tmp_path / "rows.jsonl", monkeypatch, work := Work(), lambda row: int(row.context.split()[2]) < 20
+        tmp_path / "rows.jsonl", monkeypatch, work := Work(), lambda row: int(row[2].split()[2]) < 20
     )
-    work.kept = {row for row in work.scored if int(row.context.split()[2]) < 20}
+    work.kept = {row for row in work.scored if int(row[2].split()[2]) < 20}
     assert found.kept == 0.4
     again = estimated(
         tmp_path / "rows.jsonl",
         monkeypatch,
         Work(work.kept),
-        lambda row: row in work.kept or int(row.context.split()[2]) < 20,
+        lambda row: row in work.kept or int(row[2].split()[2]) < 20,
     )
     assert again.new == pytest.approx(CONTEXT / 2 + CANDIDATE)
     assert again.old == pytest.approx(KEPT)
@@ -131,7 +131,7 @@ def test_a_sample_of_contexts_has_all_their_rows(tmp_path, monkeypatch):
     assert count == len(rows)
     assert len(groups) == 30
     assert {(len(group), size) for group, size in groups} == {(3, 4)}
-    assert all(len({row.context for row in group}) == 1 for group, _ in groups)
+    assert all(len({row[2] for row in group}) == 1 for group, _ in groups)
 
 
 @pytest.mark.usefixtures("mini")
@@ -142,7 +142,7 @@ def test_rows_that_were_scored_are_found_in_the_store(tmp_path, settings):
     kept = [row for row in rows if int(row["context"].split()[2]) < 3]
     scorer.score(*([row[name] for row in kept] for name in ("prediction", "reference", "context")))
     lookup = module._Lookup(scorer.settings, Runtime(store=ResultStore(tmp_path / "store")))
-    of_rows = [module.Row(row["prediction"], (row["reference"],), row["context"]) for row in rows]
+    of_rows = [(row["prediction"], (row["reference"],), row["context"]) for row in rows]
     assert [lookup.keeps(row) for row in of_rows] == [row in kept for row in rows]
     assert lookup.keeps(of_rows[0]._replace(candidate=""))
     assert not lookup.keeps(of_rows[0]._replace(candidate="another"))

@@ -13,7 +13,8 @@ from mars_score.cli.running import print_line, scoring
 from mars_score.cli.runs import make_spec, readable_again
 
 if TYPE_CHECKING:
-    from mars_score.runs.estimate import Estimate, Row
+    from mars_score.data.validation import Row
+    from mars_score.runs.estimate import Estimate
 
 
 def show_estimate(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from mars_score.data.validation import Row
 from mars_score.result import AugmentedReference
 from mars_score.runs.input import Input
 from mars_score.runtime import Runtime
@@ -24,14 +25,6 @@ SECONDS = 20.0  # after the first context; when they have passed no further ones
 BATCH = 8  # contexts that are scored together after the first one: fewer are slower per context
 SHARE, FEWEST = 0.1, 1 + BATCH  # of the contexts in the sample, so many are scored at most
 FEW = 3  # contexts, of which single rows tell more
-
-
-class Row(NamedTuple):
-    """A row to be scored: a candidate, references and a context, without outer whitespace."""
-
-    candidate: str
-    references: tuple[str, ...]
-    context: str
 
 
 @dataclass(frozen=True)
@@ -121,14 +114,14 @@ def _sample(rows: Input) -> tuple[int, list[tuple[list[Row], int]]]:
     for part in rows.parts(PART):
         count += len(part.candidates)
         for candidate, context, pairs in zip(part.candidates, part.contexts, part.pairs, strict=True):
-            row = Row(candidate, tuple(text for _, text in pairs), context)
-            key = digest(context or row.references)
+            references = tuple(text for _, text in pairs)
+            key = digest(context or references)
             if key not in chosen:
                 heapq.heappush(largest, (-int.from_bytes(key), key))
                 chosen[key] = [], 0
             of_context, size = chosen[key]
             if size < ROWS_OF_CONTEXT:
-                of_context.append(row)
+                of_context.append((candidate, references, context))
             chosen[key] = of_context, size + 1
             if len(chosen) > CONTEXTS:
                 del chosen[heapq.heappop(largest)[1]]
@@ -165,13 +158,14 @@ class _Lookup:
 
     def keeps(self, row: Row) -> bool:
         """Whether the samples of a row's context, and all that it is scored by, are stored."""
-        if not row.candidate:
+        candidate, texts, context = row
+        if not candidate:
             return True
-        request = make_request(row.context, row.references, self._settings.sampling)
-        references = tuple(AugmentedReference(text, ()) for text in row.references)
+        request = make_request(context, texts, self._settings.sampling)
+        references = tuple(AugmentedReference(text, ()) for text in texts)
         try:
             samples = self._sampler.draw([request])[request].texts
-            scored = ScorableRow(row.candidate, references, row.context, request.task, samples)
+            scored = ScorableRow(candidate, references, context, request.task, samples)
             for kind, items in needs(self._settings.similarity, scored).items():
                 self._reader.read(kind, items)
         except _MissingError:
