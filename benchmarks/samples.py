@@ -1,11 +1,14 @@
 """Samples per second against a plain loop over contexts that calls ``generate`` of transformers.
 
 Both draw the same number of samples from the same prompts with the same model, temperature and top_p, and always
-up to the same number of tokens: stop tokens and line breaks are switched off, so that the work is equal.
+up to the same number of tokens: stop tokens and line breaks are switched off, so that the work is equal. On a CPU
+its time is counted, which other jobs on the machine change less than the time that passes.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -65,12 +68,16 @@ def main() -> None:
             for _ in range(args.samples):
                 model.generate(torch.tensor([prompt], device=model.device), **settings)
 
-    runs = {
-        "ours": lambda: len(sampler.sample(jobs)) and None,
-        "each context": each_context,
-        "each sample": each_sample,
-    }
-    seconds = in_turns(runs, args.repeats)
+    def timed(work: Callable[[], object]) -> Callable[[], float | None]:
+        def run() -> float | None:
+            start = time.process_time()
+            work()
+            return time.process_time() - start if model.device.type == "cpu" else None
+
+        return run
+
+    runs = {"ours": lambda: sampler.sample(jobs), "each context": each_context, "each sample": each_sample}
+    seconds = in_turns({name: timed(work) for name, work in runs.items()}, args.repeats)
     figures = {"samples": len(jobs), **medians(seconds)}
     for name, target in (("each sample", 4.0), ("each context", None)):
         ratio = median_ratio(seconds[name], seconds["ours"])
