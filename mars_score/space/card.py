@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import matplotlib
@@ -111,7 +113,8 @@ class _Card:
 
 def _wrapped(text: str, font: ImageFont.FreeTypeFont, width: float, lines: int) -> list[str]:
     """The first lines of a text, at most ``width`` wide, the last with "…" if more follow."""
-    wrapped = [line for paragraph in text.splitlines() for line in _lines(paragraph, font, width)]
+    every = (line for paragraph in text.splitlines() for line in _lines(paragraph, font, width))
+    wrapped = list(islice(every, lines + 1))
     if len(wrapped) <= lines:
         return wrapped
     last = wrapped[lines - 1]
@@ -120,19 +123,20 @@ def _wrapped(text: str, font: ImageFont.FreeTypeFont, width: float, lines: int) 
     return [*wrapped[: lines - 1], f"{last} …"]
 
 
-def _lines(paragraph: str, font: ImageFont.FreeTypeFont, width: float) -> list[str]:
+def _lines(paragraph: str, font: ImageFont.FreeTypeFont, width: float) -> Iterator[str]:
     """A paragraph broken between words, and within those that are longer than a line."""
-    done, line = [], ""
+    line = ""
     for word in paragraph.split():
         if line and font.getlength(f"{line} {word}") > width:
-            done.append(line)
+            yield line
             line = ""
         line = f"{line} {word}" if line else word
         while font.getlength(line) > width:
-            fits = next(length for length in range(len(line) - 1, 0, -1) if font.getlength(line[:length]) <= width)
-            done.append(line[:fits])
+            fits = bisect_right(range(2, len(line)), width, key=lambda length: font.getlength(line[:length])) + 1
+            yield line[:fits]
             line = line[fits:]
-    return [*done, line] if line else done
+    if line:
+        yield line
 
 
 @cache
