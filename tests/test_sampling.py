@@ -44,6 +44,12 @@ def text_of(codec, prompt):
         ("She asked him.\n" + "word " * 61, 64, "story"),
         ("The mayor spoke.\n" * 40, 64, "story"),  # paragraphs of news: short lines without a question
         ("The mayor spoke.\n" * 36 + "Did he?\n" * 3, 64, "dialogue"),
+        (("word " * 35 + "\n") * 11 + "Did he?\n", 250, "dialogue"),  # 387 words, turns of 32
+        (("word " * 45 + "\n") * 11 + "Did he?\n", 250, "answer"),
+        (("word " * 35 + "\n") * 11 + "He did.\n", 250, "story"),
+        (("word " * 35 + "\n") * 12 + "Did he?\nHe did.\n", 250, "story"),  # one question in 424 words
+        (("word " * 30 + "\n") * 2 + "Did he?\nHe did.\n", 250, "dialogue"),
+        (("word " * 30 + "\n") * 3, 250, "story"),
         ("Who wrote the letter to the mayor?", 16, "answer"),
         ('Who sang "Where are you now?" ', 16, "answer"),
         ("这封信是谁写的\uff1f", 16, "answer"),

@@ -16,9 +16,10 @@ from mars_score.masking.pipelines import ENGLISH, language_code, language_name
 
 CONTEXT = "{context}"
 PROMPT_TOKENS = 512  # of the context at most: reading more changes few samples and costs the most
-TURN_WORDS = 25  # lines of no more words on average are turns of a dialogue; most paragraphs are longer
-LONG_DIALOGUE = 100  # words above which a dialogue has questions; paragraphs of news are short, but ask nothing
-LINES_PER_QUESTION = 16  # in a long dialogue, at most
+# Lines are the turns of a dialogue if they have so many words on average at most; in a text of more than
+# ``LONG_DIALOGUE`` words they may be longer, if one asks a question in so many words: news hardly does.
+TURN_WORDS, LONG_DIALOGUE = 25, 100
+LONG_TURN_WORDS, WORDS_PER_QUESTION = 40, 400
 TURNS = 8  # the last ones that are read
 LONG = 2  # words of a context per token of a sample, above which it is summarized
 FEW_WORDS = 5  # a context of fewer words that is no sentence says too little to be continued
@@ -68,10 +69,11 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     if BETWEEN_PASSAGES in context:
         return prose
     lines = _turns(context)
-    if len(lines) > 1 and words <= TURN_WORDS * len(lines):
+    is_long = words > LONG_DIALOGUE
+    if len(lines) > 1 and words <= (LONG_TURN_WORDS if is_long else TURN_WORDS) * len(lines):
         if _about_speakers(lines, references):
             return "summary"
-        if words <= LONG_DIALOGUE or sum(map(_asks, lines)) * LINES_PER_QUESTION >= len(lines):
+        if not is_long or words <= WORDS_PER_QUESTION * sum(map(_asks, lines)):
             return "dialogue"
     if _asks(context):
         return "answer"
