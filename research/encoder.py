@@ -1,6 +1,7 @@
 """Experiments with the trained encoder and with LS_Score, small enough for one core (docs/learning.md).
 
     python -m research.encoder left-out DATA --out DIR    trained on some families of sets, measured on others
+    python -m research.encoder drift DATA --out DIR       learned from worse candidates than it is tested on
     python -m research.encoder newsroom DATA --out DIR    LS_Score by aspect of Newsroom
 
 ``DATA`` is a folder of rated sets. What is finished is kept in ``DIR``; a run that was stopped goes on there.
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
+from mars_score import MarsScorer
 from mars_score.data.validation import Row
 from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
@@ -39,11 +41,14 @@ from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 from mars_score.store.location import store_folder
 from mars_score.store.results import ResultStore
+from research.learned import drifted
 
 FOLDS = (  # sets of one family are left out together
     ("bagel", "sfhot", "sfres", "usr_personachat", "grade_convai2", "huse_gigaword"),
     ("evouna_nq", "evouna_tq", "union_roc", "openmeva_roc", "mohler_asag", "simplicity_da", "asset_human"),
 )
+DRIFTING = ("mohler_asag", "sfres")
+SKEWS = (0.0, 1.5, 3.0)
 CORPUS = ("newsroom", "summeval", "realsumm", "dialsummeval", "qa_feedback", "qgeval")  # none of them in FOLDS
 SETTINGS = resolve_settings("mini", "v2", max_context_tokens=64)
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
@@ -68,6 +73,25 @@ def run_left_out(data: Path, out: Path, runtime: Runtime, pairs: int, rows: int)
             scores |= {title: scores_of(head, test.rows) for title, head in heads.items()}
             found = {title: float(pearsonr(one, test.ratings)[0]) for title, one in scores.items()}
             print(json.dumps({"set": name, "rows": len(test.rows), **found}), flush=True)
+
+
+def run_drift(data: Path, out: Path, runtime: Runtime, pairs: int, rows: int) -> None:
+    """The encoder with and without pre-training, and MARS, where learning and test differ in quality."""
+    start = _pretrained(data, out, runtime, pairs)
+    scorer = MarsScorer("mini", progress=report)
+    for name in DRIFTING:
+        (whole,) = training_sets([sample(data, name, 8 * rows)])
+        for skew in SKEWS:
+            taught, test = (
+                whole.take(each.tolist()) for each in drifted(whole.ratings, np.array(whole.groups), skew, 0)
+            )
+            found = {"v3": scorer.score(*map(list, zip(*test.rows, strict=True))).scores}
+            for title, saved in (("encoder", None), ("encoder, pre-trained", start)):
+                folder = out / f"drift-{name}-{skew:g}{'-pretrained' if saved else ''}"
+                head = kept(folder, runtime, partial(fit_on, start=saved, sets=[taught]))
+                found[title] = scores_of(head, test.rows)
+            figures = {title: float(pearsonr(scores, test.ratings)[0]) for title, scores in found.items()}
+            print(json.dumps({"set": name, "skew": skew, "rows": len(test.rows), **figures}), flush=True)
 
 
 def fit_on(head: EncoderHead, start: Path | None, sets: Sequence[TrainingSet]) -> None:
@@ -184,7 +208,7 @@ def scores_of(head: LearnedHead, rows: Sequence[Row]) -> list[float]:
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=("left-out", "newsroom"))
+    parser.add_argument("experiment", choices=("left-out", "drift", "newsroom"))
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=1200, help="synthetic pairs")
@@ -192,8 +216,9 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=60, help="for LS_Score to learn from")
     args = parser.parse_args()
     runtime = Runtime(store=ResultStore(store_folder()), progress=report)
-    if args.experiment == "left-out":
-        run_left_out(args.data, args.out, runtime, args.pairs, args.rows)
+    if args.experiment != "newsroom":
+        run = run_left_out if args.experiment == "left-out" else run_drift
+        run(args.data, args.out, runtime, args.pairs, args.rows)
     else:
         run_newsroom(args.data, args.out, runtime, args.texts)
 

@@ -197,20 +197,25 @@ def drift(sets: Sequence[FeatureSet]) -> None:
         print(f"| {label} | {' | '.join(f'{value:.3f}' for value in row)} |")
 
 
-def _drifted(one: FeatureSet, skew: float, seed: int) -> tuple[float, float]:
+def drifted(
+    ratings: Floats, groups: NDArray[Any], skew: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to learn from, mostly bad, and to test on, mostly good: each half of the rows of half of the groups."""
     rng = np.random.default_rng(seed)
-    groups = np.array([row["group"] for row in one.rows])
-    ratings = np.array([row["rating"] for row in one.rows])
     levels = (ratings - ratings.mean()) / ratings.std()
     names = np.unique(groups)
     teaching = np.isin(groups, rng.permutation(names)[: len(names) // 2])
 
-    def draw(rows: NDArray[Any], sign: int) -> Part:
+    def draw(rows: NDArray[np.int64], sign: int) -> NDArray[np.int64]:
         chance = np.exp(sign * skew * levels[rows])
-        drawn = rng.choice(rows, len(rows) // 2, replace=False, p=chance / chance.sum())
-        return part(one, SHIPPED, rows=drawn)
+        return rng.choice(rows, len(rows) // 2, replace=False, p=chance / chance.sum())
 
-    taught, test = draw(np.flatnonzero(teaching), -1), draw(np.flatnonzero(~teaching), 1)
+    return draw(np.flatnonzero(teaching), -1), draw(np.flatnonzero(~teaching), 1)
+
+
+def _drifted(one: FeatureSet, skew: float, seed: int) -> tuple[float, float]:
+    ratings, groups = (np.array([row[name] for row in one.rows]) for name in ("rating", "group"))
+    taught, test = (part(one, SHIPPED, rows=rows) for rows in drifted(ratings, groups, skew, seed))
     scores = test.scores + test.features @ learn([taught], SHIPPED)
     return _r(test.scores, test.ratings), _r(scores, test.ratings)
 
