@@ -43,9 +43,9 @@ def models(named_models):
 
 @pytest.fixture(scope="module")
 def encoder_head(named_models, tmp_path_factory):
-    data = rated("taught", 0, 240)
+    data = rated("lesson", 0)
     settings = resolve_settings("mini", **EncoderHead.form, **named_models)
-    head = EncoderHead(settings, Runtime(), TrainingSettings(12, 16, 3e-3, patience=12))
+    head = EncoderHead(settings, Runtime(), TrainingSettings(8, 16, 6e-3, patience=8))
     examples = [Example(candidate, references, context) for candidate, references, context in data.rows]
     return head.fit([data], [examples]).save(tmp_path_factory.mktemp("encoder"))
 
@@ -63,7 +63,7 @@ def test_the_encoder_is_a_term_with_a_weight(joined, encoder_head, models, named
         terms = {term.name: term for term in row.terms}
         assert terms["encoder"].value == pytest.approx(score)
         assert terms["encoder"].weight > 0
-        assert terms["references"].weight == 1
+        assert terms["references"].weight > 0
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
     assert result.signature.to_dict()["learned"] == joined.fingerprint
 
@@ -82,7 +82,7 @@ def test_one_folder_holds_all(joined, encoder_head):
     assert sorted(path.name for path in joined.path.iterdir()) == ["head.json", "head.safetensors"]
     assert joined.arrays.keys() == {"weights", *encoder_head.arrays}
     assert joined.about["encoder"]["fingerprint"] == encoder_head.fingerprint
-    assert [one["name"] for one in joined.about["encoder"]["learned_from"]] == ["taught"]
+    assert [one["name"] for one in joined.about["encoder"]["learned_from"]] == ["lesson"]
     assert [one["name"] for one in joined.about["learned_from"]] == ["own"]
 
 
@@ -104,8 +104,8 @@ def test_an_encoder_without_weight_is_left_out(encoder_head, models, tmp_path):
 
 
 def test_what_cannot_be_joined_is_refused(encoder_head, joined, models, tmp_path):
-    with pytest.raises(ValueError, match=r"was trained on taught, too: .* learn terms from other ratings"):
-        train([rated("taught", 1)], tmp_path, joined=encoder_head.path, **models)
+    with pytest.raises(ValueError, match=r"was trained on lesson, too: .* learn terms from other ratings"):
+        train([rated("lesson", 1)], tmp_path, joined=encoder_head.path, **models)
     with pytest.raises(ValueError, match="is a head of kind 'terms'; only 'encoder' can be joined"):
         train([rated("own", 1)], tmp_path, joined=joined.path, **models)
     with pytest.raises(ValueError, match="can be joined with a head of kind 'terms' only"):
