@@ -134,11 +134,11 @@ class Form:
 
     def __call__(self, columns: Columns) -> Floats:
         """Scores, (rows,)."""
-        words = columns["reference_words"]
-        value = columns.references(self.matching, self.infills)
-        if self.adaptive:
-            of_data = self.data * columns.task("data")
-            value = (1 - of_data) * value + of_data * columns.references("cosines", "first")
+        return np.sum([value * weight for value, weight in self.terms(columns).values()], axis=0)  # type: ignore[no-any-return]
+
+    def terms(self, columns: Columns) -> dict[str, tuple[Floats, Floats]]:
+        """The values and weights of the terms, (rows,) each; 0 where a row lacks the term."""
+        words, value = columns["reference_words"], columns.references(self.matching, self.infills)
         unsampled = columns.task(*UNSAMPLED_TASKS) if self.adaptive else 0.0
         has_context = columns.has("context_nearest") * (1 - unsampled)
         share = words / (words + self.half) if self.half else 1.0
@@ -146,6 +146,7 @@ class Form:
             openness = np.clip((SAME - columns.mean("closeness")) / (SAME - CLOSE), 0, 1)
             share = share * np.where(has_context > 0, openness, 1.0)
         weight = self.context * share * has_context
+        of_data = self.data * columns.task("data") if self.adaptive else 0.0 * words
         drawn = columns.has("sample_recalls")
         credit: Floats | float = 1.0
         if self.discount:
@@ -154,17 +155,22 @@ class Form:
         best = columns.largest("sample_recalls" if self.matching == "recalls" else "sample_cosines", self.most)
         dialogue = columns.task("dialogue") > 0
         value = value + np.where(dialogue, *self.best) * of_samples * np.maximum(0, best - value)
-        score = (1 - weight) * value + weight * columns["context_nearest"] * credit
-        score = score + np.where(dialogue, *self.samples) * of_samples * columns.mean("sample_cosines", self.most)
-        score = score - self.expected * columns.mean("expected") * drawn
+        found = {
+            "references": (value, 1 - weight - of_data),
+            "sentences": (columns.references("cosines", "first") * columns.task("data"), of_data),
+            "context": (columns["context_nearest"] * has_context * credit, weight),
+            "samples": (columns.mean("sample_cosines", self.most), np.where(dialogue, *self.samples) * of_samples),
+            "expected": (columns.mean("expected"), -self.expected * drawn),
+            "repetition": (columns["repetition"], np.full(len(words), -self.repetition)),
+        }
         if self.likelihood:
             share = words**2 / (words**2 + self.likelihood_half**2) if self.likelihood_half else 1.0
             lift = columns["given_context"] - columns["alone"]
             if self.adaptive:
                 share = share * (1 - columns.task("dialogue"))
-            score = score + self.likelihood * share * (self.alone * columns["alone"] + credit * lift)
-        score = score - self.repetition * columns["repetition"]
-        return np.where(columns["blank"] > 0, 0.0, score)
+            found["likelihood"] = self.alone * columns["alone"] + credit * lift, self.likelihood * share
+        known = 1 - columns["blank"]
+        return {name: (value * known, weight) for name, (value, weight) in found.items()}
 
 
 NONE = (0.0, 0.0)

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 # Sets that were made from the same source; none of them may teach another.
 FAMILIES = (("usr_",), ("evouna_",), ("bagel", "sfhot", "sfres"), ("union_roc", "openmeva_roc"))
 SHIPPED = ("repetition", "length")
-ALL = ("repetition", "length", "precision", "cosine", "samples")
+ALL = (*SHIPPED, "copied")
 LM = (*SHIPPED, "log_probability", "lift")
 OWN_RATINGS = (0, 50, 100, 200, 500, 1000)
 SKEWS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
@@ -42,9 +42,7 @@ def features(columns: Columns, names: Sequence[str]) -> Floats:
     of_name: dict[str, Callable[[], Floats]] = {
         "repetition": lambda: columns["repetition"],
         "length": lambda: np.log(words / of_references) * known,
-        "precision": lambda: columns.references("precisions", "first"),
-        "cosine": lambda: columns.references("cosines", "first"),
-        "samples": lambda: columns.mean("sample_cosines"),
+        "copied": lambda: columns["copied"] * known,
         "log_probability": lambda: columns["alone"],
         "lift": lambda: columns["given_context"] - columns["alone"],
     }
@@ -106,7 +104,11 @@ def left_out(sets: Sequence[FeatureSet]) -> None:
     table(sets, plain["v3"], list(plain.items()), [one.name for one in sets])
     for base, form in bases.items():
         rows = []
-        tried = {"repetition": ("repetition",), "shipped": SHIPPED, "all without likelihood": ALL}
+        tried = {
+            "repetition": ("repetition",),
+            "shipped": SHIPPED,
+            "all without likelihood": ALL,
+        }
         for label, names in {**tried, **({"with likelihood": LM} if lm else {})}.items():
             for families in (True, False):
                 weights = from_others(sets, names, form, families=families)

@@ -190,6 +190,37 @@ def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
     assert before.signature.to_dict()["learned"] is None
 
 
+def test_copying_is_a_merit_or_a_fault_as_ratings_say(models, tmp_path):
+    rows, _ = talk()
+    copied = [index % 2 for index in range(len(rows))]
+    texts = {False: "people wait for boat number", True: "The ferry leaves in the morning"}
+    rows = [
+        (f"{texts[one > 0]} {row}", *rest) for row, (one, (_, *rest)) in enumerate(zip(copied, rows, strict=True))
+    ]
+    for sign in (1, -1):
+        path = tmp_path / f"{sign}.jsonl"
+        lines = [
+            {
+                "candidate": text,
+                "references": list(references),
+                "context": context,
+                "human": sign * one + row % 3 / 9,
+            }
+            for row, ((text, references, context), one) in enumerate(zip(rows, copied, strict=True))
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        head = train(training_sets([read_rated_set(path)]), tmp_path / str(sign), store=False, **models)
+        [weight] = [
+            weight
+            for name, weight in zip(head.about["parameters"]["features"], head.arrays["weights"], strict=True)
+            if name == "copied"
+        ]
+        assert weight * sign > 0
+        [row] = MarsScorer(**models, learned=head.path).score(*([one] for one in rows[1])).rows
+        [term] = [term for term in row.terms if term.name == "copied"]
+        assert (term.value, term.weight) == (pytest.approx(6 / 7), pytest.approx(weight))
+
+
 def test_a_blank_candidate_keeps_its_score(trained, models):
     with pytest.warns(MarsWarning):
         result = MarsScorer(**models, learned=trained.path).score([" ", "a boat"], ["the boat"] * 2, ["x", "x"])

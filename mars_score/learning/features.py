@@ -10,9 +10,9 @@ from mars_score.data.words import split_words
 from mars_score.learning.heads import Example, LearnedHead
 from mars_score.result import RowScore
 from mars_score.settings import SimilaritySettings
-from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Evidence, ScorableRow
+from mars_score.similarity.chunks import copied_share
+from mars_score.similarity.features import LIKELIHOOD, Evidence, ScorableRow
 from mars_score.similarity.repetition import repetition
-from mars_score.similarity.score import token_recall
 
 
 def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings: SimilaritySettings) -> Example:
@@ -21,9 +21,8 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
     Features, each 0 where it is not known:
 
     - ``repetition``: see :func:`mars_score.similarity.repetition.repetition`; left out where it is a term.
+    - ``copied``: see :func:`mars_score.similarity.chunks.copied_share`.
     - ``length``: log of the candidate's words by those of a reference (their mean).
-    - ``precision``: mean over the candidate's tokens of the best match among the best reference's.
-    - ``cosine``: of the candidate and the nearest reference.
     - ``log_probability``, ``lift``: of the candidate, alone and what the context adds to it, in nats per token.
 
     Args:
@@ -33,17 +32,13 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
         settings: with which.
     """
     references = tuple(one.reference for one in row.references)
-    read = evidence[MATCH if settings.matching == "tokens" else EMBED]
-    own, others = read[row.candidate], [read[one] for one in references]
     words = max(1, len(split_words(row.candidate)))
     features = {
+        "copied": copied_share(row.candidate, row.context),
         "length": math.log(words * len(references) / max(1, sum(len(split_words(one)) for one in references))),
-        "cosine": max(float(own.vector @ one.vector) for one in others),
     }
     if not settings.repetition_penalty:
         features["repetition"] = repetition(row.candidate)
-    if settings.matching == "tokens":
-        features["precision"] = max(token_recall(one.tokens, own.tokens) for one in others)
     if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):
         features |= {"log_probability": likelihood.alone, "lift": likelihood.lift}
     return Example(row.candidate, references, row.context, score.terms, features)

@@ -33,9 +33,7 @@ ENCODER = "encoder"
 FEATURES: Mapping[str, tuple[float | None, float | None]] = {
     "repetition": (None, 0),
     "length": (None, None),
-    "precision": (0, None),
-    "cosine": (0, None),
-    "samples": (0, None),
+    "copied": (None, None),
     "log_probability": (0, None),
     "lift": (0, None),
     ENCODER: (0, None),
