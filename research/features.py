@@ -135,6 +135,7 @@ def features_of(
             "context_nearest": max((float(candidate.vector @ part) for part in near), default=None),
             "closeness": [max(float(one.vector @ part) for part in near) for one in human] if near else [],
             "context_whole": float(candidate.vector @ embedded[context.strip()].vector) if near else None,
+            "context_lines": context.strip().count("\n") + 1,
             "copied": copied_share(text.strip(), context.strip()),
             "sample_recalls": [token_recall(candidate.tokens, one.tokens) for one in of_samples],
             "sample_cosines": [float(candidate.vector @ one.vector) for one in of_samples],

@@ -167,7 +167,8 @@ class Form:
             share = words**2 / (words**2 + self.likelihood_half**2) if self.likelihood_half else 1.0
             lift = columns["given_context"] - columns["alone"]
             if self.adaptive:
-                share = share * (1 - columns.task("dialogue"))
+                question = columns.task("answer") * (columns["context_lines"] == 1)
+                share = share * (1 - columns.task("dialogue")) * (1 - question)
             found["likelihood"] = self.alone * columns["alone"] + credit * lift, self.likelihood * share
         known = 1 - columns["blank"]
         return {name: (value * known, weight) for name, (value, weight) in found.items()}

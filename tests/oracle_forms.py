@@ -108,7 +108,8 @@ def score(
         weight = 0.5
         total += weight * max(oracle.cosine(encoder, candidate, one) for one in references)
     total += (1 - weight) * value
-    if how.likelihood_weight and not (adaptive and task == "dialogue"):
+    dull = task == "dialogue" or (task == "answer" and len(context.splitlines()) == 1)
+    if how.likelihood_weight and not (adaptive and dull):
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
         share = how.likelihood_weight * words**2 / (words**2 + 20**2)
         total += share * (alone / 2 + (given - alone) * credit)

@@ -191,7 +191,7 @@ def test_the_terms_of_v3(models):
     sampled = ["references", "context", "samples"]
     assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood", "repetition"]
     assert list(terms[4]) == [*sampled, "repetition"]  # a dialogue
-    assert list(terms[7]) == ["references", "likelihood", "repetition"]  # a question
+    assert list(terms[7]) == ["references", "repetition"]  # a question
     assert list(terms[10]) == ["references", "sentences", "likelihood", "repetition"]  # data
     assert (terms[9]["repetition"].value, terms[9]["repetition"].weight) == (2 / 6, -0.3)
     for row, by_name in zip(result.rows, terms, strict=True):
