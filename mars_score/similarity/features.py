@@ -69,8 +69,8 @@ def uses_context(row: ScorableRow, settings: SimilaritySettings) -> bool:
 def uses_likelihood(row: ScorableRow, settings: SimilaritySettings) -> bool:
     """Whether the likelihood counts.
 
-    With adaptive weights not where dull texts are likely: in a dialogue, and, unless there are no references, after
-    a question that is a single line.
+    With adaptive weights not where dull texts are likely: in a dialogue, and, unless there are no references,
+    after a question that is a single line.
     """
     question = row.task == "answer" and "\n" not in row.context and bool(row.references)
     dull = settings.row_weights == "adaptive" and (row.task == "dialogue" or question)
