@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from mars_score.data.validation import Row
 from mars_score.diagnostics import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED
 from mars_score.errors import ModelUnavailableError
 from mars_score.masking.analysis import WordAnalyser, prepare_reference
@@ -60,6 +61,15 @@ def prepare_pairs(
         [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
         for row, context in zip(rows, contexts, strict=True)
     ]
+
+
+def prepare_rows(
+    candidates: Sequence[str], rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
+) -> list[Row]:
+    """What each score depends on: the candidate, its prepared references, the context without outer whitespace."""
+    pairs = prepare_pairs(rows, contexts, masking)
+    columns = zip(candidates, pairs, map(str.strip, contexts), strict=True)
+    return [(candidate, tuple(text for _, text in of_row), context) for candidate, of_row, context in columns]
 
 
 def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:

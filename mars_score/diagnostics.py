@@ -23,6 +23,10 @@ UNKNOWN = (
     f"more than {UNKNOWN_SHARE:.0%} of the tokens of the candidate or a reference are unknown to the sentence "
     "encoder and match nothing"
 )
+# In the order in which they are told.
+NOTICES = (
+    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, SAMPLES_CUT, TEXT_CUT, UNKNOWN, CONTRADICTED),
+)
 _NAMED = 5  # rows that a sentence names
 # Packages that may stand between a caller's line and MARS.
 _BETWEEN = {

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs
+from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs, prepare_rows
 from mars_score.data.tables import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_rows
 from mars_score.diagnostics import Notices, warn
@@ -19,13 +18,14 @@ from mars_score.learning.heads import Example, HeadLoader, LearnedHead
 from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
 from mars_score.progress import progress_bars
-from mars_score.result import AugmentedReference, MarsResult, RowScore, ScoredTexts
+from mars_score.result import AugmentedReference, MarsResult, ScoredTexts
 from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of
 from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.signature import make_signature
 from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Evidence, Reader
+from mars_score.similarity.kept import flags_of, look_up, rows_of
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
 
@@ -134,23 +134,19 @@ class MarsScorer:
             raise ValueError("there is nothing to score: predictions is empty")
         numbers = [number for number, some in enumerate(given) for _ in some]
         candidates = [candidate.strip() for some in given for candidate in some]
-        rows, texts = [rows[number] for number in numbers], [texts[number] for number in numbers]
-        scores: list[RowScore] = []
-        flags: list[Mapping[str, Sequence[bool]]] = []
+        rows, contexts = [rows[number] for number in numbers], [texts[number].strip() for number in numbers]
         with self._progress_bars():
-            scorable = self._scorable(candidates, rows, texts, settings, self.head.get())
-            for chunk, evidence in self._read(scorable):
-                scores += chunk.scores(evidence)
-                flags.append(chunk.flags(evidence))
+            encoded = self._score(prepare_rows(candidates, rows, contexts, settings.masking), settings)
+            scores = rows_of(encoded)
             explanations: tuple[Explanation, ...] = ()
             if explain:
                 from mars_score.explain import explainer
 
-                scored = candidates, scorable.contexts, scores
-                explanations = tuple(explainer.explain(*scored, self._reader, settings.similarity))
+                shown = candidates, contexts, scores
+                explanations = tuple(explainer.explain(*shown, self._reader, settings.similarity))
         signature = make_signature(settings, self._augmenter.analyser.pipeline, map(len, rows))
-        inputs = tuple(map(ScoredTexts, numbers, candidates, rows, scorable.contexts))
-        return MarsResult(tuple(scores), signature, _warn(numbers, *flags), inputs, explanations)
+        inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
+        return MarsResult(scores, signature, _warn(numbers, flags_of(encoded)), inputs, explanations)
 
     @unchanging()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
@@ -199,10 +195,11 @@ class MarsScorer:
         Args:
             rows: with candidates and references, none of them blank.
         """
-        candidates, references, contexts = (list(column) for column in zip(*rows, strict=True))
+        candidates, references, contexts = zip(*rows, strict=True)
+        prepared = prepare_rows(candidates, references, contexts, self.settings.masking)
         with self._progress_bars():
-            scorable = self._scorable(candidates, references, contexts, self.settings)
-            return [one for chunk, evidence in self._read(scorable) for one in chunk.examples(evidence)]
+            read = self._read(self._scorable(prepared, self.settings))
+            return [one for chunk, evidence in read for one in chunk.examples(evidence)]
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
@@ -215,21 +212,27 @@ class MarsScorer:
         """References and contexts of each row."""
         return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
 
-    def _scorable(
-        self,
-        candidates: Sequence[str],
-        references: Sequence[tuple[str, ...]],
-        contexts: Sequence[str],
-        settings: Settings,
-        head: LearnedHead | None = None,
-    ) -> Scorable:
-        """Rows with their augmented references and samples."""
-        pairs = prepare_pairs(references, contexts, self.settings.masking)
+    def _score(self, rows: Sequence[Row], settings: Settings) -> list[bytes]:
+        """The scores of prepared rows, kept or new, as :func:`mars_score.similarity.kept.encode` gives them."""
+
+        def compute(missing: list[Row], done: Callable[[Row, bytes], None]) -> None:
+            rest = iter(missing)
+            for chunk, evidence in self._read(self._scorable(missing, settings, self.head.get())):
+                for scored, row in zip(chunk.encoded(evidence), rest, strict=False):
+                    done(row, scored)
+
+        found = look_up(self.runtime.store, settings, rows, compute)
+        return [found[row] for row in rows]
+
+    def _scorable(self, rows: Sequence[Row], settings: Settings, head: LearnedHead | None = None) -> Scorable:
+        """Prepared rows with their augmented references and samples."""
+        candidates, _, contexts = zip(*rows, strict=True)
+        pairs = [[(context, text) for text in of_row] for _, of_row, context in rows]
         written = [bool(candidate) for candidate in candidates]
         augmented = self._augment(pairs, written)
         drawn = self._draw(contexts, pairs, written)
         similarity, use_context = settings.similarity, settings.use_context
-        return Scorable(candidates, [*map(str.strip, contexts)], augmented, *drawn, similarity, use_context, head)
+        return Scorable(candidates, contexts, augmented, *drawn, similarity, use_context, head)
 
     def _augment(self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]) -> list[list[Augmented]]:
         """Augmented references of each wanted row; the references of the others count for the IDF only."""
@@ -277,11 +280,10 @@ class MarsScorer:
             report(stage, done, total)
 
 
-def _warn(numbers: Sequence[int], *flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
-    """One sentence and one warning per kind of notice; the flags are those of consecutive rows, by ``numbers``."""
-    notices, left = Notices(), iter(numbers)
-    for of_chunk in flags:
-        notices.add(list(islice(left, max(map(len, of_chunk.values()), default=0))), of_chunk)
+def _warn(numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
+    """One sentence and one warning per kind of notice; each kind has one flag per row, by ``numbers``."""
+    notices = Notices()
+    notices.add(numbers, flags)
     for sentence in notices.sentences():
         warn(sentence)
     return notices.sentences()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -87,7 +88,7 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
     for name, value in values.items():
         if name in _MODELS:
             entries[name] = fingerprint(value)
-            if name not in _unused_models(settings):
+            if name in used_models(settings):
                 brief.append(name)
         elif name == "learned":
             entries[name] = value if value is None else read_head(value).fingerprint
@@ -107,13 +108,16 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
     return Signature(entries, tuple(name for name in brief if masks or name not in _OF_MASKING))
 
 
-def _unused_models(settings: Settings) -> Iterator[str]:
-    if settings.infilling.infiller == "causal":
-        yield "masked_language_model"
-    elif not (settings.similarity.likelihood_weight > 0 or settings.sampling.samples > 0):
-        yield "language_model"
-    if settings.models.entailment_model is None:
-        yield "entailment_model"
+def used_models(settings: Settings) -> list[str]:
+    """The settings of the models that scores may depend on."""
+    causal = settings.infilling.infiller == "causal"
+    used = {
+        "language_model": causal or settings.similarity.likelihood_weight > 0 or settings.sampling.samples > 0,
+        "encoder": True,
+        "masked_language_model": not causal,
+        "entailment_model": settings.models.entailment_model is not None,
+    }
+    return [name for name in _MODELS if used[name]]
 
 
 def _corpus(texts: Iterable[str]) -> str:
@@ -123,6 +127,7 @@ def _corpus(texts: Iterable[str]) -> str:
     return f"{digest}({len(distinct)})"
 
 
+@cache
 def _installed(name: str) -> str:
     try:
         return version(name)

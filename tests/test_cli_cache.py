@@ -68,6 +68,7 @@ def test_info_as_json(run, filled):
             "samples": {"entries": 0, "bytes": 0},
             "embeddings": {"entries": 2, "bytes": 3072},
             "scores": {"entries": 0, "bytes": 0},
+            "rows": {"entries": 0, "bytes": 0},
         },
         "models": {MODEL: 3_000_000, f"{MODEL}.partial-a1b_2": 500},
     }
@@ -85,6 +86,7 @@ def test_info_for_people(run, filled, monkeypatch):
         ["samples", "0", "0", "B"],
         ["embeddings", "2", "3.0", "KiB"],
         ["scores", "0", "0", "B"],
+        ["rows", "0", "0", "B"],
         ["model", MODEL, "2.9", "MiB"],
         ["model", f"{MODEL}.partial-a1b_2", "500", "B"],
     ]

@@ -16,11 +16,12 @@ import tiny_models
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.masking.idf import Idf
-from mars_score.runs.encoding import decode_scores
+from mars_score.runs.encoding import split
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Plan, Worker
 from mars_score.sampling.samples import Request
 from mars_score.settings import resolve_settings
 from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, decode
+from mars_score.similarity.kept import rows_of
 
 ray = pytest.importorskip("ray")
 
@@ -216,8 +217,8 @@ def expected(plan, chunks):
 def numbers_of(chunk, results):
     """What the results come to."""
     if chunk.stage == SCORE:
-        scores = decode_scores(results[0])
-        return [[*scores.scores, *(value for row in scores.terms for _, value, _ in row)]]
+        rows = rows_of(split(results[0]))
+        return [[*rows.scores, *(term.value for row in rows for term in row.terms)]]
     found = []
     for (kind, _), encoded in zip(chunk.items, results, strict=True):
         read = decode(kind, encoded)

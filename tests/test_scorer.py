@@ -505,7 +505,7 @@ def test_rows_are_scored_in_chunks(make, monkeypatch):
     result = make().score(*columns(rows))
     assert result.scores == pytest.approx(expected.scores, abs=1e-12)
     assert result.notices == expected.notices
-    assert len(held) == math.ceil(len(rows) / 2)
+    assert len(held) == math.ceil(len(set(map(repr, rows))) / 2)
     assert len(read) == len(set(read))
     assert set().union(*held) == set(read)
     assert not held[0] <= held[-1]  # some were released

@@ -188,7 +188,7 @@ def test_without_a_folder_nothing_is_saved():
 
 
 def test_unknown_kinds(store):
-    with pytest.raises(ValueError, match="analyses, infills, samples, embeddings, scores, got 'texts'"):
+    with pytest.raises(ValueError, match="analyses, infills, samples, embeddings, scores, rows, got 'texts'"):
         store.put("texts", {digest(1): b"a"})
     with pytest.raises(ValueError, match="kind"):
         store.get("texts", [])

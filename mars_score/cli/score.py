@@ -91,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from mars_score.scorer import MarsScorer
 
     def work(a_run: Any, workers: Any) -> None:
+        a_run.reuse()
         a_run.augment(workers)
         a_run.sample(workers)
         a_run.score(workers)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mars_score.augmentation import Augmented
 from mars_score.runs.encoding import decode_augmented
-from mars_score.runs.input import Input, Part
+from mars_score.runs.input import Part
 from mars_score.runs.records import Distinct, Records
 from mars_score.runs.survey import item_key
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Feature
@@ -19,37 +19,37 @@ from mars_score.similarity.batch import Scorable
 _NO_SAMPLES = encode_samples(Samples(()))
 
 
-def augment_chunks(rows: Input, size: int, done: set[int]) -> Iterator[Chunk]:
+def augment_chunks(parts: Iterable[Part], size: int, done: set[int]) -> Iterator[Chunk]:
     """The different pairs of context and reference, in the order in which they first occur.
 
     Args:
-        rows: the input.
+        parts: the rows that are to be scored.
         size: pairs per chunk.
         done: numbers of the chunks to leave out.
     """
-    pairs = ({item_key(pair): pair for row in part.wanted_pairs for pair in row} for part in rows.parts(size))
+    pairs = ({item_key(pair): pair for row in part.wanted_pairs for pair in row} for part in parts)
     return _chunks(AUGMENT, pairs, size, done)
 
 
-def sample_chunks(rows: Input, settings: SamplingSettings, size: int, done: set[int]) -> Iterator[Chunk]:
+def sample_chunks(parts: Iterable[Part], settings: SamplingSettings, size: int, done: set[int]) -> Iterator[Chunk]:
     """The different requests for samples, in the order in which they first occur; arguments as above."""
     requests = (
         {item_key(one): one for one, want in zip(part.requests(settings), part.wanted, strict=True) if want}
-        for part in rows.parts(size)
+        for part in parts
     )
     return _chunks(SAMPLE, requests, size, done)
 
 
 def feature_chunks(
-    rows: Input, records: Records, settings: Settings, size: int, done: set[int]
+    parts: Iterable[Part], records: Records, settings: Settings, size: int, done: set[int]
 ) -> Iterator[Chunk]:
     """The different features that several chunks of rows share; each is computed once, here.
 
     Args:
-        rows: the input; its references have been augmented.
+        parts: the rows that are to be scored, a chunk's at a time; their references have been augmented.
         records: of the run.
         settings: how rows are scored.
-        size: features per chunk, and rows per chunk of rows.
+        size: features per chunk.
         done: numbers of the chunks to leave out.
     """
     sampling = settings.sampling
@@ -57,7 +57,7 @@ def feature_chunks(
     def shared() -> Iterator[dict[bytes, Feature]]:
         seen = Distinct()
         try:
-            for part in rows.parts(size):
+            for part in parts:
                 features = _features(
                     part, augmented_of(part, records), samples_of(part, records, sampling), settings
                 )
@@ -69,18 +69,18 @@ def feature_chunks(
     return _chunks(FEATURES, shared(), size, done)
 
 
-def score_chunks(rows: Input, records: Records, settings: Settings, size: int, done: set[int]) -> Iterator[Chunk]:
+def score_chunks(parts: Iterable[Part], records: Records, settings: Settings, done: set[int]) -> Iterator[Chunk]:
     """The rows with their augmented references and the features that they share with other chunks of rows.
 
     Args:
-        rows: the input; its references have been augmented and its shared features computed.
+        parts: the rows that are to be scored, a chunk's at a time; their references have been augmented and their
+            shared features computed.
         records: of the run.
         settings: how rows are scored.
-        size: rows per chunk.
         done: numbers of the chunks to leave out.
     """
-    for number, part in enumerate(rows.parts(size)):
-        if number in done:
+    for part in parts:
+        if part.number in done:
             continue
         keys = {pair: item_key(pair) for row in part.wanted_pairs for pair in row}
         encoded = records.get(AUGMENT, list(keys.values()))
@@ -91,7 +91,7 @@ def score_chunks(rows: Input, records: Records, settings: Settings, size: int, d
         known = {features[key]: value for key, value in records.get(FEATURES, list(features)).items()}
         requests = part.requests(settings.sampling)
         items = tuple(zip(part.candidates, part.contexts, references, requests, samples, strict=True))
-        yield Chunk(SCORE, number, items, known)
+        yield Chunk(SCORE, part.number, items, known)
 
 
 def augmented_of(part: Part, records: Records) -> list[list[Augmented]]:

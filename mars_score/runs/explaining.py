@@ -7,7 +7,6 @@ from typing import Any
 
 from mars_score.explain.explainer import explain
 from mars_score.result import RowScore
-from mars_score.runs.chunks import augmented_of, samples_of
 from mars_score.runs.run import Run
 from mars_score.similarity.features import Reader
 from mars_score.store.results import ResultStore
@@ -27,14 +26,10 @@ def explained(run: Run, rows: int) -> list[dict[str, Any]]:
     )
     lowest = [(number, place) for _, number, place in heapq.nsmallest(rows, scores)]
     found: dict[tuple[int, int], tuple[int, str, str, RowScore]] = {}
-    sampling = run.spec.plan.settings.sampling
     for number, (part, scored) in enumerate(run.scored()):
-        places = [place for its, place in lowest if its == number]
-        if places:
-            of_part = scored.rows(augmented_of(part, run.records), samples_of(part, run.records, sampling))
-            for place in places:
-                line, context = part.file.numbers[place] + 1, part.contexts[place].strip()
-                found[number, place] = line, part.candidates[place], context, of_part[place]
+        for place in [place for its, place in lowest if its == number]:
+            line, context = part.file.numbers[place] + 1, part.contexts[place].strip()
+            found[number, place] = line, part.candidates[place], context, scored[place]
     plan = run.spec.plan
     reader = Reader(plan.settings, plan.runtime(ResultStore(plan.store), run.chunk_progress))
     lines, candidates, contexts, of_rows = zip(*(found[row] for row in lowest), strict=True)

@@ -10,7 +10,7 @@ from mars_score.augmentation import Pair, prepare_pairs
 from mars_score.data.columns import Columns
 from mars_score.data.files import RowFile, read_parts
 from mars_score.data.readers import content_digest
-from mars_score.data.validation import check_contexts
+from mars_score.data.validation import Row, check_contexts
 from mars_score.sampling.samples import Request, requests_of
 from mars_score.settings import MaskingSettings, SamplingSettings
 
@@ -25,6 +25,7 @@ class Part:
         contexts: without outer whitespace.
         pairs: for each row its references, each with the context.
         wanted: for each row whether its references are augmented: not for a blank candidate.
+        number: its place among the parts.
     """
 
     file: RowFile
@@ -32,10 +33,17 @@ class Part:
     contexts: Sequence[str]
     pairs: Sequence[Sequence[Pair]]
     wanted: Sequence[bool]
+    number: int = 0
 
     def requests(self, settings: SamplingSettings) -> list[Request]:
         """What the samples of each row depend on."""
         return requests_of(self.contexts, [[text for _, text in row] for row in self.pairs], settings)
+
+    @property
+    def rows(self) -> list[Row]:
+        """What each score depends on; a blank candidate's not on references."""
+        texts = (tuple(text for _, text in row) for row in self.wanted_pairs)
+        return list(zip(self.candidates, texts, self.contexts, strict=True))
 
     @property
     def wanted_pairs(self) -> list[list[Pair]]:
@@ -65,7 +73,7 @@ class Input:
             ValueError, TypeError: a fault of the file, named with its line and column; or it changed meanwhile.
         """
         before = self._state()
-        for file in read_parts(self.path, size):
+        for number, file in enumerate(read_parts(self.path, size)):
             if self.columns.prediction is not None:
                 file = file.one_value_each(self.columns.prediction)
             candidates = self.columns.candidates(file)
@@ -78,6 +86,7 @@ class Input:
                 [context.strip() for context in contexts],
                 prepare_pairs(references, contexts, self.masking),
                 [bool(candidate) or self.columns.prediction is None for candidate in candidates],
+                number,
             )
         if self._state() != before:
             raise ValueError(f"{self.path} changed while it was read; run the command again")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -61,11 +61,16 @@ class Records:
 
     def add(self, stage: str, number: int, results: Mapping[bytes, bytes]) -> None:
         """Record the results of a chunk, and that it is done."""
+        self.add_all(stage, [(number, results)])
+
+    def add_all(self, stage: str, chunks: Iterable[tuple[int, Mapping[bytes, bytes]]]) -> None:
+        """Record the results of several chunks, all or none, and that these are done."""
         with _telling(self.file), self._db:
             self._db.execute("BEGIN")
-            rows = [(stage, key, value) for key, value in results.items()]
-            self._db.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
-            self._db.execute("INSERT OR REPLACE INTO done VALUES (?, ?)", (stage, number))
+            for number, results in chunks:
+                rows = [(stage, key, value) for key, value in results.items()]
+                self._db.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", rows)
+                self._db.execute("INSERT OR REPLACE INTO done VALUES (?, ?)", (stage, number))
 
     def done(self, stage: str) -> set[int]:
         """Numbers of the chunks that are done."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from mars_score.augmentation import Augmented
 from mars_score.masking.analysis import WordAnalyser
-from mars_score.result import RowScore
+from mars_score.result import LazyRows, RowScore
 from mars_score.runs.chunks import (
     augment_chunks,
     augmented_of,
@@ -19,7 +19,7 @@ from mars_score.runs.chunks import (
     samples_of,
     score_chunks,
 )
-from mars_score.runs.encoding import EncodedScores, decode_scores
+from mars_score.runs.encoding import join, split
 from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.survey import Survey, item_key, survey
@@ -27,7 +27,10 @@ from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Exec
 from mars_score.runtime import Progress
 from mars_score.sampling.samples import Samples
 from mars_score.signature import Signature, make_signature
+from mars_score.similarity.kept import KIND, row_key, rows_of
 from mars_score.store.results import ResultStore
+
+REUSED = "reused"  # the name of the fact in the run's records: which chunks, and how many are left
 
 
 @dataclass(frozen=True)
@@ -111,13 +114,41 @@ class Run:
         """All that the scores depend on besides the texts."""
         return self._signature(self.survey.reference_counts)
 
+    def reuse(self) -> None:
+        """Take the scores of chunks whose rows are all in the store; what follows leaves these chunks out."""
+        plan, records = self.spec.plan, self.records
+        key = row_key(plan.settings)
+        if key is None or records.fact(REUSED) is not None:
+            return
+        store, left = ResultStore(plan.store), 0
+
+        def kept() -> Iterator[tuple[int, dict[bytes, bytes]]]:
+            nonlocal left
+            for part in self.spec.rows.parts(self.spec.chunk_size):
+                keys = list(map(key, part.rows))
+                found = store.get(KIND, keys)
+                if len(found) == len(set(keys)):
+                    yield part.number, {_key(part.number): join(found[one] for one in keys)}
+                else:
+                    left += 1
+
+        records.add_all(SCORE, kept())
+        records.note(REUSED, {"chunks": sorted(records.done(SCORE)), "left": left})
+
+    def _parts(self) -> Iterator[Part]:
+        """The rows that are to be scored, a chunk's at a time."""
+        reused = self.records.fact(REUSED) or {"chunks": (), "left": True}
+        if reused["left"]:
+            chunks = set(reused["chunks"])
+            yield from (part for part in self.spec.rows.parts(self.spec.chunk_size) if part.number not in chunks)
+
     def augment(self, executor: Executor) -> None:
         """Augment the references."""
         size, total = self.spec.chunk_size, self.survey.pairs
         done = self.records.done(AUGMENT)
         self._augmented = min(len(done) * size, total)
         self._report(AUGMENT, self._augmented, total)
-        for chunk, results in executor.map(augment_chunks(self.spec.rows, size, done)):
+        for chunk, results in executor.map(augment_chunks(self._parts(), size, done)):
             self._record(chunk, item_key, results)
             self._augmented += len(results)
             self._report(AUGMENT, self._augmented, total)
@@ -127,24 +158,22 @@ class Run:
         sampling, size = self.spec.plan.settings.sampling, self.spec.chunk_size
         if sampling.samples == 0:
             return
-        for chunk, results in executor.map(
-            sample_chunks(self.spec.rows, sampling, size, self.records.done(SAMPLE))
-        ):
+        chunks = sample_chunks(self._parts(), sampling, size, self.records.done(SAMPLE))
+        for chunk, results in executor.map(chunks):
             self._record(chunk, item_key, results)
             self._report(SAMPLE, chunk.number * size + len(results), 0)
 
     def score(self, executor: Executor) -> None:
         """Score the rows; their references have been augmented and their samples drawn."""
-        rows, size, total = self.spec.rows, self.spec.chunk_size, self.survey.rows
-        settings = self.spec.plan.settings
-        features = feature_chunks(rows, self.records, settings, size, self.records.done(FEATURES))
+        size, total, settings = self.spec.chunk_size, self.survey.rows, self.spec.plan.settings
+        features = feature_chunks(self._parts(), self.records, settings, size, self.records.done(FEATURES))
         for chunk, results in executor.map(features):
             self._record(chunk, item_key, results)
             self._report("embed repeated texts", (chunk.number + 1) * size, 0)
         done = self.records.done(SCORE)
         finished = min(len(done) * size, total)
         self._report(SCORE, finished, total)
-        for chunk, results in executor.map(score_chunks(rows, self.records, settings, size, done)):
+        for chunk, results in executor.map(score_chunks(self._parts(), self.records, settings, done)):
             self.records.add(SCORE, chunk.number, {_key(chunk.number): results[0]})
             finished += len(chunk.items)
             self._report(SCORE, finished, total)
@@ -166,20 +195,19 @@ class Run:
             written += len(part.candidates)
             self._report("write", written, self.survey.rows)
 
-    def scored(self) -> Iterator[tuple[Part, EncodedScores]]:
+    def scored(self) -> Iterator[tuple[Part, LazyRows]]:
         """The rows, some at a time, with their scores."""
         written = 0
-        for number, part in enumerate(self.spec.rows.parts(self.spec.chunk_size)):
-            key = _key(number)
-            yield part, decode_scores(self.records.get(SCORE, [key])[key])
+        for part in self.spec.rows.parts(self.spec.chunk_size):
+            key = _key(part.number)
+            yield part, rows_of(split(self.records.get(SCORE, [key])[key]))
             written += len(part.candidates)
             self._report("write", written, self.survey.rows)
 
     def detailed(self) -> Iterator[tuple[str, RowScore]]:
         """The candidate of each row and its score in full."""
-        for part, scores in self.scored():
-            samples = samples_of(part, self.records, self.spec.plan.settings.sampling)
-            yield from zip(part.candidates, scores.rows(augmented_of(part, self.records), samples), strict=True)
+        for part, rows in self.scored():
+            yield from zip(part.candidates, rows, strict=True)
 
     def _record(self, chunk: Chunk, key: Callable[[Any], bytes], results: Iterable[bytes]) -> None:
         self.records.add(chunk.stage, chunk.number, dict(zip(map(key, chunk.items), results, strict=True)))

@@ -16,12 +16,13 @@ from typing import Any, Protocol
 from mars_score.augmentation import Augmenter
 from mars_score.learning.heads import HeadLoader
 from mars_score.masking.idf import Idf
-from mars_score.runs.encoding import decode_augmented, encode_augmented, encode_scores
+from mars_score.runs.encoding import decode_augmented, encode_augmented, join
 from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, decode_samples, encode_samples
 from mars_score.settings import Settings
 from mars_score.similarity.batch import Scorable
 from mars_score.similarity.features import Reader, decode
+from mars_score.similarity.kept import KIND, row_key
 from mars_score.store.results import ResultStore
 from mars_score.store.staged import StagedStore
 
@@ -31,7 +32,7 @@ Feature = tuple[str, Any]  # a kind of mars_score.similarity.features and an ite
 AUGMENT = "augment"  # (context, prepared reference) -> encode_augmented
 SAMPLE = "sample"  # Request -> encode_samples
 FEATURES = "features"  # Feature: those that several chunks of rows share -> their bytes
-# A row (candidate, context, encoded augmented references, Request, encoded samples) -> one encode_scores for all
+# A row (candidate, context, encoded augmented references, Request, encoded samples) -> one join for all
 SCORE = "score"
 
 
@@ -171,7 +172,17 @@ class Worker:
             found = {item: decode(kind, chunk.known[kind, item]) for item in items if (kind, item) in chunk.known}
             found |= self._reader.read(kind, [item for item in items if item not in found])
             evidence[kind] = found
-        return [encode_scores(rows.scores(evidence), rows.flags(evidence))]
+        scored = rows.encoded(evidence)
+        self._keep(rows, scored)
+        return [join(scored)]
+
+    def _keep(self, rows: Scorable, scored: Sequence[bytes]) -> None:
+        """Save the scores of rows, for runs to come: in this one each chunk is scored once."""
+        key = row_key(self.plan.settings)
+        if key:
+            texts = [tuple(one.reference.reference for one in of_row) for of_row in rows.augmented]
+            keys = map(key, zip(rows.candidates, texts, rows.contexts, strict=True))
+            self._staged.put(KIND, dict(zip(keys, scored, strict=True)))
 
     @cached_property
     def _head(self) -> HeadLoader:

@@ -18,6 +18,7 @@ from mars_score.result import augmented_to_dict
 from mars_score.runs.folder import STDOUT, is_stream
 from mars_score.runs.run import Run
 from mars_score.runs.tally import Tally
+from mars_score.similarity.kept import flags_of
 
 ROWS = "rows.jsonl"  # becomes the output
 
@@ -33,7 +34,7 @@ def write_scores(run: Run, folder: Path, *, rows: bool) -> Tally:
     tally = Tally()
     with _rows_file(folder) as file:
         for part, scored in run.scored():
-            tally.add(part.file.numbers, part.candidates, scored.scores, scored.flags)
+            tally.add(part.file.numbers, part.candidates, scored.scores, flags_of(scored.encoded))
             if rows:
                 for row, score in zip(part.file.rows, scored.scores, strict=True):
                     file.write(row_line({**row, "mars": score}).encode())

@@ -13,6 +13,7 @@ from mars_score.diagnostics import (
     BLANK_CONTEXT,
     CONTEXT_CUT,
     CONTRADICTED,
+    NOTICES,
     SAMPLES_CUT,
     TEXT_CUT,
     UNKNOWN,
@@ -35,6 +36,7 @@ from mars_score.similarity.features import (
     all_needs,
     needs,
 )
+from mars_score.similarity.kept import encode
 from mars_score.similarity.reference_free import score_without_references
 from mars_score.similarity.score import Background, background, score_row
 
@@ -125,6 +127,12 @@ class Scorable:
         from mars_score.learning.features import rescored
 
         return rescored(self._rows, scores, self.head, evidence, self.settings)
+
+    def encoded(self, evidence: Evidence) -> list[bytes]:
+        """The scores with the notices of each row; see :func:`mars_score.similarity.kept.encode`."""
+        flags = self.flags(evidence)
+        notices = zip(*(flags[kind] for kind in NOTICES), strict=True)
+        return [encode(*one) for one in zip(self.scores(evidence), notices, strict=True)]
 
     def examples(self, evidence: Evidence) -> list[Example]:
         """The rows that have references as a learned head sees them."""

@@ -88,7 +88,7 @@ class Answer:
         notices = (*question.notices, *(plain_notice(one, "candidate") for one in result.notices))
         return cls(
             question,
-            result.rows,
+            tuple(result.rows),
             tuple(metrics),
             str(result.signature),
             notices,

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from mars_score.diagnostics import warn
 from mars_score.store.location import make_private, open_to_others, size_limit
 
-KINDS = ("analyses", "infills", "samples", "embeddings", "scores")
-CHEAP = ("analyses", "embeddings")  # cost far less to compute again, and embeddings are far larger
+KINDS = ("analyses", "infills", "samples", "embeddings", "scores", "rows")
+CHEAP = ("analyses", "embeddings", "rows")  # cost far less to compute again, and embeddings are far larger
 CHEAP_SECONDS = 30 * 24 * 3600  # cheap results are evicted as if they had been unused for this much longer
 FILE = "results.sqlite3"
 TIMEOUT = 60.0  # seconds to wait for other processes
@@ -33,6 +33,7 @@ _SCHEMA = (
     f"PRAGMA user_version = {_VERSION}",
 )
 
+_as_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 _T = TypeVar("_T")
 
 
@@ -44,12 +45,14 @@ def digest(*parts: Any) -> bytes:
     Raises:
         TypeError: a part, or the key of a mapping (a str), is of another type.
     """
-    text = json.dumps(_plain(parts), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    text = _as_json(_plain(parts))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _plain(part: Any) -> Any:
     """Mappings as dicts; JSON itself would take a key 1 for "1"."""
+    if isinstance(part, str):
+        return part
     if isinstance(part, Mapping):
         if not all(isinstance(key, str) for key in part):
             raise TypeError(f"keys of mappings must be strings, got {list(part)!r}")

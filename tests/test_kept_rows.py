@@ -1,0 +1,209 @@
+"""Scores of whole rows from the store: equal to computed ones, for every variant, in a process and over files."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sqlite3
+
+import pytest
+import tiny_models
+
+from mars_score import MarsScorer
+from mars_score.cli import main
+from mars_score.errors import MarsWarning
+from mars_score.presets import REFERENCE_FREE, VARIANTS
+from mars_score.result import RowScore
+from mars_score.runs import executors
+from mars_score.settings import resolve_settings
+from mars_score.similarity.features import Reader
+from mars_score.similarity.kept import KIND, decode, encode, row_key
+from mars_score.store.results import FILE, ResultStore
+
+WORDS = tiny_models.TEXT.split()
+ROW_KINDS = ("v3", "v3-lm", "free", "free-lm")  # rows of the others depend on each other, by IDF
+
+
+def make_rows(count):
+    """Rows with contexts of their own; the third is blank, the fourth repeats the first."""
+    rows = [
+        {
+            "prediction": " ".join(WORDS[number : number + 6]),
+            "reference": [" ".join(WORDS[number + 3 : number + 8]), " ".join(WORDS[number + 9 : number + 12])],
+            "context": " ".join(WORDS[2 * number + 20 : 2 * number + 30]),
+        }
+        for number in range(count)
+    ]
+    rows[2]["prediction"], rows[3] = " ", rows[0]
+    return rows
+
+
+def columns(rows, variant="v3"):
+    free = REFERENCE_FREE.get(variant) == variant
+    return [
+        [row["prediction"] for row in rows],
+        None if free else [row["reference"] for row in rows],
+        [row["context"] for row in rows],
+    ]
+
+
+@pytest.fixture(autouse=True)
+def any_sample(all_samples):
+    """What tiny models draw counts."""
+
+
+@pytest.fixture
+def make(named_models, tmp_path):
+    def make_scorer(store=tmp_path / "kept", **settings):
+        return MarsScorer("mini", store=store, **named_models, **settings)
+
+    return make_scorer
+
+
+@pytest.fixture
+def nothing_is_read(monkeypatch):
+    """Neither vectors nor likelihoods."""
+
+    def forbid():
+        def refuse(*args, **more):
+            raise AssertionError("a row was computed")
+
+        monkeypatch.setattr(Reader, "read", refuse)
+
+    return forbid
+
+
+@pytest.fixture
+def score(named_models, tmp_path, capsys):
+    options = [part for name, value in named_models.items() for part in (f"--{name.replace('_', '-')}", value)]
+
+    def run(rows, *more, store=tmp_path / "kept"):
+        """What ``mars score --json --detailed`` says."""
+        file = tmp_path / "rows.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        where = ["--no-store"] if store is None else ["--store", str(store)]
+        capsys.readouterr()
+        argv = ["score", str(file), "--preset", "mini", "--chunk-size", "4", "--json", "--detailed", "--quiet"]
+        assert main([*argv, *options, *where, *map(str, more)]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return run
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_kept_rows_are_as_fresh_ones(variant, make, score, nothing_is_read, monkeypatch, tmp_path):
+    rows = make_rows(9)
+    data = columns(rows, variant)
+    settings = {"variant": variant, **({"samples": 2} if variant in ROW_KINDS else {"mask_ratio_step": 0.3})}
+    fresh = make(store=False, **settings).score(*data)
+    first = make(**settings).score(*data)
+    file_rows = [{name: row[name] for name in row if data[1] or name != "reference"} for row in rows]
+    more = [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", value)]
+    more += [] if data[1] else ["--no-references"]
+    of_file = score(file_rows, *more, store=None)
+    assert score(file_rows, *more, store=tmp_path / "file") == of_file
+    count = ResultStore(tmp_path / "kept").info()[KIND][0]
+    assert count == (8 if variant in ROW_KINDS else 0)
+    if count:
+        nothing_is_read()
+        monkeypatch.setattr(executors.work.Worker, "work", lambda *_: pytest.fail("a chunk was worked on"))
+    kept = make(**settings).score(*data)
+    assert score(file_rows, *more, store=tmp_path / "file") == of_file
+    for result in (first, kept):
+        assert result.to_dict() == fresh.to_dict()
+        assert result.rows == fresh.rows
+        assert result.texts == fresh.texts
+
+
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_rows_are_kept_by_files_for_processes_and_the_other_way(make, score, nothing_is_read):
+    rows = [row for row in make_rows(8) if row["prediction"].strip()]
+    found = score(rows)
+    nothing_is_read()
+    assert make().score(*columns(rows)).scores == found["scores"]
+    assert score(rows[:4])["scores"] == found["scores"][:4]
+
+
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_only_chunks_with_a_new_row_are_worked_on(score, monkeypatch):
+    rows, worked = make_rows(14), []
+    whole = score(rows, store=None)
+    score(rows[:10])
+    usual = executors.work.Worker.work
+    monkeypatch.setattr(
+        executors.work.Worker, "work", lambda self, chunk: worked.append(chunk) or usual(self, chunk)
+    )
+    found = score(rows)
+    assert found["scores"] == pytest.approx(whole["scores"], abs=1e-12)  # texts were encoded in other batches
+    assert [row["samples"][0]["text"] for row in found["rows"] if row["samples"]] == [
+        row["samples"][0]["text"] for row in whole["rows"] if row["samples"]
+    ]
+    assert [chunk.number for chunk in worked if chunk.stage == "score"] == [2, 3]
+    texts = {text for chunk in worked if chunk.stage == "augment" for pair in chunk.items for text in pair}
+    assert texts == {text for row in rows[8:] for text in (row["context"], *row["reference"])}
+
+
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_a_damaged_row_is_computed(make, tmp_path):
+    data = columns(make_rows(5))
+    before = make().score(*data)
+    with sqlite3.connect(tmp_path / "kept" / FILE) as db:
+        db.execute("UPDATE entries SET value = zeroblob(length(value)) WHERE kind = ?", (KIND,))
+    with pytest.warns(MarsWarning, match="damaged"):
+        assert make().score(*data).rows == before.rows
+
+
+CHANGES = (
+    *({"variant": "v3-lm"}, {"samples": 3}, {"sample_seed": 1}, {"sample_weight": 0.1}, {"task": "story"}),
+    *({"context_weight": 0.4}, {"repetition_penalty": 0.0}, {"reference_aggregation": "mean"}),
+    *({"strip_urls_hashtags": True}, {"dtype": "float32"}, {"encoder": "language_model"}),
+    *({"language": "de"}, {"max_mask_ratio": 0.6, "idf_corpus": ["a"]}),
+    *({"max_mask_ratio": 0.6, "idf_corpus": ["b"]}, {"use_context": False}),
+)
+
+
+def test_a_key_is_made_of_all_that_a_score_depends_on(named_models):
+    row = ("a candidate", ("a reference",), "a context")
+    keys = set()
+    for change in ({}, *CHANGES):
+        models = {**named_models, **change}
+        models["encoder"] = named_models.get(models["encoder"], models["encoder"])  # another folder
+        keys.add(row_key(resolve_settings("mini", **models))(row))
+    assert len(keys) == 1 + len(CHANGES)
+    key = row_key(resolve_settings("mini", **named_models))
+    others = [("a candidat", *row[1:]), (row[0], ("a", "reference"), row[2]), (*row[:2], ""), (row[0], (), row[2])]
+    assert len({key(one) for one in (row, *others)}) == 1 + len(others)
+
+
+def test_rows_without_a_key(named_models, monkeypatch):
+    assert row_key(resolve_settings("mini", max_mask_ratio=0.6, **named_models)) is None
+    assert row_key(resolve_settings("base")) is None  # its models were never downloaded
+
+
+def test_parts_of_rows_are_decoded_when_asked_for(make, monkeypatch):
+    decoded = []
+    monkeypatch.setattr(
+        "mars_score.similarity.kept.decode", lambda encoded: decoded.append(encoded) or decode(encoded)
+    )
+    result = make(samples=0).score(*columns(make_rows(4)[:2]))
+    plain = [row.score for row in map(decode, result.rows.encoded)]
+    assert result.scores == plain
+    assert not decoded
+    assert [row.score for row in result.rows] == plain
+    assert result.rows[:1] == (result.rows[0],)
+    assert result.rows == tuple(result.rows)
+    assert result.rows != result.rows[:1]
+    assert len(decoded) == 2
+    assert all(isinstance(row, RowScore) for row in result.rows)
+
+
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_results_can_be_pickled(make):
+    result = make().score(*columns(make_rows(4)))
+    assert pickle.loads(pickle.dumps(result)).rows == result.rows
+
+
+def test_numbers_are_kept_to_the_last_digit():
+    row = RowScore(0.1 + 0.2, ())
+    assert decode(encode(row, [False] * 9)) == row
