@@ -14,6 +14,7 @@ from mars_score import __version__
 from mars_score.cli import augment, cache, compare, meta, references, score, train
 from mars_score.cli.parsing import Parser
 from mars_score.errors import ModelUnavailableError
+from mars_score.models.threads import wait_asleep
 
 COMMANDS = (score, augment, compare, references, meta, train, cache)
 
@@ -34,8 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
-    # Read when torch is imported: threads that spin while they wait slow down other processes many times.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    wait_asleep()
     try:
         args = make_parser().parse_args(argv)
         code = args.run(args) or 0

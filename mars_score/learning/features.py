@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mars_score.data.words import split_words
 from mars_score.learning.heads import Example, LearnedHead
+from mars_score.models.threads import one_blas_thread
 from mars_score.result import RowScore
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.chunks import copied_share
@@ -15,6 +16,7 @@ from mars_score.similarity.features import LIKELIHOOD, Evidence, ScorableRow
 from mars_score.similarity.repetition import repetition
 
 
+@one_blas_thread()
 def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings: SimilaritySettings) -> Example:
     """A scored row as heads see it.
 

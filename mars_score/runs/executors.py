@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from mars_score.models.threads import wait_asleep
 from mars_score.runs import worker as work
 from mars_score.runs.worker import Chunk, ChunkResult, Plan
 from mars_score.runtime import Progress
@@ -122,6 +123,7 @@ _worker: work.Worker
 def _begin(plan: Plan, counter: Any) -> None:
     """Make this process a worker; models are loaded with its first chunk."""
     global _worker
+    wait_asleep()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     with counter.get_lock():

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from mars_score.models.threads import wait_asleep
 from mars_score.runs.worker import Chunk, ChunkResult, Plan, Worker
 
 try:
@@ -112,6 +113,7 @@ class _Actor:
     """A worker in a process of the cluster."""
 
     def __init__(self, plan: Plan) -> None:
+        wait_asleep()  # on another machine nobody has set it
         self._worker = Worker(plan)
 
     def ready(self) -> None:

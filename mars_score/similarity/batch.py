@@ -19,6 +19,7 @@ from mars_score.diagnostics import (
     UNKNOWN,
     UNKNOWN_SHARE,
 )
+from mars_score.models.threads import one_blas_thread
 from mars_score.result import RowScore, Term
 from mars_score.runtime import Progress
 from mars_score.sampling.samples import Request, Samples
@@ -141,6 +142,7 @@ class Scorable:
         scored = zip(self._rows, self._own_scores(evidence), strict=True)
         return [make_example(row, score, evidence, self.settings) for row, score in scored if row.references]
 
+    @one_blas_thread()
     def _own_scores(self, evidence: Evidence) -> list[RowScore]:
         """One per row, without the head."""
         backgrounds: dict[ScorableRow, Background] = {}
