@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 import tiny_models
 
+import mars_score
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.errors import MarsWarning
@@ -17,7 +20,7 @@ from mars_score.result import RowScore
 from mars_score.runs import executors
 from mars_score.settings import resolve_settings
 from mars_score.similarity.features import Reader
-from mars_score.similarity.kept import KIND, decode, encode, row_key
+from mars_score.similarity.kept import KIND, _code, decode, encode, row_key
 from mars_score.store.results import FILE, ResultStore
 
 WORDS = tiny_models.TEXT.split()
@@ -163,7 +166,7 @@ CHANGES = (
 )
 
 
-def test_a_key_is_made_of_all_that_a_score_depends_on(named_models):
+def test_a_key_is_made_of_all_that_a_score_depends_on(named_models, monkeypatch):
     row = ("a candidate", ("a reference",), "a context")
     keys = set()
     for change in ({}, *CHANGES):
@@ -174,6 +177,21 @@ def test_a_key_is_made_of_all_that_a_score_depends_on(named_models):
     key = row_key(resolve_settings("mini", **named_models))
     others = [("a candidat", *row[1:]), (row[0], ("a", "reference"), row[2]), (*row[:2], ""), (row[0], (), row[2])]
     assert len({key(one) for one in (row, *others)}) == 1 + len(others)
+    monkeypatch.setattr("mars_score.similarity.kept._code", lambda: "changed")
+    assert row_key(resolve_settings("mini", **named_models))(row) not in keys
+
+
+def test_the_code_in_a_key_is_that_of_the_score(monkeypatch, tmp_path):
+    before = _code()
+    shutil.copytree(Path(mars_score.__file__).parent, tmp_path / "copy")
+    monkeypatch.setattr(mars_score, "__file__", str(tmp_path / "copy" / "__init__.py"))
+    found = []
+    for file, text in (("cli/score.py", "#"), ("similarity/score.py", ""), ("similarity/score.py", "#")):
+        with (tmp_path / "copy" / file).open("a") as opened:
+            opened.write(text)
+        found.append(_code.__wrapped__())
+    assert found[:2] == [before, before]
+    assert found[2] != before
 
 
 def test_rows_without_a_key(named_models, monkeypatch):
