@@ -1,15 +1,22 @@
-"""Better or more references: how well metrics agree with people under one reference, all of them, or samples.
+"""Better or more references: how well metrics agree with people under few, picked, all and augmented references.
 
-    python -m research.reference_choice DATA/SET.jsonl... --groups N
+    python -m research.reference_choice DATA/SET.jsonl... --groups N...
 
-Items with two references or more, of which one is picked in several ways; Pearson's r with the ratings and 95 %
-intervals over groups. All results are kept in the store: a stopped run goes on when it is started again.
+Items with two references or more. A table for each set and level, Pearson's r, and one of the mean gains over all
+sets. References that are picked, added or drawn are compared with one human reference at random, and augmentations
+of the first reference with the first reference alone; 95 % intervals over groups. Where fewer than half of the
+items have samples, "n/a" stands in place of samples; elsewhere only the items with samples are compared. All
+results are kept in the store: a stopped run goes on when it is started again.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import itertools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -26,86 +33,214 @@ from mars_score.similarity.features import EMBED, Reader
 from mars_score.stats.correlation import estimate
 from mars_score.stats.draws import Interval, draw_groups, resample
 from mars_score.stats.levels import statistic_of
-from mars_score.stats.rated import Rated
+from mars_score.stats.rated import Level, Rated
 from mars_score.stats.weighted import Floats
 
 METRICS = ["bleu", "chrf", "meteor", "rouge_l", "bertscore", "mars[samples=0]"]
-CHOICES = 4  # of one reference at random
+CHOICES = 4  # of references at random
 RESAMPLES = 1000
+FEWEST_SYSTEMS = 3
+ONE, FIRST = "one at random", "the first alone"
+# Each condition, and what it is compared with.
+BASES = {
+    ONE: None,
+    "nearest to the others": ONE,
+    "farthest from the others": ONE,
+    "nearest to the samples": ONE,
+    "two at random": ONE,
+    "all": ONE,
+    "all and samples": ONE,
+    "samples alone": ONE,
+    FIRST: None,
+    "the first and its infills": FIRST,
+    "the first and samples": FIRST,
+}
+
+Texts = tuple[str, ...]
 
 
-def conditions(items: Sequence[Item], scorer: MarsScorer) -> dict[str, list[list[Row]]]:
-    """Rows of each item under each choice of references; several lists where the choice is repeated."""
-    reader = Reader(scorer.settings, scorer.runtime)
-    drawn = scorer.sample([item.row[1] for item in items], [item.row[2] for item in items])
-    texts = {text.strip() for item, some in zip(items, drawn, strict=True) for text in (*item.row[1], *some)}
-    vectors = {text: one.vector for text, one in reader.read(EMBED, sorted(texts)).items()}
-    found: dict[str, list[list[Row]]] = {"one at random": [[] for _ in range(CHOICES)]}
-    for item, samples in zip(items, drawn, strict=True):
-        candidate, references, context = item.row
-        matrix = np.stack([vectors[text.strip()] for text in references])
-        central = (matrix @ matrix.T).mean(axis=1)
-        chosen = {
-            "nearest to the others": (references[int(central.argmax())],),
-            "farthest from the others": (references[int(central.argmin())],),
-            "all": references,
+class Agreement(NamedTuple):
+    """Pearson's r.
+
+    Attributes:
+        values: one for each choice of references.
+        drawn: the mean over the choices in each resample of groups, (resamples,).
+    """
+
+    values: Sequence[float]
+    drawn: Floats
+
+    @property
+    def value(self) -> float:
+        """The mean over the choices."""
+        return float(np.mean(self.values))
+
+    def minus(self, base: Agreement | None) -> Agreement:
+        """The gain over another agreement."""
+        return Agreement([self.value - base.value], self.drawn - base.drawn) if base else self
+
+
+Table = dict[str, dict[str, Agreement]]  # by metric and condition
+
+
+class References:
+    """Makes the references of every condition with the models of a preset."""
+
+    def __init__(self, preset: str, store: str | None) -> None:
+        self.preset, self.store = preset, store
+        self.scorer = MarsScorer(preset, store=store)
+        self.models = Models(resolve_settings(preset), self.scorer.runtime, {"preset": preset})
+
+    def of(self, data: RatedSet) -> tuple[list[Item], list[dict[str, list[Texts]]]]:
+        """The items that are compared, and the references of each by condition, a list of choices."""
+        items = [item for item in data.items if len(item.row[1]) > 1]
+        samples = self.scorer.sample([item.row[1] for item in items], [item.row[2] for item in items])
+        if 2 * sum(map(bool, samples)) >= len(items):
+            items = [item for item, some in zip(items, samples, strict=True) if some]
+            samples = [some for some in samples if some]
+        else:
+            samples = [()] * len(items)
+        infiller = MarsScorer(self.preset, store=self.store, variant="v2", idf_corpus=data.corpus)
+        infilled = infiller.augment([item.row[1][:1] for item in items], [item.row[2] for item in items])
+        texts = {text.strip() for item, some in zip(items, samples, strict=True) for text in (*item.row[1], *some)}
+        vectors = Reader(self.scorer.settings, self.scorer.runtime).read(EMBED, sorted(texts))
+        matrices = {text: one.vector for text, one in vectors.items()}
+        rows = zip(items, samples, infilled, strict=True)
+        return items, [_texts(item.row, drawn, tuple(filled), matrices) for item, drawn, filled in rows]
+
+
+def _texts(row: Row, samples: Texts, infilled: Texts, vectors: Mapping[str, Floats]) -> dict[str, list[Texts]]:
+    references = row[1]
+    matrix = np.stack([vectors[text.strip()] for text in references])
+    central = (matrix @ matrix.T).mean(axis=1)
+    found: dict[str, list[Texts]] = {
+        ONE: [choose_references(row, 1, choice, 0) for choice in range(CHOICES)],
+        "two at random": [choose_references(row, 2, choice, 0) for choice in range(CHOICES)],
+        "nearest to the others": [(references[int(central.argmax())],)],
+        "farthest from the others": [(references[int(central.argmin())],)],
+        "all": [references],
+        FIRST: [references[:1]],
+        "the first and its infills": [infilled],
+    }
+    if samples:
+        near = (matrix @ np.stack([vectors[text] for text in samples]).T).mean(axis=1)
+        found |= {
+            "nearest to the samples": [(references[int(near.argmax())],)],
+            "all and samples": [(*references, *samples)],
+            "samples alone": [samples],
+            "the first and samples": [(references[0], *samples)],
         }
-        if samples:
-            near = (matrix @ np.stack([vectors[text] for text in samples]).T).mean(axis=1)
-            chosen |= {
-                "nearest to the samples": (references[int(near.argmax())],),
-                "samples alone": tuple(samples),
-                "first and samples": (references[0], *samples),
-                "all and samples": (*references, *samples),
-            }
-        for choice, rows in enumerate(found["one at random"]):
-            rows.append((candidate, choose_references(item.row, 1, choice, 0), context))
-        for name, some in chosen.items():
-            found.setdefault(name, [[]])[0].append((candidate, some, context))
-    return {name: lists for name, lists in found.items() if len(lists[0]) == len(items)}
+    return found
 
 
-def agreement(data: RatedSet, items: Sequence[Item], metric: Metric, choices: Sequence[list[Row]]) -> str:
-    """Pearson's r, the mean over repeated choices, with its interval."""
-    ratings, groups = [item.rating for item in items], [item.group for item in items]
-    rated = [
-        Rated.of(np.array(scores_of(metric, rows, data.corpus)), ratings, "items", "pearson", groups, None)
-        for rows in choices
-    ]
+def scores_by_condition(
+    metric: Metric, data: RatedSet, items: Sequence[Item], texts: Sequence[Mapping[str, list[Texts]]]
+) -> dict[str, list[Floats]]:
+    """The scores of the items under each condition, (items,) for each choice of references."""
+    found = {}
+    for name, choices in texts[0].items():
+        some = (
+            [(item.row[0], of_item[name][choice], item.row[2]) for item, of_item in zip(items, texts, strict=True)]
+            for choice in range(len(choices))
+        )
+        found[name] = [np.array(scores_of(metric, rows, data.corpus)) for rows in some]
+    return found
+
+
+def agreement(items: Sequence[Item], choices: Sequence[Floats], level: Level, seed: int) -> Agreement:
+    """The agreement of scores with the ratings; one seed gives the same resamples for all scores of the items."""
+    ratings = [item.rating for item in items]
+    groups, systems = [item.group for item in items], [item.system for item in items]
+    rated = [Rated.of(scores, ratings, level, "pearson", groups, systems) for scores in choices]
     statistics = [statistic_of(one) for one in rated]
+    count = rated[0].group_count
 
     def mean(counts: Floats) -> Floats:
-        return np.mean([one(counts) for one in statistics], axis=0)  # type: ignore[no-any-return]
+        return cast(Floats, np.mean([one(counts) for one in statistics], axis=0))
 
-    count = rated[0].group_count
-    ends = Interval.of(resample([mean], draw_groups(count), count, RESAMPLES, 0)[0], 0.95)
-    value = np.mean([estimate(one).value for one in rated])
-    return f"{value:.3f} [{ends.low:.3f}, {ends.high:.3f}]"
+    drawn = resample([mean], draw_groups(count), CHOICES * len(items), RESAMPLES, seed)[0]
+    return Agreement([estimate(one).value for one in rated], drawn)
+
+
+def show(title: str, table: Table) -> None:
+    """Print a table: a line for each condition, a column for each metric."""
+    print(f"| {title} | {' | '.join(table)} |\n| --- |{' ---: |' * len(table)}")
+    for name, base in BASES.items():
+        cells = []
+        for found in table.values():
+            if name not in found:
+                cells.append("n/a")
+                continue
+            gain = found[name].minus(found[base] if base else None)
+            ends, sign = Interval.of(gain.drawn, 0.95), "+" if base else ""
+            cells.append(f"{found[name].value:.3f} [{ends.low:{sign}.3f}, {ends.high:{sign}.3f}]")
+        print(f"| {name} | {' | '.join(cells)} |")
+        if name == ONE:
+            ranges = [f"{min(found[ONE].values):.3f} to {max(found[ONE].values):.3f}" for found in table.values()]
+            print(f"| lowest and highest of {CHOICES} choices | {' | '.join(ranges)} |")
+    print(flush=True)
+
+
+def show_gains(level: Level, tables: Sequence[Table]) -> None:
+    """Print the mean gains over the sets that have a condition, in the form of ``show``."""
+    names = list(tables[0])
+    print(f"| mean gain, {level}, {len(tables)} sets | {' | '.join(names)} | sets |")
+    print(f"| --- |{' ---: |' * (len(names) + 1)}")
+    for name, base in BASES.items():
+        some = [table for table in tables if all(name in found for found in table.values())]
+        if not base or not some:
+            continue
+        cells = []
+        for metric in names:
+            gains = [table[metric][name].minus(table[metric][base]) for table in some]
+            ends = Interval.of(np.mean([one.drawn for one in gains], axis=0), 0.95)
+            value = math.fsum(one.value for one in gains) / len(gains)
+            cells.append(f"{value:+.3f} [{ends.low:+.3f}, {ends.high:+.3f}]")
+        print(f"| {name} | {' | '.join(cells)} | {len(some)} |")
+    print(flush=True)
 
 
 def main() -> None:
-    """Print a table for each set."""
+    """Print the tables."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     options.add_argument("files", nargs="+", metavar="SET.jsonl", help="rated candidates, as for mars meta")
-    options.add_argument("--groups", type=int, help="groups per file, at most")
+    options.add_argument("--groups", type=int, nargs="+", help="groups at most: one number, or one for each file")
     options.add_argument("--metrics", type=parse_names, default=METRICS)
     options.add_argument("--preset", default="mini")
     options.add_argument("--store", default=None)
     args = options.parse_args()
-    scorer = MarsScorer(args.preset, store=args.store)
-    models = Models(resolve_settings(args.preset), scorer.runtime, {"preset": args.preset})
-    for data in read_rated_sets(args.files, groups=args.groups):
-        items = [item for item in data.items if len(item.row[1]) > 1]
-        progress(f"{data.name}: {len(items)} items with several references")
-        rows = conditions(items, scorer)
-        print(f"| {data.name}, {len(items)} items | {' | '.join(rows)} |\n| --- |{' ---: |' * len(rows)}")
+    groups = args.groups or [sys.maxsize]
+    if len(groups) not in (1, len(args.files)):
+        options.error(f"--groups takes one number or {len(args.files)}, one for each file; got {len(groups)}")
+    references = References(args.preset, args.store)
+    tables: dict[Level, list[Table]] = {"items": [], "systems": []}
+    for seed, (whole, most) in enumerate(zip(read_rated_sets(args.files), itertools.cycle(groups), strict=False)):
+        data = whole.sample(most)
+        items, texts = references.of(data)
+        if not items:
+            progress(f"{data.name}: no item has several references")
+            continue
+        systems = len({item.system for item in items})
+        progress(f"{data.name}: {len(items)} items of {systems} systems with several references")
+        scores = {}
         for name in args.metrics:
-            metric = make_metric(name, models)
-            cells = [agreement(data, items, metric, choices) for choices in rows.values()]
-            print(f"| {metric.title} | {' | '.join(cells)} |", flush=True)
-        print()
+            metric = make_metric(name, references.models)
+            scores[metric.title] = scores_by_condition(metric, data, items, texts)
+            progress(f"{data.name}: {metric.title}")
+        for level, of_level in tables.items():
+            if level == "systems" and systems < FEWEST_SYSTEMS:
+                continue
+            table = {
+                title: {name: agreement(items, choices, level, seed) for name, choices in of_metric.items()}
+                for title, of_metric in scores.items()
+            }
+            of_level.append(table)
+            show(f"{data.name}, {systems if level == 'systems' else len(items)} {level}", table)
+    for level, of_level in tables.items():
+        if len(of_level) > 1:
+            show_gains(level, of_level)
 
 
 if __name__ == "__main__":

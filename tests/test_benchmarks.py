@@ -1,6 +1,8 @@
 """What the benchmarks of speed count, and that forms made from features are the scorer's."""
 
+import contextlib
 import importlib
+import io
 import json
 
 import numpy as np
@@ -48,6 +50,7 @@ def rated(monkeypatch, tmp_path, encoder):
     rows = [
         {
             "group": str(number // 3),
+            "system": str(number % 3),
             "candidate": " ".join(words[number : number + 3 + number % 4]) if number else " ",
             "references": [" ".join(words[number // 3 * 3 : number // 3 * 3 + 5]), "She took a train."],
             "context": ""
@@ -127,28 +130,81 @@ def test_kinds_of_infills(rated, monkeypatch, capsys):
     assert [printed.count(f"| {kind}, ") for kind in kinds] == [2] * 5
 
 
-def test_picked_references(rated, monkeypatch, capsys):
-    """A line per metric, a column per choice of references; with all of them the metric is as it is by itself."""
-    rows, file = rated
+def run_choice(file, *others):
+    """The tables of research/reference_choice.py: cells by line and column, by title."""
     choice = importlib.import_module("research.reference_choice")
-    arguments = ["choice.py", str(file), "--metrics", "chrf,mars[samples=0]", "--store", str(file.parent)]
-    monkeypatch.setattr("sys.argv", arguments)
-    choice.main()
-    head, _, *lines = capsys.readouterr().out.strip().splitlines()
-    columns = [cell.strip() for cell in head.strip("|").split("|")]
-    assert columns[:5] == [
-        "toy, 12 items",
-        "one at random",
-        "nearest to the others",
-        "farthest from the others",
-        "all",
-    ]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert [line[0] for line in cells] == ["chrF", "MARS, samples=0"]
-    names = ("candidate", "references", "context")
-    scores = MarsScorer("mini", store=False, samples=0).score(*([row[name] for row in rows] for name in names))
-    expected = np.corrcoef(scores.scores, [row["human"] for row in rows])[0, 1]
-    assert cells[1][4].split()[0] == f"{expected:.3f}"
+    arguments = ["choice.py", str(file), *others, "--metrics", "chrf,mars[samples=0]", "--store", str(file.parent)]
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as printed:
+        patch.setattr("sys.argv", arguments)
+        choice.main()
+    tables = {}
+    for text in printed.getvalue().strip().split("\n\n"):
+        (title, *columns), _, *lines = [
+            [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
+        ]
+        tables[title] = {name: dict(zip(columns, cells, strict=True)) for name, *cells in lines}
+    return choice, tables
+
+
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_picked_references(rated):
+    """A line per choice of references; each is what the metric gives with these references by itself."""
+    rows, file = rated
+    choice, tables = run_choice(file)
+    rows = rows[:10]  # the others have no context, so no samples
+    assert list(tables) == ["toy, 10 items", "toy, 3 systems"]
+    table = tables["toy, 10 items"]
+    assert {*table} == {*choice.BASES, "lowest and highest of 4 choices"}
+    assert all(list(cells) == ["chrF", "MARS, samples=0"] for cells in table.values())
+    contexts, corpus = (
+        [row["context"] for row in rows],
+        list(dict.fromkeys(text for row in rows for text in row["references"])),
+    )
+    first = [row["references"][:1] for row in rows]
+    infiller = MarsScorer("mini", store=False, variant="v2", idf_corpus=corpus)
+    sampler = MarsScorer("mini", store=False)
+    expected = {
+        "all": [row["references"] for row in rows],
+        "the first alone": first,
+        "the first and its infills": infiller.augment(first, contexts),
+        "samples alone": sampler.sample([row["references"] for row in rows], contexts),
+    }
+    assert any(len(texts) > 1 for texts in expected["the first and its infills"])
+    ratings, systems = np.array([row["human"] for row in rows]), np.array([row["system"] for row in rows])
+    for name, references in expected.items():
+        candidates = [row["candidate"] for row in rows]
+        scores = np.array(
+            MarsScorer("mini", store=False, samples=0).score(candidates, references, contexts).scores
+        )
+        of_items = np.corrcoef(scores, ratings)[0, 1]
+        assert table[name]["MARS, samples=0"].split()[0] == f"{of_items:.3f}"
+        means = [[values[systems == one].mean() for one in "012"] for values in (scores, ratings)]
+        of_systems = np.corrcoef(*means)[0, 1]
+        assert tables["toy, 3 systems"][name]["MARS, samples=0"].split()[0] == f"{of_systems:.3f}"
+
+
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_picked_references_without_samples(rated, tmp_path):
+    """Questions have no samples: their cells are n/a. The mean gain over two sets is that of both."""
+    rows, file = rated
+    other = tmp_path / "questions.jsonl"
+    other.write_text("".join(json.dumps({**row, "context": "Where did they go?"}) + "\n" for row in rows))
+    _, tables = run_choice(file, str(other))
+    questions, gains = tables["questions, 12 items"], tables["mean gain, items, 2 sets"]
+    assert {name for name, cells in questions.items() if cells["chrF"] == "n/a"} == {
+        "nearest to the samples",
+        "all and samples",
+        "samples alone",
+        "the first and samples",
+    }
+
+    def value(cells, metric="chrF"):
+        return float(cells[metric].split()[0])
+
+    sets = (tables["toy, 10 items"], questions)
+    expected = np.mean([value(table["all"]) - value(table["one at random"]) for table in sets])
+    assert value(gains["all"]) == pytest.approx(expected, abs=2e-3)
+    assert [gains[name]["sets"] for name in ("all", "samples alone")] == ["2", "1"]
 
 
 def test_rates(monkeypatch, capsys, tmp_path, encoder, llama):
