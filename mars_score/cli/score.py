@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     check_threshold("--fail-rows-under", args.fail_rows_under)
     from mars_score.cli.results import show_json, show_text
     from mars_score.runs.explaining import EXPLANATIONS, explained
-    from mars_score.runs.interval import INTERVAL, mean_interval_of
+    from mars_score.runs.interval import INTERVAL
     from mars_score.runs.scale import SCALE, scale_of
     from mars_score.runs.tally import Tally
     from mars_score.runs.writing import write_scores
@@ -97,8 +97,8 @@ def run(args: argparse.Namespace) -> int:
         a_run.score(workers)
 
     def write(a_run: Any, folder: Path) -> Any:
-        tally = write_scores(a_run, folder, rows=args.out is not None)
-        a_run.records.note(INTERVAL, mean_interval_of(a_run))
+        tally, interval = write_scores(a_run, folder, rows=args.out is not None)
+        a_run.records.note(INTERVAL, interval)
         if args.scale:
             a_run.records.note(SCALE, scale_of(a_run, MarsScorer(**scorer_arguments(args)), tally.mean))
         if args.explain:

@@ -10,7 +10,7 @@ from mars_score.augmentation import Pair, prepare_pairs
 from mars_score.data.columns import Columns
 from mars_score.data.files import RowFile, read_parts
 from mars_score.data.readers import content_digest
-from mars_score.data.validation import Row, check_contexts
+from mars_score.data.validation import Row
 from mars_score.sampling.samples import Request, requests_of
 from mars_score.settings import MaskingSettings, SamplingSettings
 
@@ -78,8 +78,7 @@ class Input:
                 file = file.one_value_each(self.columns.prediction)
             candidates = self.columns.candidates(file)
             references = self.columns.references(file)
-            use_context = self.columns.context is not None
-            contexts = check_contexts(self.columns.contexts(file), len(file.rows), use_context=use_context)
+            contexts = self.columns.contexts(file) or [""] * len(file.rows)
             yield Part(
                 file,
                 candidates,

@@ -16,6 +16,7 @@ from mars_score.data.writers import convert
 from mars_score.diagnostics import Notices
 from mars_score.result import augmented_to_dict
 from mars_score.runs.folder import STDOUT, is_stream
+from mars_score.runs.interval import ScoresByContext
 from mars_score.runs.run import Run
 from mars_score.runs.tally import Tally
 from mars_score.similarity.kept import flags_of
@@ -23,22 +24,23 @@ from mars_score.similarity.kept import flags_of
 ROWS = "rows.jsonl"  # becomes the output
 
 
-def write_scores(run: Run, folder: Path, *, rows: bool) -> Tally:
-    """Write all rows with their scores.
+def write_scores(run: Run, folder: Path, *, rows: bool) -> tuple[Tally, list[float] | None]:
+    """Write all rows with their scores; returns their summary and the interval of their mean.
 
     Args:
         run: its rows have been scored.
         folder: of the run.
         rows: False: only count them.
     """
-    tally = Tally()
+    tally, by_context = Tally(), ScoresByContext()
     with _rows_file(folder) as file:
         for part, scored in run.scored():
             tally.add(part.file.numbers, part.candidates, scored.scores, flags_of(scored.encoded))
+            by_context.add(part, scored.scores)
             if rows:
                 for row, score in zip(part.file.rows, scored.scores, strict=True):
                     file.write(row_line({**row, "mars": score}).encode())
-    return tally
+    return tally, by_context.interval()
 
 
 def write_augmented(run: Run, folder: Path) -> Notices:
