@@ -146,7 +146,8 @@ class Form:
             openness = np.clip((SAME - columns.mean("closeness")) / (SAME - CLOSE), 0, 1)
             share = share * np.where(has_context > 0, openness, 1.0)
         weight = self.context * share * has_context
-        of_data = self.data * columns.task("data") if self.adaptive else 0.0 * words
+        is_data = columns.task("data") * columns.has("context_nearest")
+        of_data = self.data * is_data if self.adaptive else 0.0 * words
         drawn = columns.has("sample_recalls")
         credit: Floats | float = 1.0
         if self.discount:
@@ -157,7 +158,7 @@ class Form:
         value = value + np.where(dialogue, *self.best) * of_samples * np.maximum(0, best - value)
         found = {
             "references": (value, 1 - weight - of_data),
-            "sentences": (columns.references("cosines", "first") * columns.task("data"), of_data),
+            "sentences": (columns.references("cosines", "first") * is_data, of_data),
             "context": (columns["context_nearest"] * has_context * credit, weight),
             "samples": (columns.mean("sample_cosines", self.most), np.where(dialogue, *self.samples) * of_samples),
             "expected": (columns.mean("expected"), -self.expected * drawn),

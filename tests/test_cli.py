@@ -135,7 +135,7 @@ def test_score_in_plain_text(score, write):
 
 
 def test_of_many_rows_some_are_shown(run, write):
-    rows = [{"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": "x"} for row in range(50)]
+    rows = [{"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": "x?"} for row in range(50)]
     _, out, _ = run("score", write(rows))
     assert out.splitlines()[2] == "line  score   candidate (lowest and highest)"
     assert [int(line.split()[0]) for line in out.splitlines()[3:]] == [50, 49, 48, 3, 2, 1]

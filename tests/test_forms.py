@@ -339,8 +339,10 @@ def test_what_is_read_of_a_row():
     assert evidence.needs(adaptive, row) == {
         "embed": [],
         "match": ["a", "b", "c"],
-        "likelihood": [("a context", "a")],
+        "likelihood": [],
     }
+    of_lines = dataclasses.replace(row, context="a\ncontext")
+    assert evidence.needs(adaptive, of_lines)["likelihood"] == [("a\ncontext", "a")]
     in_dialogue = dataclasses.replace(row, task="dialogue")
     assert evidence.needs(adaptive, in_dialogue) == {
         "embed": ["a context"],

@@ -171,7 +171,7 @@ def test_every_metric_has_its_file_and_its_line():
 def test_mars_is_scored_with_the_corpus_of_the_whole_set(gpt2, encoder, tmp_path):
     models = make_models(tmp_path, language_model=gpt2, encoder=encoder, dtype="float64", planner="none")
     data = make_set(["the dog slept on the sofa", "", "a train"])
-    found = score_set(data, {"mars": make_metric("mars", models)}, ["reorder", "retrieve"]).metrics["mars"]
+    found = score_set(data, {"mars": make_metric("mars_v2", models)}, ["reorder", "retrieve"]).metrics["mars"]
     assert found.failure is None
     assert found.scores[1] == 0.0
     assert len(found.details) == 3  # of the candidates, not of their attacks

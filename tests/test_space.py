@@ -319,7 +319,10 @@ def test_the_terms_of_a_score_are_shown():
 
 
 def test_every_term_has_its_meaning(all_samples):
-    rows = answer("a b x y", context=STORY, max_mask_ratio=0.2).rows
+    rows = [
+        *answer("a b x y", context=STORY, max_mask_ratio=0.2).rows,
+        *answer("a b", context="area=riverside").rows,
+    ]
     with_likelihood = MarsScorer(PRESET, variant="v3-lm").score(["a"], ["a b"], [STORY]).rows
     learned = {name for head in HEADS for name in read_head(head).about["parameters"]["features"]}
     found = {term.name for row in (*rows, *with_likelihood) for term in row.terms}

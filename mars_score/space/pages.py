@@ -18,7 +18,6 @@ TERMS = {
     "likelihood": "its log probability per token given the context",
     "repetition": "the share of its words that repeat others nearby",
     "contradiction": "the probability that it contradicts the context or a reference",
-    "copied": "the share of it that is copied from the context; learned from ratings",
     "length": "the logarithm of its length beside the reference's; learned from ratings",
 }
 TERMS_WITHOUT_REFERENCES = {
