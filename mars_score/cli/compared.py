@@ -25,18 +25,13 @@ def show_comparison(
     signature = f"signature {found.signature.short if short else found.signature}"
     names = [one_line(one.name, True) for one in found.systems]
     if isinstance(found, SystemRanking):
-        _show(found, _ranking_tables(found, names), [f"verdict: {found.verdict}", signature], names, rows, form)
+        findings = [f"verdict: {found.verdict}", signature]
+        _show(found, _ranking_tables(found, names), findings, names, rows, form)
         return
     wins, ties, losses = found.win_tie_loss
     counts = f"{names[0]} wins {wins}, ties {ties}, loses {losses} of {len(found.rows)} rows"
-    _show(
-        found,
-        [_table(found, names, test)],
-        [counts, f"verdict: {found.verdict(test)}", signature],
-        names,
-        rows,
-        form,
-    )
+    findings = [counts, f"verdict: {found.verdict(test)}", signature]
+    _show(found, [_table(found, names, test)], findings, names, rows, form)
 
 
 def _show(

@@ -142,11 +142,8 @@ def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked], row
     try:
         if isinstance(metric, Mars):
             result = metric.result(rows, data.corpus, data.task)
-            scores[:], details, signature = (
-                result.scores,
-                tuple(result.rows[: len(data.items)]),
-                str(result.signature),
-            )
+            scores[:], signature = result.scores, str(result.signature)
+            details = tuple(result.rows[: len(data.items)])
         else:
             scores[:] = scores_of(metric, rows, data.corpus)
     except (ModelUnavailableError, ImportError) as error:

@@ -20,16 +20,14 @@ def explained(run: Run, rows: int) -> list[dict[str, Any]]:
     Each with its line of the input, ``"line"``, and as readable text, ``"text"``.
     """
     scores = (
-        (score, number, place)
-        for number, (_, scored) in enumerate(run.scored())
-        for place, score in enumerate(scored.scores)
+        (score, part.number, place) for part, scored in run.scored() for place, score in enumerate(scored.scores)
     )
     lowest = [(number, place) for _, number, place in heapq.nsmallest(rows, scores)]
     found: dict[tuple[int, int], tuple[int, str, str, RowScore]] = {}
-    for number, (part, scored) in enumerate(run.scored()):
-        for place in [place for its, place in lowest if its == number]:
-            line, context = part.file.numbers[place] + 1, part.contexts[place].strip()
-            found[number, place] = line, part.candidates[place], context, scored[place]
+    for part, scored in run.scored():
+        for place in [place for number, place in lowest if number == part.number]:
+            line = part.file.numbers[place] + 1
+            found[part.number, place] = line, part.candidates[place], part.contexts[place], scored[place]
     plan = run.spec.plan
     reader = Reader(plan.settings, plan.runtime(ResultStore(plan.store), run.chunk_progress))
     lines, candidates, contexts, of_rows = zip(*(found[row] for row in lowest), strict=True)
