@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -84,6 +84,11 @@ class Term:
     name: str
     value: float
     weight: float
+
+
+def weighted_sum(terms: Iterable[Term]) -> float:
+    """The score that terms make."""
+    return sum(term.weight * term.value for term in terms)
 
 
 @dataclass(frozen=True)

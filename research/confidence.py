@@ -11,7 +11,6 @@ Takes the files of ``research/features.py``; no model is called.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,7 +19,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import Ridge
 
-from research.forms import V3, FeatureSet, Floats, read
+from research.forms import V3, FeatureSet, Floats, options_of, read
 
 COVERAGE = (0.2, 0.4, 0.5, 0.6, 0.8, 1.0)
 REFERENCES = ("number", "words", "closeness", "reached", "sampled")  # the same for all candidates of a row
@@ -93,13 +92,8 @@ def agreement(data: FeatureSet, order: Floats, coverage: float, *, corrected: bo
 
 def main() -> None:
     """Print the table."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    options.add_argument("files", nargs="+", metavar="FEATURES.jsonl")
-    options.add_argument("--within-groups", default="qa_feedback", metavar="SET,...")
-    args = options.parse_args()
-    sets = read(args.files, args.within_groups.split(","))
+    args = options_of(__doc__).parse_args()
+    sets = read(args.files, args.within_groups)
     random = np.random.default_rng(0)
     orders = {
         "random": [random.random(len(one.rows)) for one in sets],

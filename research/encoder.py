@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,13 @@ from mars_score.learning.heads import Example, LearnedHead
 from mars_score.learning.pairs import Source, generator, infillers, make_pairs, references_of, with_sentences
 from mars_score.learning.pretraining import pretrain
 from mars_score.learning.ratings import TrainingSet, training_sets
-from mars_score.learning.signals import read_signals
+from mars_score.learning.signals import SIGNALS, read_signals
 from mars_score.learning.training import TrainingSettings
 from mars_score.meta.items import RatedSet, read_rated_set
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.sentences import sentences
+from mars_score.result import weighted_sum
 from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 from mars_score.store.location import store_folder
@@ -49,6 +50,7 @@ FOLDS = (  # sets of one family are left out together
 )
 DRIFTING = ("mohler_asag", "sfres")
 SKEWS = (0.0, 1.5, 3.0)
+TESTED = 100  # rows of a set, about
 CORPUS = ("newsroom", "summeval", "realsumm", "dialsummeval", "qa_feedback", "qgeval")  # none of them in FOLDS
 SETTINGS = resolve_settings("mini", "v2", max_context_tokens=64)
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
@@ -56,9 +58,25 @@ ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
 Floats = NDArray[np.float64]
 
 
-def run_left_out(data: Path, out: Path, runtime: Runtime, pairs: int, rows: int) -> None:
+class Pretraining(NamedTuple):
+    """What is learned before there are ratings.
+
+    Attributes:
+        pairs: synthetic pairs.
+        epochs: at most.
+        share: of the texts, that the language model infills (and reads, unless that is left out).
+        without: signals that are left out.
+    """
+
+    pairs: int
+    epochs: int
+    share: float
+    without: Sequence[str]
+
+
+def run_left_out(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining, rows: int) -> None:
     """The encoder with and without pre-training, and MARS without augmentations, on sets of other families."""
-    start = _pretrained(data, out, runtime, pairs)
+    start = _pretrained(data, out, runtime, pretraining)
     for number, left_out in enumerate(FOLDS):
         names = [name for fold in FOLDS if fold is not left_out for name in fold]
         sets = [few(one, rows) for one in training_sets([sample(data, name, rows) for name in names])]
@@ -67,7 +85,7 @@ def run_left_out(data: Path, out: Path, runtime: Runtime, pairs: int, rows: int)
             folder = out / f"fold{number}{'-pretrained' if saved else ''}"
             heads[name] = kept(folder, runtime, partial(fit_on, start=saved, sets=sets))
         for name in left_out:
-            test = sample(data, name, 2 * rows)
+            test = sample(data, name, TESTED)
             mars = make_metric("mars[max_mask_ratio=0]", _models(runtime))
             scores: dict[str, Sequence[float]] = {"MARS, no augmentations": mars.score(test.rows, test.corpus)}
             scores |= {title: scores_of(head, test.rows) for title, head in heads.items()}
@@ -75,9 +93,9 @@ def run_left_out(data: Path, out: Path, runtime: Runtime, pairs: int, rows: int)
             print(json.dumps({"set": name, "rows": len(test.rows), **found}), flush=True)
 
 
-def run_drift(data: Path, out: Path, runtime: Runtime, pairs: int, rows: int) -> None:
+def run_drift(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining, rows: int) -> None:
     """The encoder with and without pre-training, and MARS, where learning and test differ in quality."""
-    start = _pretrained(data, out, runtime, pairs)
+    start = _pretrained(data, out, runtime, pretraining)
     scorer = MarsScorer("mini", progress=report)
     for name in DRIFTING:
         (whole,) = training_sets([sample(data, name, 8 * rows)])
@@ -101,7 +119,7 @@ def fit_on(head: EncoderHead, start: Path | None, sets: Sequence[TrainingSet]) -
     head.fit(sets, [examples(one.rows) for one in sets])
 
 
-def _pretrained(data: Path, out: Path, runtime: Runtime, count: int) -> Path:
+def _pretrained(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> Path:
     """The folder of an encoder that learned synthetic pairs of sentences, each given the one before it."""
     sources = []
     for context in dict.fromkeys(c for name in CORPUS for _, _, c in read_rated_set(data / f"{name}.jsonl").rows):
@@ -109,10 +127,12 @@ def _pretrained(data: Path, out: Path, runtime: Runtime, count: int) -> Path:
         sources += [Source(one, of_context[i - 1] if i else "") for i, one in enumerate(of_context)]
 
     def train(head: EncoderHead) -> None:
-        pairs = make_pairs(list(dict.fromkeys(sources)), count, 0, infillers(SETTINGS, runtime))
-        pretrain(head, pairs, read_signals(pairs, SETTINGS, runtime))
+        by = infillers(SETTINGS, runtime)
+        pairs = make_pairs(list(dict.fromkeys(sources)), how.pairs, 0, by, share=how.share)
+        signals = read_signals(pairs, SETTINGS, runtime, without=how.without, share=how.share)
+        pretrain(head, pairs, signals)
 
-    kept(out / "pretrained", runtime, train, epochs=2)
+    kept(out / "pretrained", runtime, train, epochs=how.epochs)
     return out / "pretrained"
 
 
@@ -202,7 +222,7 @@ def examples(rows: Sequence[Row]) -> list[Example]:
 
 def scores_of(head: LearnedHead, rows: Sequence[Row]) -> list[float]:
     """What a head makes of rows."""
-    return [sum(term.value * term.weight for term in terms) for terms in head.score(examples(rows))]
+    return list(map(weighted_sum, head.score(examples(rows))))
 
 
 def main() -> None:
@@ -211,14 +231,18 @@ def main() -> None:
     parser.add_argument("experiment", choices=("left-out", "drift", "newsroom"))
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pairs", type=int, default=1200, help="synthetic pairs")
+    parser.add_argument("--pairs", type=int, default=8000, help="synthetic pairs")
+    parser.add_argument("--epochs", type=int, default=1, help="of pre-training")
+    parser.add_argument("--share", type=float, default=0.15, help="of the texts that the language model infills")
+    parser.add_argument("--without", nargs="*", choices=SIGNALS, default=("likelihood",), help="signals")
     parser.add_argument("--rows", type=int, default=50, help="ratings of each set, about")
     parser.add_argument("--texts", type=int, default=60, help="for LS_Score to learn from")
     args = parser.parse_args()
     runtime = Runtime(store=ResultStore(store_folder()), progress=report)
     if args.experiment != "newsroom":
         run = run_left_out if args.experiment == "left-out" else run_drift
-        run(args.data, args.out, runtime, args.pairs, args.rows)
+        how = Pretraining(args.pairs, args.epochs, args.share, args.without)
+        run(args.data, args.out, runtime, how, args.rows)
     else:
         run_newsroom(args.data, args.out, runtime, args.texts)
 

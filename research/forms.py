@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -397,16 +397,29 @@ def read(files: Sequence[str], within: Sequence[str]) -> list[FeatureSet]:
 COMMANDS = {one.__name__: one for one in (choice, parts, ablation, attacks)}
 
 
+def options_of(doc: str | None, tables: Iterable[str] = ()) -> argparse.ArgumentParser:
+    """The command line of what is made from files of features, here and in other modules.
+
+    Args:
+        doc: the module's.
+        tables: that can be asked for; none: there is only one.
+    """
+    options = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    if tables:
+        options.add_argument("table", choices=tables)
+    options.add_argument("files", nargs="+", metavar="FEATURES.jsonl")
+    options.add_argument(
+        "--within-groups", type=lambda text: text.split(","), default=["qa_feedback"], metavar="SET,..."
+    )
+    return options
+
+
 def main() -> None:
     """Print a table."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    options.add_argument("table", choices=COMMANDS)
-    options.add_argument("files", nargs="+", metavar="FEATURES.jsonl")
-    options.add_argument("--within-groups", default="qa_feedback", metavar="SET,...")
-    args = options.parse_args()
-    COMMANDS[args.table](read(args.files, args.within_groups.split(",")))
+    args = options_of(__doc__, COMMANDS).parse_args()
+    COMMANDS[args.table](read(args.files, args.within_groups))
 
 
 if __name__ == "__main__":

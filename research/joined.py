@@ -25,11 +25,11 @@ from mars_score import MarsScorer
 from mars_score.learning.heads import Example
 from mars_score.learning.ratings import TrainingSet, training_sets
 from mars_score.learning.terms import PENALTY, TermsHead
-from mars_score.result import Term
+from mars_score.result import Term, weighted_sum
 from mars_score.runtime import Runtime
 from mars_score.store.location import store_folder
 from mars_score.store.results import ResultStore
-from research.encoder import FOLDS, few, fit_on, kept, report, sample, scores_of
+from research.encoder import FOLDS, TESTED, few, fit_on, kept, report, sample, scores_of
 from research.forms import FeatureSet
 from research.learned import SHIPPED, table
 
@@ -50,7 +50,7 @@ class Encoders:
     Args:
         data: folder of rated sets.
         out: folder of the encoders and their scores.
-        rows: ratings of each set that teach an encoder, about; twice as many are scored.
+        rows: ratings of each set that teach an encoder, about.
     """
 
     def __init__(self, data: Path, out: Path, rows: int) -> None:
@@ -59,7 +59,7 @@ class Encoders:
 
     def scored(self, name: str) -> TrainingSet:
         """The part of a set that is scored."""
-        return training_sets([sample(self._data, name, 2 * self._rows)])[0]
+        return training_sets([sample(self._data, name, TESTED)])[0]
 
     def nested(self, start: str | None) -> Iterator[tuple[Scores, Scores]]:
         """For each fold, scores of the sets that teach weights and of those that are left out."""
@@ -125,7 +125,7 @@ def run(encoders: Encoders) -> None:
 
 
 def _sums(rows: Sequence[Sequence[Term]]) -> Floats:
-    return np.array([sum(term.weight * term.value for term in terms) for terms in rows])
+    return np.array(list(map(weighted_sum, rows)))
 
 
 def _rated(one: TrainingSet) -> FeatureSet:

@@ -11,7 +11,6 @@ All correlations are Pearson's with the ratings; for the sets named by ``--withi
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from mars_score.learning.terms import FEATURES, PENALTY, Part, TermsHead, fit_weights
 from mars_score.settings import resolve_settings
 from mars_score.stats.draws import Interval
-from research.forms import V3, V3_LM, Columns, FeatureSet, Form, read
+from research.forms import V3, V3_LM, Columns, FeatureSet, Form, options_of, read
 
 Floats = NDArray[np.float64]
 # Sets that were made from the same source; none of them may teach another.
@@ -266,15 +265,10 @@ COMMANDS: dict[str, Callable[[Sequence[FeatureSet]], None]] = {
 
 def main() -> None:
     """Print a table, or write the head."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    options.add_argument("table", choices=[*COMMANDS, "ship"])
-    options.add_argument("files", nargs="+", metavar="FEATURES.jsonl")
-    options.add_argument("--within-groups", default="qa_feedback", metavar="SET,...")
+    options = options_of(__doc__, [*COMMANDS, "ship"])
     options.add_argument("--out", type=Path, metavar="FOLDER", help="of the head")
     args = options.parse_args()
-    sets = sorted(read(args.files, args.within_groups.split(",")), key=lambda one: one.name)
+    sets = sorted(read(args.files, args.within_groups), key=lambda one: one.name)
     if args.table == "ship":
         ship(sets, args.out)
     else:

@@ -24,7 +24,7 @@ from mars_score.meta.sweeps import choose
 from mars_score.presets import VARIANTS
 from mars_score.similarity.reference_free import TYPICAL
 from mars_score.stats.draws import Interval
-from research.forms import Columns, FeatureSet, Floats, _allowed, _figures, _print, read
+from research.forms import Columns, FeatureSet, Floats, _allowed, _figures, _print, options_of, read
 
 LIKELIHOOD = VARIANTS["free-lm"]["likelihood_weight"]
 
@@ -147,15 +147,10 @@ COMMANDS = {one.__name__: one for one in (sets, attacks, aspects)}
 
 def main() -> None:
     """Print a table."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    options.add_argument("table", choices=COMMANDS)
-    options.add_argument("files", nargs="+", metavar="FEATURES.jsonl")
+    options = options_of(__doc__, COMMANDS)
     options.add_argument("--ratings", metavar="SET.jsonl", help="the set that the features are of")
-    options.add_argument("--within-groups", default="qa_feedback", metavar="SET,...")
     args = options.parse_args()
-    COMMANDS[args.table](read(args.files, args.within_groups.split(",")), args)
+    COMMANDS[args.table](read(args.files, args.within_groups), args)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import tiny_models
 import torch
 from safetensors import safe_open
 
-from mars_score.learning import training
+from mars_score.learning import cross_encoder, training
 from mars_score.learning.cross_encoder import CrossEncoder
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import read_head
@@ -168,6 +168,31 @@ def test_foreign_and_damaged_checkpoints_are_refused(tmp_path, monkeypatch):
     (tmp_path / CHECKPOINT).write_bytes(b"no tensors")
     with pytest.raises(ValueError, match="is damaged"):
         linear_trainer(tmp_path)[1].train()
+
+
+def test_nothing_is_left_of_a_training_that_was_killed_while_it_saved(tmp_path, monkeypatch):
+    def killed(tensors, path, *_):
+        Path(path).write_bytes(b"half of a file")
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "save_file", killed)
+        with pytest.raises(SystemExit):
+            linear_trainer(tmp_path)[1].train()
+    assert len(list(tmp_path.iterdir())) == 1
+    monkeypatch.setattr(os, "getpid", lambda: 0)  # goes on in another process
+    linear_trainer(tmp_path)[1].train()
+    assert not list(tmp_path.iterdir())
+
+
+def test_sequences_are_read_the_same_alone_and_together(monkeypatch):
+    network = EncoderHead(settings(), Runtime()).network.eval()
+    rows = [(" ".join(WORDS[:count]), " ".join(WORDS[count:]), "the old harbour") for count in (9, 1, 12, 5)]
+    with torch.no_grad():
+        expected = torch.cat([network.pooled([row]) for row in rows])
+        for together in (2, 3, 8):
+            monkeypatch.setattr(cross_encoder, "READ_TOGETHER", together)
+            assert torch.allclose(network.pooled(rows), expected, atol=1e-5)
 
 
 def test_training_keeps_the_weights_of_the_lowest_held_out_loss(tmp_path):

@@ -98,6 +98,31 @@ def test_pairs_of_each_method(round_trip):
         assert len(few.candidate.split()) > len(many.candidate.split())
 
 
+def test_the_language_model_fills_and_reads_a_share_of_the_texts():
+    sources, of_models = many_sources(40), all_tiny()
+    pairs = make_pairs(sources, 300, 1, infillers(of_models, Runtime()), share=0.2)
+    infilled = {pair.source for pair in pairs if pair.method.startswith("infill")}
+    assert 0 < len(infilled) < 0.5 * len({pair.source for pair in pairs})
+    read = ~np.isnan(read_signals(pairs, of_models, Runtime(), share=0.2, seed=1)["likelihood"]).any(axis=1)
+    assert {pair.source for pair, of_pair in zip(pairs, read, strict=True) if of_pair} == infilled
+    assert {pair.source for pair, of_pair in zip(pairs, read, strict=True) if not of_pair}.isdisjoint(infilled)
+
+
+def test_pretraining_learns_a_signal_where_it_was_read():
+    pairs, of_models = make_pairs(SOURCES, 20), all_tiny()
+    signals = {"likelihood": np.full((len(pairs), 2), np.nan)}
+
+    def learned():
+        head = EncoderHead(of_models, Runtime(), TrainingSettings(1, 8, 3e-3))
+        pretrain(head, pairs, signals)
+        return score_of(head, [Example(TEXTS[0], (TEXTS[1],), "")])[0]
+
+    unread = learned()
+    signals["likelihood"][:8] = np.arange(16).reshape(8, 2)
+    assert np.isfinite([unread, learned()]).all()
+    assert unread != learned()
+
+
 def test_a_masked_model_infills_too():
     models = {"language_model": tiny_models.tiny_gpt2(1), "masked_language_model": tiny_models.tiny_roberta_mlm(3)}
     pairs = make_pairs(SOURCES, 100, 0, infillers(resolve_settings("mini", **models), Runtime()))

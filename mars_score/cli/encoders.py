@@ -33,6 +33,12 @@ def add_encoder_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--from", dest="start", metavar="FOLDER", help="a trained head to start from")
     group.add_argument("--pairs", type=_count, metavar="N", help="synthetic pairs (default: 50,000)")
     group.add_argument(
+        "--share",
+        type=_share,
+        metavar="S",
+        help="of their texts that the language model fills and reads (default: .2)",
+    )
+    group.add_argument(
         "--translators", type=_two, metavar="THERE,BACK", help="translation models, for back-translation"
     )
     group.add_argument("--entailment", metavar="MODEL", help="a sequence classifier with three classes")
@@ -62,7 +68,7 @@ def train_encoder(args: argparse.Namespace, read_sets: Callable[[], Sequence[Tra
     from mars_score.learning.training import TrainingSettings
     from mars_score.scorer import MarsScorer
 
-    given: dict[str, Any] = {"pairs": args.pairs, "weights": args.signal_weights}
+    given: dict[str, Any] = {"pairs": args.pairs, "share": args.share, "weights": args.signal_weights}
     training = EncoderTraining(
         args.objective,
         args.head or ("ls" if args.objective == "contrastive" else "encoder"),
@@ -94,6 +100,16 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"not a whole number above 0: {text!r}")
     return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 1:
+        raise argparse.ArgumentTypeError(f"not a share from 0 to 1: {text!r}")
+    return found
 
 
 def _two(text: str) -> tuple[str, str]:

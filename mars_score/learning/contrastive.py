@@ -53,9 +53,8 @@ class LsNetwork(CrossEncoder):
         """The semantic part of each text (0 without a context) and the linguistic one, (texts,) each."""
         different = list(dict.fromkeys([*texts, *contexts]))
         ids = [self.begin_and_end(one) for one in self.token_ids(different)]
-        states, mask = self.read([(one, [0] * len(one)) for one in ids])
-        weights = mask[..., None].to(states.dtype)
-        vectors = torch.nn.functional.normalize((states * weights).sum(1) / weights.sum(1), dim=-1)
+        states = self.read([(one, [0] * len(one)) for one in ids])
+        vectors = torch.nn.functional.normalize(torch.stack([one.mean(0) for one in states]), dim=-1)
         places = {text: index for index, text in enumerate(different)}
         rows, of_contexts = [places[text] for text in texts], [places[text] for text in contexts]
         has_context = torch.tensor([bool(text) for text in contexts], device=vectors.device)
@@ -68,7 +67,7 @@ class LsNetwork(CrossEncoder):
         if not len(own):
             return states.sum() * 0.0
         table = self.transformer.get_input_embeddings().weight
-        hidden = torch.nn.functional.gelu(self.layers[LINGUISTIC](states[1 : len(ids) - 1]))
+        hidden = torch.nn.functional.gelu(self.layers[LINGUISTIC](states[1:-1]))
         return -torch.nn.functional.cross_entropy(hidden @ table.T, own)
 
 

@@ -18,6 +18,7 @@ from mars_score.models.torch_modes import ordinary_mode
 Segments = tuple[str, str, str]  # reference, candidate, parts of the context; each may be blank
 TEXT_TOKENS = 96  # read of a reference, and of a candidate
 ALL_TOKENS = 256  # of a sequence; the context gets what is left
+READ_TOGETHER = 8  # sequences
 
 
 class CrossEncoder(torch.nn.Module):
@@ -55,12 +56,23 @@ class CrossEncoder(torch.nn.Module):
 
     def pooled(self, rows: Sequence[Segments]) -> Tensor:
         """The mean of all token vectors of each row, (rows, dimensions)."""
-        states, mask = self.read([self._sequence(one) for one in self._ids(rows)])
-        weights = mask[..., None].to(states.dtype)
-        return (states * weights).sum(1) / weights.sum(1)
+        return torch.stack([one.mean(0) for one in self.read([self._sequence(one) for one in self._ids(rows)])])
 
-    def read(self, sequences: Sequence[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
-        """Last hidden states (sequences, longest, dimensions), and which of them are no padding."""
+    def read(self, sequences: Sequence[tuple[list[int], list[int]]]) -> list[Tensor]:
+        """Last hidden states of each sequence, (tokens, dimensions).
+
+        Sequences of similar lengths are read together, a few at a time on a CPU, where padding costs as much as
+        text.
+        """
+        together = READ_TOGETHER if self.transformer.device.type == "cpu" else len(sequences)
+        order = sorted(range(len(sequences)), key=lambda index: len(sequences[index][0]))
+        found: dict[int, Tensor] = {}
+        for start in range(0, len(order), together):
+            part = order[start : start + together]
+            found.update(zip(part, self._read_padded([sequences[index] for index in part]), strict=True))
+        return [found[index] for index in range(len(sequences))]
+
+    def _read_padded(self, sequences: Sequence[tuple[list[int], list[int]]]) -> list[Tensor]:
         device, longest = self.transformer.device, max(len(ids) for ids, _ in sequences)
         padding = self._tokenizer.pad_token_id or 0
         ids = torch.tensor([[*one, *[padding] * (longest - len(one))] for one, _ in sequences], device=device)
@@ -68,7 +80,8 @@ class CrossEncoder(torch.nn.Module):
         lengths = torch.tensor([len(one) for one, _ in sequences], device=device)
         mask = (torch.arange(longest, device=device) < lengths[:, None]).long()
         of_types = {"token_type_ids": types} if getattr(self.transformer.config, "type_vocab_size", 0) > 1 else {}
-        return self.transformer(input_ids=ids, attention_mask=mask, **of_types).last_hidden_state, mask
+        states = self.transformer(input_ids=ids, attention_mask=mask, **of_types).last_hidden_state
+        return [of_one[: len(one)] for of_one, (one, _) in zip(states, sequences, strict=True)]
 
     def _ids(self, rows: Sequence[Segments]) -> Iterator[list[list[int]]]:
         """Token ids of each segment of each row, without special tokens."""

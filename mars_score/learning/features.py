@@ -9,7 +9,7 @@ from dataclasses import replace
 from mars_score.data.words import split_words
 from mars_score.learning.heads import Example, LearnedHead
 from mars_score.models.threads import one_blas_thread
-from mars_score.result import RowScore
+from mars_score.result import RowScore, weighted_sum
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.chunks import copied_share
 from mars_score.similarity.features import LIKELIHOOD, Evidence, ScorableRow
@@ -58,5 +58,5 @@ def rescored(
     examples = [make_example(rows[place], scores[place], evidence, settings) for place in asked]
     found = list(scores)
     for place, terms in zip(asked, head.score(examples), strict=True):
-        found[place] = replace(scores[place], score=sum(term.weight * term.value for term in terms), terms=terms)
+        found[place] = replace(scores[place], score=weighted_sum(terms), terms=terms)
     return found

@@ -6,6 +6,7 @@ them takes its place).
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -111,6 +112,11 @@ def generator(*labels: object) -> random.Random:
     return random.Random(repr(labels))
 
 
+def in_share(source: Source, share: float, seed: int) -> bool:
+    """Whether a text is among those that the language model infills and reads, the slowest part by far."""
+    return generator("share", seed, source).random() < share
+
+
 def infillers(settings: Settings, runtime: Runtime) -> dict[str, Augmenter]:
     """The project's own infilling engine, and a masked language model where the settings name one."""
     found = {"infill": Augmenter(settings, runtime)}
@@ -126,8 +132,9 @@ def make_pairs(
     seed: int = 0,
     infillers: Mapping[str, Augmenter] | None = None,
     back_translate: Callable[[Sequence[str]], list[str]] | None = None,
+    share: float = 1.0,
 ) -> list[Pair]:
-    """About ``count`` pairs, a dozen of each source.
+    """About ``count`` pairs, half a dozen of each source, and another four where it is infilled.
 
     Args:
         sources: drawn from without replacement, so there may be fewer pairs.
@@ -135,14 +142,15 @@ def make_pairs(
         seed: of what is drawn.
         infillers: fill masked words, by a name that is made part of the method.
         back_translate: texts to another language and back.
+        share: of the sources, in [0, 1], that are infilled.
     """
     sources = sorted(sources, key=lambda one: generator(seed, one).random())
     per_source = 1 + len(DROPPED) + len(ATTACKS) + 1 + bool(back_translate)
-    per_source += len(infillers or {}) * (1 + sum(map(len, MASKED.values())))
-    chosen = sources[: -(-count // per_source)]
+    of_infiller = 1 + sum(map(len, MASKED.values()))
+    chosen = sources[: math.ceil(count / (per_source + share * len(infillers or {}) * of_infiller))]
     pairs = [pair for one in chosen for pair in _damaged(one, sources, seed)]
     for name, infiller in (infillers or {}).items():
-        pairs += _infilled(chosen, name, infiller, seed)
+        pairs += _infilled([one for one in chosen if in_share(one, share, seed)], name, infiller, seed)
     if back_translate:
         texts = back_translate([one.text for one in chosen])
         both = zip(chosen, texts, strict=True)

@@ -26,10 +26,10 @@ def pretrain(
 ) -> None:
     """Train a head's encoder on all signals at once (section 4.3), and its score to fall with damage.
 
-    A signal that is a number is standardised, so that all losses are on one scale, and learned by squared error;
-    classes by cross-entropy; the order of degrees of damage by a logistic loss. Each has a layer of its own, which
-    is thrown away afterwards, except that of the order: it is the score's. A tenth of the texts decides when to
-    stop.
+    A signal that is a number is standardised, so that all losses are on one scale, and learned by squared error
+    over the pairs for which it was read; classes by cross-entropy; the order of degrees of damage by a logistic
+    loss. Each has a layer of its own, which is thrown away afterwards, except that of the order, which is the
+    score's. A tenth of the texts decides when to stop.
 
     Args:
         head: its ``training`` says how long.
@@ -57,10 +57,12 @@ def pretrain(
         total = weights[DAMAGE] * ranking_loss(score, quality[list(batch)].to(score.device), compared)
         for name, values in targets.items():
             wanted = values[list(batch)].to(score.device)
+            read = ~wanted.isnan().any(1)
             of_task = (
                 torch.nn.functional.cross_entropy if name in CLASSIFICATIONS else torch.nn.functional.mse_loss
             )
-            total = total + weights[name] * of_task(found[name], wanted)
+            if read.any():
+                total = total + weights[name] * of_task(found[name][read], wanted[read])
         return total
 
     lengths = [
@@ -74,6 +76,10 @@ def pretrain(
 
 
 def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    spread = values.std(axis=0)
-    standardised: NDArray[np.float64] = (values - values.mean(axis=0)) / np.where(spread == 0, 1.0, spread)
+    """Numbers with mean 0 and standard deviation 1, of those that were read."""
+    read = values[~np.isnan(values).any(axis=1)]
+    if not len(read):
+        return values
+    spread = read.std(axis=0)
+    standardised: NDArray[np.float64] = (values - read.mean(axis=0)) / np.where(spread == 0, 1.0, spread)
     return standardised

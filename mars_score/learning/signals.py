@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.errors import UnsupportedModelError
-from mars_score.learning.pairs import BACK_TRANSLATED, Pair
+from mars_score.learning.pairs import BACK_TRANSLATED, Pair, in_share
 from mars_score.learning.translation import Model, RoundTrip
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bert import BertScore
@@ -25,7 +25,7 @@ from mars_score.similarity.likelihood import LikelihoodReader
 from mars_score.similarity.score import score_row
 from mars_score.store.results import ResultStore
 
-# By name (pairs, size); of a classification, the probabilities of its classes.
+# By name (pairs, size), nan where not read; of a classification, the probabilities of its classes.
 Signals = Mapping[str, NDArray[np.float64]]
 LIKELIHOODS, FLAG, ENTAILMENT = "back-translation", "back-translation flag", "entailment"
 SIGNALS = ("BLEU", "ROUGE-L", "BERTScore", "MARS", "likelihood", LIKELIHOODS, FLAG, ENTAILMENT)
@@ -40,6 +40,8 @@ def read_signals(
     round_trip: RoundTrip | None = None,
     entailment: Model | None = None,
     without: Collection[str] = (),
+    share: float = 1.0,
+    seed: int = 0,
 ) -> dict[str, NDArray[np.float64]]:
     """All signals for which there is a model.
 
@@ -50,6 +52,8 @@ def read_signals(
         round_trip: translation models, which made the pairs' back-translations.
         entailment: a sequence classifier with three classes and its tokenizer.
         without: names of :data:`SIGNALS` that are not wanted.
+        share: of the texts, in [0, 1], whose pairs the language model reads.
+        seed: of these texts, as for :func:`mars_score.learning.pairs.make_pairs`.
 
     Raises:
         ImportError: sacreBLEU, rouge-score or bert-score is missing; says how to get it.
@@ -60,7 +64,9 @@ def read_signals(
         "ROUGE-L": _rouge,
         "BERTScore": partial(_bertscore, metric=_bertscore_metric(settings, runtime)),
         "MARS": partial(_mars_terms, reader=_reader(settings, runtime)),
-        "likelihood": partial(_likelihoods, reader=LikelihoodReader(settings.models, runtime)),
+        "likelihood": partial(
+            _likelihoods, reader=LikelihoodReader(settings.models, runtime), share=share, seed=seed
+        ),
     }
     if round_trip:
         readers[LIKELIHOODS] = partial(_back_translation, by=round_trip)
@@ -116,11 +122,14 @@ def _mars_terms(pairs: Sequence[Pair], reader: Reader) -> list[list[float]]:
     return [[one["references"], one.get("context", 0.0)] for one in terms]
 
 
-def _likelihoods(pairs: Sequence[Pair], reader: LikelihoodReader) -> list[tuple[float, float]]:
-    """Mean log probability given the context, and what the context adds to it."""
-    keys = [(one.source.context, one.candidate.strip()) for one in pairs]
-    found = reader.read(keys)
-    return [(found[key].given_context, found[key].lift) for key in keys]
+def _likelihoods(
+    pairs: Sequence[Pair], reader: LikelihoodReader, share: float, seed: int
+) -> list[tuple[float, float]]:
+    """Mean log probability given the context, and what the context adds to it; nan for texts beyond the share."""
+    keys = {one: (one.source.context, one.candidate.strip()) for one in pairs if in_share(one.source, share, seed)}
+    read = reader.read(list(keys.values()))
+    found = {one: (read[key].given_context, read[key].lift) for one, key in keys.items()}
+    return [found.get(one, (np.nan, np.nan)) for one in pairs]
 
 
 def _back_translation(pairs: Sequence[Pair], by: RoundTrip) -> list[tuple[float, float]]:

@@ -20,7 +20,7 @@ from mars_score.learning.folder import HeadFolder, write_head
 from mars_score.learning.heads import Example, learned_from
 from mars_score.learning.ratings import TrainingSet
 from mars_score.models.fingerprints import fingerprint
-from mars_score.result import Term
+from mars_score.result import Term, weighted_sum
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings
 from mars_score.stats.weighted import Floats
@@ -88,7 +88,7 @@ class TermsHead:
             )
         parts = []
         for one, of_set in zip(sets, examples, strict=True):
-            scores = np.array([sum(term.weight * term.value for term in each.terms) for each in of_set])
+            scores = np.array([weighted_sum(each.terms) for each in of_set])
             found = values(self._with_encoder(of_set), self.features)
             parts.append(Part(found, scores, one.ratings, one.groups, within_groups=one.within_groups))
         start = np.array([self.start.get(name, 0.0) for name in self.features])
@@ -107,7 +107,7 @@ class TermsHead:
         """With the encoder's scores as a feature, if there is an encoder."""
         if self.encoder is None:
             return examples
-        scores = [sum(term.weight * term.value for term in terms) for terms in self.encoder.score(examples)]
+        scores = map(weighted_sum, self.encoder.score(examples))
         return [
             replace(one, features={**one.features, ENCODER: score})
             for one, score in zip(examples, scores, strict=True)

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.result import ReferenceScore, RowScore
+from mars_score.result import ReferenceScore, RowScore, weighted_sum
 from mars_score.similarity.aggregation import combine_augmentations, combine_references
 
 _SAME = 1e-9  # mask ratios are multiples of a step
@@ -82,7 +82,7 @@ def _score(row: RowScore, how: Combination) -> float:
     ]
     of_references, *others = row.terms
     value = combine_references(scores, how.reference_aggregation)
-    return of_references.weight * value + sum(term.weight * term.value for term in others)
+    return of_references.weight * value + weighted_sum(others)
 
 
 def _similarities(reference: ReferenceScore, how: Combination) -> list[float]:

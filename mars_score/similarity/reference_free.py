@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mars_score.result import RowScore, SampleScore, Term
+from mars_score.result import RowScore, SampleScore, Term, weighted_sum
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.chunks import windows
 from mars_score.similarity.features import LIKELIHOOD, Evidence, ScorableRow, uses_likelihood
@@ -38,5 +38,4 @@ def score_without_references(row: ScorableRow, evidence: Evidence, settings: Sim
         read = evidence[LIKELIHOOD][row.context, row.candidate]
         terms.append(Term("likelihood", read.alone / 2 + read.lift, settings.likelihood_weight))
     terms += repetition_term(row.candidate, settings)
-    score = sum(term.weight * term.value for term in terms)
-    return RowScore(score, (), tuple(terms), tuple(map(SampleScore, row.samples, found)))
+    return RowScore(weighted_sum(terms), (), tuple(terms), tuple(map(SampleScore, row.samples, found)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.data.words import split_words
-from mars_score.result import ReferenceScore, RowScore, SampleScore, Term
+from mars_score.result import ReferenceScore, RowScore, SampleScore, Term, weighted_sum
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.aggregation import combine_augmentations, combine_references
 from mars_score.similarity.chunks import copied_share, windows
@@ -109,7 +109,7 @@ def score_row(
     of_samples = similarities(row.candidate, row.samples, evidence, settings)
     samples = tuple(map(SampleScore, row.samples, of_samples))
     terms = _terms(value, row, samples, of_row, evidence, settings)
-    return RowScore(sum(term.weight * term.value for term in terms), tuple(scores), terms, samples)
+    return RowScore(weighted_sum(terms), tuple(scores), terms, samples)
 
 
 def _terms(
