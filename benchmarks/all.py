@@ -7,7 +7,18 @@ import sys
 
 from benchmarks.common import progress, speed_parser
 
-SCRIPTS = ("imports", "planned_step", "augmentation", "scoring", "warm_start", "systems", "growth")
+SCRIPTS = (
+    "imports",
+    "planned_step",
+    "augmentation",
+    "scoring",
+    "warm_start",
+    "kept",
+    "systems",
+    "growth",
+    "samples",
+    "two_processes",
+)
 
 
 def main() -> int:

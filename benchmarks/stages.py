@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
+from typing import Any
 
 from benchmarks.common import fresh_store, parse, speed_parser
 from benchmarks.texts import Text, invented
@@ -22,7 +23,11 @@ def main() -> None:
     options = speed_parser(__doc__)
     options.add_argument("--rows", type=int, default=8)
     options.add_argument("--sentences", type=int, default=9, help="of a context, of about 11 words each")
-    options.add_argument("--variants", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
+    options.add_argument(
+        "--variants",
+        default=DEFAULT_VARIANT,
+        help=f"with commas between them; v3:4 is v3 with 4 samples; default: {DEFAULT_VARIANT}",
+    )
     args = parse(options, rows=64)
     texts = invented(args.rows, context_sentences=args.sentences)
     found = {variant: _seconds(variant, texts) for variant in args.variants.split(",")}
@@ -52,8 +57,10 @@ def _seconds(variant: str, texts: list[Text]) -> dict[str, float]:
         seconds[stage] += now - last
         last = now
 
+    name, _, samples = variant.partition(":")
+    settings: dict[str, Any] = {"variant": name, **({"samples": int(samples)} if samples else {})}
     with fresh_store() as store:
-        scorer = MarsScorer("mini", variant=variant, store=store, progress=report)
+        scorer = MarsScorer("mini", **settings, store=store, progress=report)
         for rows in (invented(2, context_sentences=1, seed=-1), texts):  # the first loads the models
             seconds.clear()
             last = time.process_time()

@@ -18,14 +18,14 @@ from benchmarks.common import in_turns, median_ratio, medians, parse, report, sp
 from benchmarks.streaming import MARS, write_rows
 from benchmarks.texts import invented
 
-OPTIONS = ["--preset", "mini", "--samples", "0", "--no-store", "--quiet"]
+OPTIONS = ["--preset", "mini", "--variant", "v3", "--samples", "0", "--no-store", "--quiet"]
 SPINNING = {"OMP_WAIT_POLICY": "ACTIVE"}
 
 
 def main() -> None:
     """Run the benchmark."""
     options = speed_parser(__doc__, repeats=3)
-    options.add_argument("--rows", type=int, default=400, help="of each process")
+    options.add_argument("--rows", type=int, default=100, help="of each process")
     args = parse(options, rows=2000, repeats=5)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{seed}.jsonl" for seed in range(2)]

@@ -263,7 +263,7 @@ class MarsScorer:
 
     @cached_property
     def _reader(self) -> Reader:
-        return Reader(self.settings, self.runtime)
+        return Reader(self.settings, self.runtime, remember=True)
 
     @contextmanager
     def _progress_bars(self) -> Iterator[None]:

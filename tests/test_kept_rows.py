@@ -18,6 +18,7 @@ from mars_score.errors import MarsWarning
 from mars_score.presets import REFERENCE_FREE, VARIANTS
 from mars_score.result import RowScore
 from mars_score.runs import executors
+from mars_score.runs.run import Run
 from mars_score.settings import resolve_settings
 from mars_score.similarity.features import Reader
 from mars_score.similarity.kept import KIND, _code, decode, encode, row_key
@@ -132,14 +133,16 @@ def test_rows_are_kept_by_files_for_processes_and_the_other_way(make, score, not
 
 @pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 def test_only_chunks_with_a_new_row_are_worked_on(score, monkeypatch):
-    rows, worked = make_rows(14), []
+    rows, worked, reports = make_rows(14), [], []
     whole = score(rows, store=None)
     score(rows[:10])
     usual = executors.work.Worker.work
     monkeypatch.setattr(
         executors.work.Worker, "work", lambda self, chunk: worked.append(chunk) or usual(self, chunk)
     )
+    monkeypatch.setattr(Run, "_report", lambda _, *report: reports.append(report))
     found = score(rows)
+    assert [(done, total) for stage, done, total in reports if stage == "augment"][-1] == (24, 24)
     assert found["scores"] == pytest.approx(whole["scores"], abs=1e-12)  # texts were encoded in other batches
     assert [row["samples"][0]["text"] for row in found["rows"] if row["samples"]] == [
         row["samples"][0]["text"] for row in whole["rows"] if row["samples"]

@@ -11,6 +11,7 @@ import torch
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.infilling.prompt_memory import PromptMemory
 from mars_score.meta.metrics import likelihood, tokens
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bert import BertScore
@@ -280,6 +281,29 @@ def test_a_context_is_read_once(causal, monkeypatch):
     monkeypatch.setattr(model, "read", lambda *args, **more: fed.append(len(args[0])) or read(*args, **more))
     mean_surprisals(model, [(LONG, text) for text in "abcde"], 2)
     assert fed == [1]
+
+
+def test_prompts_that_are_remembered_are_not_read_again(causal, monkeypatch):
+    model = CausalLanguageModel(*causal)
+    contexts = ("The baker opens her shop.", "It will rain.", "He forgot his ticket at home.")
+    pairs = [(context, text) for context in contexts for text in ("He said so.", "rain")]
+    expected = mean_surprisals(model, [*pairs, ("", "rain")])
+    lengths = [len(model.codec.encode(context)) - (not model.codec.adds_begin) for context in contexts]
+    memory = PromptMemory(sum(lengths[1:]) * model.token_bytes)
+    fed, read = [], model.read
+    monkeypatch.setattr(model, "read", lambda texts, *args: fed.extend(map(len, texts)) or read(texts, *args))
+
+    def means(some):
+        return [one.mean for one in surprisal.surprisals(model, some, None, memory)]
+
+    assert means(pairs[2:]) == means(pairs[2:]) == pytest.approx(expected[2:-1], rel=1e-9)
+    assert sorted(fed) == sorted(lengths[1:])
+    fed.clear()
+    assert means(pairs[2:4]) == pytest.approx(expected[2:4], rel=1e-9)
+    assert means(pairs[:2]) == pytest.approx(expected[:2], rel=1e-9)  # in the place of the last one
+    assert means([*pairs[:4], ("", "rain")]) == pytest.approx([*expected[:4], expected[-1]], rel=1e-9)
+    assert means(pairs[4:]) == pytest.approx(expected[4:-1], rel=1e-9)
+    assert fed == [lengths[0], lengths[2]]
 
 
 @pytest.mark.parametrize(("cls", "context"), [(Perplexity, ""), (ContextPerplexity, ROWS[0][2])])

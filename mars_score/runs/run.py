@@ -152,6 +152,7 @@ class Run:
             self._record(chunk, item_key, results)
             self._augmented += len(results)
             self._report(AUGMENT, self._augmented, total)
+        self._report(AUGMENT, total, total)  # those of rows that are reused are not augmented
 
     def sample(self, executor: Executor) -> None:
         """Draw the samples of all contexts."""

@@ -114,10 +114,11 @@ class Reader:
     Args:
         settings: name the models.
         runtime: see :class:`mars_score.runtime.Runtime`.
+        remember: see :class:`mars_score.similarity.likelihood.LikelihoodReader`.
     """
 
-    def __init__(self, settings: Settings, runtime: Runtime) -> None:
-        self._settings, self._runtime = settings, runtime
+    def __init__(self, settings: Settings, runtime: Runtime, *, remember: bool = False) -> None:
+        self._settings, self._runtime, self._remember = settings, runtime, remember
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -125,7 +126,7 @@ class Reader:
 
     @cached_property
     def _likelihoods(self) -> LikelihoodReader:
-        return LikelihoodReader(self._settings.models, self._runtime)
+        return LikelihoodReader(self._settings.models, self._runtime, remember=self._remember)
 
     @cached_property
     def _contradictions(self) -> ContradictionReader:

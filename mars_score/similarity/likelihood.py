@@ -16,6 +16,7 @@ from mars_score.store.results import digest
 
 if TYPE_CHECKING:
     from mars_score.infilling.language_model import CausalLanguageModel
+    from mars_score.infilling.prompt_memory import PromptMemory
 
 Pair = tuple[str, str]  # context and candidate
 _METHOD = 1  # part of the keys of what is kept
@@ -59,16 +60,20 @@ class LikelihoodReader:
     Args:
         models: names it and its number type.
         runtime: see :class:`mars_score.runtime.Runtime`.
+        remember: whether contexts that were read last stay in memory. Likelihoods then depend on earlier calls in
+            their last digits.
     """
 
-    def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
-        self._models, self._runtime = models, runtime
+    def __init__(self, models: ModelSettings, runtime: Runtime, *, remember: bool = False) -> None:
+        self._models, self._runtime, self._remember = models, runtime, remember
         self._model = Current(models.language_model, self._make_model)
 
-    def _make_model(self) -> CausalLanguageModel:
+    def _make_model(self) -> tuple[CausalLanguageModel, PromptMemory]:
+        from mars_score.infilling.prompt_memory import PROMPT_BYTES, PromptMemory
         from mars_score.models.loading import causal_model
 
-        return causal_model(self._models, self._runtime)
+        memory = PromptMemory(PROMPT_BYTES if self._remember else 0)
+        return causal_model(self._models, self._runtime), memory
 
     def read(
         self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None
@@ -106,10 +111,11 @@ class LikelihoodReader:
         """The likelihood of each pair; ``alone`` holds candidates that were read alone before, and is added to."""
         from mars_score.similarity.surprisal import surprisals
 
-        model = self._model.get()
+        model, prompts = self._model.get()
         most = math.log(model.vocabulary)
         new = list(dict.fromkeys(candidate for _, candidate in pairs if candidate not in alone))
-        found = surprisals(model, [*pairs, *(("", candidate) for candidate in new)], self._runtime.batch_size)
+        both = [*pairs, *(("", candidate) for candidate in new)]
+        found = surprisals(model, both, self._runtime.batch_size, prompts)
         alone.update((candidate, one.mean) for candidate, one in zip(new, found[len(pairs) :], strict=True))
         return [
             Likelihood(-min(given.mean, most), -min(alone[candidate], most), given.cut)

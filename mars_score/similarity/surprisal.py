@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from mars_score.data.contexts import as_prose
 from mars_score.infilling.attention import Feed
 from mars_score.infilling.cache import KeyValueCache
 from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.infilling.prompt_memory import PromptMemory
 from mars_score.infilling.tokens import TextCodec
 from mars_score.models.memory import BatchSize, cache_bytes
 from mars_score.models.torch_modes import ordinary_mode
@@ -53,6 +54,11 @@ class Reading:
         """Number of positions."""
         return self.length + len(self.tokens)
 
+    @property
+    def last(self) -> int:
+        """The prompt's last token that is read."""
+        return self.prompt[self.length - 1]
+
 
 @dataclass(frozen=True)
 class Surprisal:
@@ -75,7 +81,10 @@ def mean_surprisals(
 
 
 def surprisals(
-    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
+    model: CausalLanguageModel,
+    pairs: Sequence[tuple[str, str]],
+    batch_size: int | None = None,
+    prompts: PromptMemory | None = None,
 ) -> list[Surprisal]:
     """The surprisal of each text given its context.
 
@@ -83,7 +92,9 @@ def surprisals(
         model: the language model.
         pairs: contexts (blank: begin-of-text only) and texts; each context is read once.
         batch_size: largest number of texts per forward pass; None: 128. Halved where memory runs out.
+        prompts: of this model, from earlier calls and for later ones; None: all are read.
     """
+    memory = PromptMemory(0) if prompts is None else prompts
     contexts = {
         context: model.codec.encode(as_prose(context.strip())) if context.strip() else []
         for context in dict.fromkeys(context for context, _ in pairs)
@@ -96,7 +107,7 @@ def surprisals(
     means: dict[Reading, float] = {}
 
     def read(size: int) -> None:
-        for found in _read(model, [reading for reading in readings if reading not in means], size):
+        for found in _read(model, [reading for reading in readings if reading not in means], size, memory):
             means.update(found)
 
     if readings:
@@ -106,27 +117,29 @@ def surprisals(
 
 
 def _read(
-    model: CausalLanguageModel, readings: Sequence[Reading], batch_size: int
+    model: CausalLanguageModel, readings: Sequence[Reading], batch_size: int, memory: PromptMemory
 ) -> Iterator[dict[Reading, float]]:
-    """Mean surprisals, batch by batch."""
+    """Mean surprisals, batch by batch.
+
+    Prompts are read but for their last token, which is read with the texts: it predicts the first token of each.
+    """
     lengths: dict[tuple[int, ...], int] = {}
     for reading in readings:
         lengths[reading.prompt] = max(lengths.get(reading.prompt, 0), reading.length)
     for prompts in _fitting(model, list(lengths), lengths.__getitem__, batch_size):
-        cache, hidden = model.read([prompt[: lengths[prompt]] for prompt in prompts], capacity=lengths[prompts[0]])
+        cache = memory.read(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
         rows = {prompt: row for row, prompt in enumerate(prompts)}
         of_prompts = [reading for reading in readings if reading.prompt in rows]
         short = [reading for reading in of_prompts if len(reading.tokens) <= PACK_TOKENS]
         for batch in _batches(_packs(short, batch_size), batch_size):
-            hidden_states = _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch])
-            yield _means(model, [reading for pack in batch for reading in pack], hidden, rows, hidden_states)
+            yield _means(model, batch, _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch]))
         long = [reading for reading in of_prompts if len(reading.tokens) > PACK_TOKENS]
         for one in _fitting(model, long, lambda reading: reading.end, batch_size):
             copies = model.new_cache(len(one), max(reading.end for reading in one))
             for reading in one:
-                copies.add(cache, rows[reading.prompt], reading.length)
-            _, hidden_states = model.read([reading.tokens for reading in one], copies)
-            yield _means(model, one, hidden, rows, hidden_states)
+                copies.add(cache, rows[reading.prompt], reading.length - 1)
+            _, hidden = model.read([(reading.last, *reading.tokens[:-1]) for reading in one], copies)
+            yield _means(model, [[reading] for reading in one], hidden)
 
 
 def _fitting(
@@ -145,9 +158,10 @@ def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
     """Texts of one prompt together: at most so many, of ``PACK_TOKENS`` tokens at most; the longest first."""
     packs: list[list[Reading]] = []
     room = 0
-    for reading in sorted(readings, key=lambda reading: (reading.prompt, len(reading.tokens))):
+    for reading in sorted(readings, key=lambda one: (one.prompt, one.length, len(one.tokens))):
         room -= len(reading.tokens)
-        if room < 0 or len(packs[-1]) == most or packs[-1][0].prompt != reading.prompt:
+        same = packs and (packs[-1][0].prompt, packs[-1][0].length) == (reading.prompt, reading.length)
+        if room < 0 or len(packs[-1]) == most or not same:
             packs.append([])
             room = PACK_TOKENS - len(reading.tokens)
         packs[-1].append(reading)
@@ -155,16 +169,18 @@ def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
 
 
 def _tokens(pack: Sequence[Reading]) -> int:
-    return sum(len(reading.tokens) for reading in pack)
+    """Number of tokens that are read: the prompt's last, and of each text all but the last."""
+    return 1 + sum(len(reading.tokens) - 1 for reading in pack)
 
 
 def _batches(packs: Sequence[list[Reading]], most: int) -> Iterator[list[list[Reading]]]:
-    """Packs of about the same length that are read together: at most so many texts."""
+    """Packs that are read together: at most so many texts, and no more padding than tokens."""
     batch: list[list[Reading]] = []
     for pack in packs:
         longest, slots = _tokens((batch or [pack])[0]), max(one[0].length for one in (*batch, pack))
-        entries = (len(batch) + 1) * longest * (slots + longest)
-        if batch and (entries > MASK_ENTRIES or sum(map(len, batch)) + len(pack) > most):
+        padded = (len(batch) + 1) * longest
+        full = sum(map(len, batch)) + len(pack) > most or padded * (slots + longest) > MASK_ENTRIES
+        if batch and (full or padded > 2 * sum(map(_tokens, (*batch, pack)))):
             yield batch
             batch = []
         batch.append(pack)
@@ -175,40 +191,49 @@ def _batches(packs: Sequence[list[Reading]], most: int) -> Iterator[list[list[Re
 def _read_packs(
     model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], prompts: KeyValueCache, rows: Sequence[int]
 ) -> Sequence[torch.Tensor]:
-    """Hidden states of each text; a pack's texts see its prompt, in that row of the cache, and not each other."""
+    """Hidden states of each pack; its texts see its prompt, in that row of the cache, and not each other."""
     counts = [_tokens(pack) for pack in packs]
-    longest, slots = max(counts), max(reading.length for pack in packs for reading in pack)
+    longest, slots = max(counts), max(reading.length - 1 for pack in packs for reading in pack)
+    # Text 0 is the prompt's last token, which all see.
     of_tokens = [
         [
-            (number, place, reading.length)
-            for number, reading in enumerate(pack)
-            for place in range(len(reading.tokens))
+            (0, 0, pack[0].length - 1),
+            *(
+                (number, place, reading.length - 1)
+                for number, reading in enumerate(pack, 1)
+                for place in range(1, len(reading.tokens))
+            ),
         ]
         for pack in packs
     ]
     padded = [[*one, *[(-1, 0, 0)] * (longest - len(one))] for one in of_tokens]
     number, place, before = model.tensor(padded).unbind(-1)
     past = torch.arange(slots, device=model.device) < before[:, :, None]
-    within = (number[:, :, None] == number[:, None]) & (place[:, None] <= place[:, :, None])
-    feed = Feed(counts, model.mask(torch.cat([past, within], dim=2)), prompts, model.tensor(rows), slots)
-    tokens = [token for pack in packs for reading in pack for token in reading.tokens]
-    positions = [length + place for one in of_tokens for _, place, length in one]
+    same = (number[:, :, None] == number[:, None]) | (number[:, None] == 0)
+    feed = Feed(
+        counts,
+        model.mask(torch.cat([past, same & (place[:, None] <= place[:, :, None])], dim=2)),
+        prompts,
+        model.tensor(rows),
+        slots,
+    )
+    tokens = [
+        token for pack in packs for part in ([pack[0].last], *(one.tokens[:-1] for one in pack)) for token in part
+    ]
+    positions = [before + place for one in of_tokens for _, place, before in one]
     hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), feed)
-    return torch.split(hidden, [len(reading.tokens) for pack in packs for reading in pack])
+    return torch.split(hidden, counts)
 
 
 def _means(
-    model: CausalLanguageModel,
-    readings: Sequence[Reading],
-    of_prompts: Sequence[torch.Tensor],
-    rows: Mapping[tuple[int, ...], int],
-    hidden: Sequence[torch.Tensor],
+    model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], hidden: Sequence[torch.Tensor]
 ) -> dict[Reading, float]:
-    """Mean surprisal of each text, from the hidden states of the tokens of its prompt and its own."""
-    seen = [
-        torch.cat([of_prompts[rows[reading.prompt]][reading.length - 1][None], states[:-1]])
-        for reading, states in zip(readings, hidden, strict=True)
-    ]
+    """Mean surprisal of each text, from the hidden states of its pack's tokens."""
+    readings = [reading for pack in packs for reading in pack]
+    seen = []
+    for pack, states in zip(packs, hidden, strict=True):
+        of_texts = torch.split(states[1:], [len(reading.tokens) - 1 for reading in pack])
+        seen += [part for of_text in of_texts for part in (states[:1], of_text)]
     targets = model.tensor([token for reading in readings for token in reading.tokens])
     surprise = torch.split(
         model.surprisal(torch.cat(seen), targets).double().cpu(), [len(reading.tokens) for reading in readings]
