@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import tempfile
 
@@ -77,7 +78,8 @@ def encoder():
 def named_models(tmp_path_factory, gpt2, encoder):
     """Settings that name folders of ``gpt2`` and ``encoder``, for other processes; no test changes them."""
     folder = tmp_path_factory.mktemp("models")
-    for part in gpt2:
+    model, tokenizer, encoder = copy.deepcopy((*gpt2, encoder))  # saving changes their configuration
+    for part in (model, tokenizer):
         part.save_pretrained(folder / "gpt2")
     encoder.save(str(folder / "encoder"))
     return {"language_model": str(folder / "gpt2"), "encoder": str(folder / "encoder"), "dtype": "float64"}

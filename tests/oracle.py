@@ -289,6 +289,7 @@ def augment(context: str, template: Template, settings: Settings) -> Infilled:
     return infill(context, template, *settings.models.language_model, settings.planning, settings.infilling)
 
 
+@functools.cache
 def cosine(encoder, first: str, second: str) -> float:
     a, b = (encoder.encode([text], convert_to_tensor=True)[0].double() for text in (first, second))
     return ((a @ b) / (a.norm() * b.norm())).item()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 
@@ -11,6 +12,7 @@ import torch
 from mars_score.settings import Settings
 
 
+@functools.cache
 def token_vectors(encoder, text: str) -> list[torch.Tensor]:
     """The last hidden states of a text's tokens, without those of the tokenizer's begin and end."""
     fed = encoder.tokenizer(text.strip(), return_tensors="pt", truncation=True, max_length=encoder.max_seq_length)

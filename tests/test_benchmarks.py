@@ -215,10 +215,10 @@ def test_rates(monkeypatch, capsys, tmp_path, encoder, llama):
     read = []
     monkeypatch.setattr(rates, "SENTENCES", (1, 3))
     monkeypatch.setattr(rates, "_peers", lambda: {"peer": lambda texts: read.append(len(texts))})
-    monkeypatch.setattr("sys.argv", ["rates", "--rows", "2", "--repeats", "1", "--variants", "v2,v1", "--json"])
+    monkeypatch.setattr("sys.argv", ["rates", "--rows", "1", "--repeats", "1", "--variants", "v2,v1", "--json"])
     rates.main()
     peer, *ours = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert read == [2]
+    assert read == [1]
     assert peer["metric"] == "peer"
     assert [line["metric"] for line in ours] == ["MARS, `v2`", "MARS, `v1`"] * len(rates.SENTENCES)
     words = [line["context_words"] for line in ours[::2]]
@@ -231,7 +231,7 @@ def test_stages(monkeypatch, capsys, tmp_path, encoder, llama):
     monkeypatch.setitem(presets.PRESETS, "mini", {"language_model": llama, "encoder": encoder})
     monkeypatch.setenv("MARS_STORE", str(tmp_path))
     stages = importlib.import_module("benchmarks.stages")
-    monkeypatch.setattr("sys.argv", ["stages", "--rows", "2", "--variants", "v2,v1", "--json"])
+    monkeypatch.setattr("sys.argv", ["stages", "--rows", "1", "--variants", "v2,v1", "--json"])
     stages.main()
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["variant"] for line in lines] == ["v2", "v1"]

@@ -135,7 +135,9 @@ def test_a_sample_of_contexts_has_all_their_rows(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("mini")
-@pytest.mark.parametrize("settings", [{}, {"variant": "v3-lm"}, {"variant": "v1", "max_mask_ratio": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"samples": 2}, {"samples": 2, "variant": "v3-lm"}, {"variant": "v1", "max_mask_ratio": 0}]
+)
 def test_rows_that_were_scored_are_found_in_the_store(tmp_path, settings):
     rows = write(tmp_path / "rows.jsonl", 6, 2)
     scorer = MarsScorer("mini", store=tmp_path / "store", **settings)
@@ -151,8 +153,17 @@ def test_rows_that_were_scored_are_found_in_the_store(tmp_path, settings):
 
 
 @pytest.mark.usefixtures("mini")
-@pytest.mark.parametrize("options", [[], ["--no-references"], ["--no-use-context"], ["--no-store"]])
-def test_the_command_scores_a_few_rows_and_writes_nothing(tmp_path, capsys, options):
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--samples", "2"],
+        ["--samples", "1", "--no-references"],
+        ["--no-use-context"],
+        ["--samples", "2", "--no-store"],
+    ],
+)
+def test_the_command_scores_a_few_rows_and_writes_nothing(tmp_path, capsys, monkeypatch, options):
+    monkeypatch.setattr(module, "FEWEST", 3)
     write(tmp_path / "rows.jsonl", 20, 1)
     out = tmp_path / "out.jsonl"
     command = [
@@ -169,7 +180,7 @@ def test_the_command_scores_a_few_rows_and_writes_nothing(tmp_path, capsys, opti
     shown = capsys.readouterr().out
     assert shown.startswith("about 0:0")
     assert " for 20 rows\nnew: 100% of the rows, " in shown
-    assert "measured on 9 rows" in shown
+    assert "measured on 3 rows" in shown
     assert not out.exists()
     assert not list(tmp_path.glob("*out.jsonl*"))
     assert main([*command, "--json"]) == 0
@@ -177,7 +188,7 @@ def test_the_command_scores_a_few_rows_and_writes_nothing(tmp_path, capsys, opti
     assert found["rows"] == 20
     assert found["seconds"] > 0
     by_context = not {"--no-store", "--no-use-context"} & set(options)  # without contexts all rows are one group
-    assert found["kept"] == pytest.approx(9 / 20 if by_context else 0)
+    assert found["kept"] == pytest.approx(3 / 20 if by_context else 0)
 
 
 @pytest.mark.parametrize(

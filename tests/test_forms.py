@@ -108,7 +108,7 @@ CASES = {
     "v3 and infills": {"max_mask_ratio": 0.6, "mask_ratio_step": 0.3},
     "v3 without samples": {"samples": 0},
     "weights by length": {"row_weights": "length", "sample_weight": 1.0},
-    "v2": {"variant": "v2", "mask_ratio_step": 0.3},
+    "v2": V2,
     "v2-lm": {"variant": "v2-lm", "mask_ratio_step": 0.3},
     "no context": {"variant": "v2-lm", "use_context": False, "max_mask_ratio": 0},
     "context alone": {"context_weight": 1.0, **V2},
@@ -146,10 +146,8 @@ def case(request, models, infilled):
 
 def test_scores_equal_the_oracle(case):
     settings, scores = case
-    for size in (1, 3, None):
-        assert MarsScorer(batch_size=size, store=False, **settings).score(*columns(ROWS)).scores == pytest.approx(
-            scores, abs=1e-9
-        )
+    found = MarsScorer(batch_size=2, store=False, **settings).score(*columns(ROWS)).scores
+    assert found == pytest.approx(scores, abs=1e-9)
     backwards = MarsScorer(store=False, **settings).score(*columns([*ROWS, *ROWS][::-1])).scores
     assert backwards == pytest.approx([*scores, *scores][::-1], abs=1e-9)
     assert len({round(score, 6) for score in scores}) > 3

@@ -211,11 +211,11 @@ def test_blank_tokenizers_know_punctuation(code):
 
 
 def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
-    package = tmp_path / "nl_core_news_sm"
-    nlp = spacy.blank("nl", meta={"name": "core_news_sm", "version": "3.8.0"})
+    package = tmp_path / "xx_core_news_sm"
+    nlp = spacy.blank("xx", meta={"name": "core_news_sm", "version": "3.8.0"})
     nlp.add_pipe("attribute_ruler").add([[{"LOWER": "bus"}]], {"POS": "NOUN"})
     package.mkdir()
-    nlp.to_disk(package / "nl_core_news_sm-3.8.0")
+    nlp.to_disk(package / "xx_core_news_sm-3.8.0")
     (package / "meta.json").write_text(json.dumps(nlp.meta))
     (package / "__init__.py").write_text(
         "from pathlib import Path\n"
@@ -223,17 +223,17 @@ def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
         "def load(**options):\n"
         "    return spacy.util.load_model_from_init_py(Path(__file__), **options)\n"
     )
-    about = tmp_path / "nl_core_news_sm-3.8.0.dist-info" / "METADATA"
+    about = tmp_path / "xx_core_news_sm-3.8.0.dist-info" / "METADATA"
     about.parent.mkdir()
-    about.write_text("Metadata-Version: 2.1\nName: nl_core_news_sm\nVersion: 3.8.0\n")
+    about.write_text("Metadata-Version: 2.1\nName: xx_core_news_sm\nVersion: 3.8.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for language in ("nl", "nl_core_news_sm"):
+    for language in ("xx", "xx_core_news_sm"):
         analyser = WordAnalyser(language=resolve_settings(language=language).language)
-        assert (analyser.pipeline, analyser.tags) == ("nl_core_news_sm-3.8.0", True)
+        assert (analyser.pipeline, analyser.tags) == ("xx_core_news_sm-3.8.0", True)
         (found,) = analyser.analyse(["De bus komt."])
         assert [word.pos for word in found.words] == ["X", "NOUN", "X", "PUNCT"]
-    assert not WordAnalyser(language="fr").tags
-    sys.modules.pop("nl_core_news_sm")
+    assert not WordAnalyser(language="de").tags
+    sys.modules.pop("xx_core_news_sm")
 
 
 @pytest.mark.parametrize(

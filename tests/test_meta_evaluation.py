@@ -13,6 +13,7 @@ from mars_score.meta.evaluation import meta_evaluate
 from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.plain import score_rows, to_dict
 from mars_score.meta.report import build_report
+from mars_score.meta.sweeps import VARIANTS
 from mars_score.report.markdown import to_markdown
 from mars_score.report.page import to_html
 from mars_score.stats.correlation import correlation
@@ -156,7 +157,9 @@ def test_the_same_seed_gives_the_same_digits(found, tiny):
     assert ours.mars_better.bootstrap.p == before.mars_better.bootstrap.p
 
 
-def test_a_sweep_runs_on_a_sample_of_its_own(tiny, tmp_path):
+@pytest.mark.parametrize("variants", [VARIANTS[::4], pytest.param(VARIANTS, marks=pytest.mark.slow)])
+def test_a_sweep_runs_on_a_sample_of_its_own(tiny, tmp_path, monkeypatch, variants):
+    monkeypatch.setattr("mars_score.meta.evaluation.VARIANTS", variants)
     sets = [make_set(name, groups=3, systems=2) for name in ("one", "two")]
     found = meta_evaluate(sets, ["length"], sweep_groups=2, resamples=20, store=tmp_path, **tiny)
     assert {len(set(one.scored.data.groups)) for one in found.sweep.values()} == {2}

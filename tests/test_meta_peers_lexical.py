@@ -199,7 +199,8 @@ def only_in(monkeypatch):
     return look
 
 
-@pytest.mark.parametrize("form", [pytest.param("folder", marks=pytest.mark.slow), "zip"])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["folder", "zip"])
 def test_nltks_copy_of_wordnet_serves_as_well(meteor, form, tmp_path, only_in):
     place = tmp_path / "corpora" / "wordnet"
     place.mkdir(parents=True)

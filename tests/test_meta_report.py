@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import io
 import re
@@ -108,6 +109,12 @@ def full_report():
     return report(TABLE, BARS, scatter(), scatter("BLEU"), scatter(title="other"), disagreement())
 
 
+@functools.cache
+def page_of(make) -> str:
+    """The page of a report; drawing its charts takes long."""
+    return to_html(make())
+
+
 def tables_of(page: str) -> list[list[list[str]]]:
     root = lxml_html.document_fromstring(page)
     return [[[cell.text_content() for cell in row] for row in table.iter("tr")] for table in root.iter("table")]
@@ -131,7 +138,7 @@ def hostile_report():
 
 @pytest.mark.parametrize("make", [full_report, hostile_report, report])
 def test_page_is_nested_well_and_needs_nothing_from_outside(make):
-    text = to_html(make())
+    text = page_of(make)
     page = Page(text)
     ids = page.all("id")
     assert len(ids) == len(set(ids))
@@ -151,7 +158,7 @@ def test_page_is_nested_well_and_needs_nothing_from_outside(make):
 
 
 def test_policy_admits_the_pages_script_and_no_other():
-    text = to_html(full_report())
+    text = page_of(full_report)
     script = re.search("<script>(.*?)</script>", text, re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = next(one["content"] for tag, one in Page(text).tags if one.get("http-equiv"))
@@ -169,9 +176,9 @@ def test_template_style_and_script_are_installed():
 
 
 def test_page_shows_hostile_texts_as_they_are():
-    rows = tables_of(to_html(hostile_report()))[0]
+    rows = tables_of(page_of(hostile_report))[0]
     assert rows == [[HOSTILE[2], HOSTILE[3]], *([text, text] for text in HOSTILE)]
-    root = lxml_html.document_fromstring(to_html(hostile_report()))
+    root = lxml_html.document_fromstring(page_of(hostile_report))
     assert [one.text_content() for one in root.find_class("candidate")] == list(HOSTILE)
     assert root.findtext("head/title") == HOSTILE[0]
 
@@ -225,7 +232,7 @@ def test_same_report_is_same_bytes_in_another_process():
 
 
 def hashes():
-    texts = (to_html(full_report()), to_markdown(full_report()))
+    texts = (page_of(full_report), to_markdown(full_report()))
     return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
 
 
@@ -289,7 +296,7 @@ def test_thousands_of_points_stay_small():
 
 
 def test_scatters_of_one_title_share_a_block():
-    page = lxml_html.document_fromstring(to_html(full_report()))
+    page = lxml_html.document_fromstring(page_of(full_report))
     blocks = [[one.text for one in block.iter("strong")] for block in page.find_class("multiples")]
     assert blocks == [["MARS", "BLEU"], ["MARS"]]
 
@@ -339,7 +346,7 @@ def test_what_files_cannot_hold_is_replaced(tmp_path):
 def test_users_matplotlib_settings_neither_count_nor_change(monkeypatch):
     import matplotlib
 
-    before = to_html(full_report())
+    before = page_of(full_report)
     monkeypatch.setitem(matplotlib.rcParams, "axes.facecolor", "red")
     monkeypatch.setitem(matplotlib.rcParams, "font.size", 30)
     settings = dict(matplotlib.rcParams)
