@@ -20,7 +20,7 @@ PLANNING = {
 def test_sequential_equals_engine(planning):
     model = CausalLanguageModel(*tiny_models.tiny_llama(seed=5, n_positions=192))
     engine = CausalInfiller(model, planning, InfillingSettings())
-    jobs = jobs_of(engine, pairs()[4:])
+    jobs = jobs_of(engine, pairs()[4::2])
     sequential = SequentialInfiller(model, planning, InfillingSettings())
     for ours, theirs in zip(engine.infill(jobs), sequential.infill(jobs), strict=True):
         assert [infill.tokens for infill in ours] == [infill.tokens for infill in theirs]

@@ -55,7 +55,8 @@ def is_stream(out: str) -> bool:
     if out == STDOUT:
         return True
     path = Path(os.path.abspath(out))
-    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
+    device = path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
+    return device or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def finish(folder: Path) -> None:
