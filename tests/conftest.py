@@ -11,6 +11,7 @@ import pytest
 # Set before anything imports the libraries that read them; child processes inherit them.
 _FOLDER = tempfile.TemporaryDirectory(prefix="mars-tests-")
 os.environ.pop("MARS_PRESET", None)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # child processes would each compile the package
 os.environ.update(
     MARS_STORE=os.path.join(_FOLDER.name, "store"),
     HF_HOME=os.path.join(_FOLDER.name, "huggingface"),

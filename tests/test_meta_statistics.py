@@ -303,7 +303,7 @@ def test_interval_of_single_items_is_that_of_scipy(coefficient):
         vectorized=False,
         method="percentile",
         confidence_level=0.9,
-        n_resamples=1500,
+        n_resamples=1000,
         rng=np.random.default_rng(1),
     ).confidence_interval
     found = bootstrap_interval(

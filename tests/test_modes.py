@@ -59,6 +59,9 @@ def folders(tmp_path_factory):
     return {"language_model": folder / "model", "encoder": folder / "encoder"}
 
 
+SETTINGS = {"planner": "self", "plan_iterations": 1, "max_mask_ratio": 0.2, "samples": 2}
+
+
 @pytest.fixture(scope="module")
 def outside(folders):
     """The result of a caller in no mode."""
@@ -67,7 +70,7 @@ def outside(folders):
 
 
 def scorer_of(folders):
-    return MarsScorer("mini", store=False, device="cpu", planner="self", max_mask_ratio=0.2, **folders)
+    return MarsScorer("mini", store=False, device="cpu", **SETTINGS, **folders)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import tomllib
 import warnings
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -449,8 +450,7 @@ def test_uploads_are_read_and_nothing_that_they_name(secret, tmp_path):
         read_upload(str(file), use_context=True)
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "http://127.0.0.1:9/rows.jsonl"])
-def test_the_space_opens_uploads_only(path):
+def test_the_space_opens_uploads_only():
     """A visitor who sends another path in the place of an upload gets nothing, and nothing is fetched for them."""
     engine = Engine()
     page = build(Handlers(engine), [])
@@ -459,7 +459,8 @@ def test_the_space_opens_uploads_only(path):
     assert len(takers) == 2
     _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, show_error=False)
     try:
-        for number, one in enumerate(takers):
+        paths = ("/etc/passwd", "http://127.0.0.1:9/rows.jsonl")
+        for number, (one, path) in enumerate(product(takers, paths)):
             upload = {"path": path, "meta": {"_type": "gradio.FileData"}}
             given = [parts[i] for i in one["inputs"]]
             data = [upload if part["type"] == "file" else part["props"].get("value") for part in given]

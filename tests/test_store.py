@@ -477,12 +477,13 @@ def test_every_setting_is_in_a_table():
 @pytest.mark.filterwarnings("ignore:the end of the context")
 @pytest.mark.parametrize(("settings", "changes"), NEW_WORK, ids=",".join)
 def test_settings_that_infills_depend_on(make, work, settings, changes):
+    settings = {**settings, "mask_ratio_step": 0.6}
     make(**settings).score(*columns(ROW))
-    assert len(work.take().jobs) == 2
-    changed = make(**settings) if not changes else make(**{**settings, **changed_settings(changes)})
-    result = changed.score(*columns(ROW))
-    assert len(work.take().jobs) == 2
-    fresh = make(**{**settings, **changed_settings(changes)}, store=False).score(*columns(ROW))
+    assert len(work.take().jobs) == 1
+    changed = {**settings, **changed_settings(changes)}
+    result = make(**changed).score(*columns(ROW))
+    assert len(work.take().jobs) == 1
+    fresh = make(**changed, store=False).score(*columns(ROW))
     assert infilled(result) == infilled(fresh)
     work.take()
     make(**settings).score(*columns(ROW))  # the others are still there
@@ -502,9 +503,9 @@ def test_settings_that_infills_do_not_depend_on(make, work, settings, changes):
 
 @pytest.mark.parametrize(("settings", "changes"), [*NEW_SAMPLES, *OLD_SAMPLES], ids=",".join)
 def test_settings_that_samples_depend_on(make, work, settings, changes):
-    make(**settings).score(*columns(ROW))
+    make(**settings, mask_ratio_step=0.6).score(*columns(ROW))
     assert bool(work.take().drawn) == (settings is SAMPLED)
-    make(**{**settings, **changed_settings(changes)}).score(*columns(ROW))
+    make(**{**settings, **changed_settings(changes)}, mask_ratio_step=0.6).score(*columns(ROW))
     done = work.take()
     assert bool(done.drawn) == ((settings, changes) in NEW_SAMPLES)
     assert done.jobs == []
@@ -808,7 +809,7 @@ LONG = [
     ("No.", ["The mayor told a reporter about it. " * 14], ""),
 ]
 CASES = {
-    "planned": {**PLANNED, "max_mask_ratio": 0.3, "augmentation_aggregation": "weighted"},
+    "planned": {**PLANNED, "augmentation_aggregation": "weighted"},
     "masked": MASKED,
     "no context": {"use_context": False, "idf_corpus": CORPUS},
     "likelihood": {"variant": "v2-lm"},
@@ -823,6 +824,7 @@ def test_cold_warm_and_without_a_store(make, work, store, case):
         "language_model": gpt2_of(1, torch.float32),
         "masked_language_model": roberta_of(3, torch.float32),
         "encoder": tiny_models.tiny_encoder(seed=4, dtype=torch.float32),
+        "mask_ratio_step": 0.6,
         **CASES[case],
     }
     results = []
