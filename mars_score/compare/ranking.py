@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from mars_score.compare.result import ComparedRow, SystemScore, defined, most_different, plain, win_tie_loss
+from mars_score.compare.result import Compared, SystemScore, defined, plain, win_tie_loss
 from mars_score.compare.verdict import verdict
-from mars_score.signature import Signature
 from mars_score.stats import Test
 from mars_score.stats.draws import Interval
 from mars_score.stats.paired import PairedTest, holm
@@ -39,53 +38,36 @@ class SystemPair:
 
 
 @dataclass(frozen=True)
-class SystemRanking:
+class SystemRanking(Compared):
     """Systems compared, each two of them.
+
+    Candidates and scores of the rows are in the order of the ranking. Systems are told apart where p, adjusted, is
+    at most 1 - confidence.
 
     Attributes:
         systems: the highest score first.
         intervals: of the systems' scores, in their order.
         pairs: each two systems, in the order of the ranking.
-        rows: in input order; candidates and scores in the order of the ranking.
         test: what gave the p-values.
-        confidence: coverage of the intervals; systems are told apart where p, adjusted, is at most 1 - confidence.
-        resamples: number of resamples.
         groups: how many groups of rows were drawn from (without groups: the rows).
-        tie_margin: scores that differ by no more are a tie.
-        signature: all that the scores depend on besides the texts; report it beside them.
-        notices: what was done to some inputs (blank, shortened), one sentence each with counts.
     """
 
     systems: tuple[SystemScore, ...]
     intervals: tuple[Interval, ...]
     pairs: tuple[SystemPair, ...]
-    rows: tuple[ComparedRow, ...]
     test: Test
-    confidence: float
-    resamples: int
     groups: int
-    tie_margin: float
-    signature: Signature
-    notices: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
         """Which systems score higher than which, and which cannot be told apart, in one sentence."""
-        return verdict(
-            [(pair.first, pair.second, pair.difference, pair.adjusted_p) for pair in self.pairs], self.confidence
-        )
-
-    def most_different(self, count: int) -> list[ComparedRow]:
-        """The ``count`` rows whose scores are spread most."""
-        return most_different(self.rows, count)
+        pairs = [(pair.first, pair.second, pair.difference, pair.adjusted_p) for pair in self.pairs]
+        return verdict(pairs, self.confidence)
 
     def to_dict(self, rows: int = 3) -> dict[str, Any]:
         """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
         return {
-            "systems": [
-                {"name": one.name, "mars": one.score, "interval": plain(interval), "scores": list(one.scores)}
-                for one, interval in zip(self.systems, self.intervals, strict=True)
-            ],
+            **self._to_dict(self.systems, self.intervals, rows),
             "pairs": [
                 {
                     "systems": [pair.first, pair.second],
@@ -100,13 +82,7 @@ class SystemRanking:
             "verdict": self.verdict,
             "test": self.test,
             "correction": "holm",
-            "confidence": self.confidence,
-            "resamples": self.resamples,
             "groups": self.groups,
-            "tie_margin": self.tie_margin,
-            "signature": str(self.signature),
-            "notices": list(self.notices),
-            "most_different": [row.to_dict() for row in self.most_different(rows)],
         }
 
 

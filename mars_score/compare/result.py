@@ -1,4 +1,4 @@
-"""What a comparison of two systems returns: frozen, and everything that prints, plots or writes only reads it."""
+"""What a comparison of systems returns: frozen, and everything that prints, plots or writes only reads it."""
 
 from __future__ import annotations
 
@@ -71,12 +71,6 @@ class ComparedRow:
         }
 
 
-def most_different(rows: Sequence[ComparedRow], count: int) -> list[ComparedRow]:
-    """The ``count`` rows that differ most, the largest spread first; rows of equal scores are left out."""
-    differing = [row for row in rows if row.spread > SAME]
-    return sorted(differing, key=lambda row: -row.spread)[:count]
-
-
 def win_tie_loss(first: Sequence[float], second: Sequence[float], margin: float) -> tuple[int, int, int]:
     """In how many rows the first score is higher, the same (differs by no more than ``margin``), lower."""
     margin = max(margin, SAME)
@@ -85,14 +79,12 @@ def win_tie_loss(first: Sequence[float], second: Sequence[float], margin: float)
     return wins, len(first) - wins - losses, losses
 
 
-@dataclass(frozen=True)
-class SystemComparison:
-    """Two systems compared.
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What comparisons of two and of more systems share.
 
     Attributes:
-        names: of the systems.
         rows: in input order.
-        test: intervals and p-values.
         confidence: coverage of the intervals.
         resamples: number of resamples.
         tie_margin: scores that differ by no more are a tie.
@@ -100,22 +92,50 @@ class SystemComparison:
         notices: what was done to some inputs (blank, shortened), one sentence each with counts.
     """
 
-    names: tuple[str, str]
     rows: tuple[ComparedRow, ...]
-    test: PairedTest
     confidence: float
     resamples: int
     tie_margin: float
     signature: Signature
     notices: tuple[str, ...] = ()
 
+    def most_different(self, count: int) -> list[ComparedRow]:
+        """The ``count`` rows whose scores are spread most, the largest spread first; none of equal scores."""
+        differing = [row for row in self.rows if row.spread > SAME]
+        return sorted(differing, key=lambda row: -row.spread)[:count]
+
+    def _to_dict(self, systems: Sequence[SystemScore], intervals: Sequence[Interval], rows: int) -> dict[str, Any]:
+        """Plain data for JSON, with the texts of the ``rows`` that differ most."""
+        return {
+            "systems": [
+                {"name": one.name, "mars": one.score, "interval": plain(interval), "scores": list(one.scores)}
+                for one, interval in zip(systems, intervals, strict=True)
+            ],
+            "confidence": self.confidence,
+            "resamples": self.resamples,
+            "tie_margin": self.tie_margin,
+            "signature": str(self.signature),
+            "notices": list(self.notices),
+            "most_different": [row.to_dict() for row in self.most_different(rows)],
+        }
+
+
+@dataclass(frozen=True)
+class SystemComparison(Compared):
+    """Two systems compared.
+
+    Attributes:
+        names: of the systems.
+        test: intervals and p-values.
+    """
+
+    names: tuple[str, str]
+    test: PairedTest
+
     @cached_property
     def systems(self) -> tuple[SystemScore, SystemScore]:
         """The first and the second system."""
-        first, second = (
-            SystemScore(name, tuple(row.scores[which] for row in self.rows))
-            for which, name in enumerate(self.names)
-        )
+        first, second = map(SystemScore, self.names, zip(*(row.scores for row in self.rows), strict=True))
         return first, second
 
     @property
@@ -134,31 +154,17 @@ class SystemComparison:
         first, second = self.names if self.difference >= 0 else self.names[::-1]
         return verdict([(first, second, abs(self.difference), self.test.p(test))], self.confidence)
 
-    def most_different(self, count: int) -> list[ComparedRow]:
-        """The ``count`` rows that differ most, the largest difference first; rows of equal scores are left out."""
-        return most_different(self.rows, count)
-
     def to_dict(self, rows: int = 3) -> dict[str, Any]:
         """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
-        intervals = (self.test.first, self.test.second)
         return {
-            "systems": [
-                {"name": one.name, "mars": one.score, "interval": plain(interval), "scores": list(one.scores)}
-                for one, interval in zip(self.systems, intervals, strict=True)
-            ],
+            **self._to_dict(self.systems, (self.test.first, self.test.second), rows),
             "difference": self.difference,
             "interval": plain(self.test.difference),
             "bootstrap_p": defined(self.test.bootstrap_p),
             "randomisation_p": defined(self.test.randomisation_p),
             **dict(zip(("wins", "ties", "losses"), self.win_tie_loss, strict=True)),
             "verdict": self.verdict(),
-            "confidence": self.confidence,
-            "resamples": self.resamples,
             "groups": self.test.groups,
-            "tie_margin": self.tie_margin,
-            "signature": str(self.signature),
-            "notices": list(self.notices),
-            "most_different": [row.to_dict() for row in self.most_different(rows)],
         }
 
 

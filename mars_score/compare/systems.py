@@ -15,7 +15,6 @@ from mars_score.stats.paired import paired_test, paired_tests
 from mars_score.stats.rated import Labels, check_known, codes_of
 
 if TYPE_CHECKING:
-    from mars_score.result import MarsResult
     from mars_score.scorer import MarsScorer
 
 
@@ -54,20 +53,11 @@ def compare_systems(
         TypeError, ValueError: bad input, named with its row, before any model is loaded.
         ModelUnavailableError: a model cannot be loaded.
     """
-    checked = _check(scorer, {"first": first, "second": second}, references, contexts, groups, tie_margin)
-    check_resampling(confidence, resamples)
-    result, rows = _scored(scorer, *checked)
-    scores = [tuple(row.scores[which] for row in rows) for which in (0, 1)]
-    return SystemComparison(
-        names,
-        tuple(rows),
-        paired_test(*scores, groups=groups, confidence=confidence, resamples=resamples, seed=seed),
-        confidence,
-        resamples,
-        tie_margin,
-        result.signature,
-        _notices(result, names, len(rows)),
-    )
+    columns = {"first": first, "second": second}
+    shared = _score(scorer, columns, names, references, contexts, groups, tie_margin, confidence, resamples)
+    scores = zip(*(row.scores for row in shared["rows"]), strict=True)
+    test = paired_test(*scores, groups=groups, confidence=confidence, resamples=resamples, seed=seed)
+    return SystemComparison(names, test, **shared)
 
 
 def rank_systems(
@@ -108,12 +98,13 @@ def rank_systems(
         raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
     check_known("test", test, tuple(TESTS))
     columns = {f"systems[{name!r}]": candidates for name, candidates in systems.items()}
-    checked = _check(scorer, columns, references, contexts, groups, tie_margin)
-    check_resampling(confidence, resamples)
-    result, rows = _scored(scorer, *checked)
-    scores = [SystemScore(name, tuple(row.scores[which] for row in rows)) for which, name in enumerate(systems)]
-    order = sorted(range(len(scores)), key=lambda which: -scores[which].score)
-    ranked = tuple(scores[which] for which in order)
+    shared = _score(
+        scorer, columns, list(systems), references, contexts, groups, tie_margin, confidence, resamples
+    )
+    scores = zip(*(row.scores for row in shared["rows"]), strict=True)
+    found = list(map(SystemScore, systems, scores))
+    order = sorted(range(len(found)), key=lambda which: -found[which].score)
+    ranked = tuple(found[which] for which in order)
     tests = paired_tests(
         [one.scores for one in ranked], groups=groups, confidence=confidence, resamples=resamples, seed=seed
     )
@@ -121,63 +112,57 @@ def rank_systems(
         ranked,
         (tests[0, 1].first, *(tests[0, place].second for place in range(1, len(ranked)))),
         pairs_of(ranked, tests, test, tie_margin),
-        tuple(_in_order(row, order) for row in rows),
         test,
-        confidence,
-        resamples,
         tests[0, 1].groups,
-        tie_margin,
-        result.signature,
-        _notices(result, list(systems), len(rows)),
+        **{**shared, "rows": tuple(_in_order(row, order) for row in shared["rows"])},
     )
 
 
-_Checked = tuple[list[list[str]], list[tuple[str, ...]], list[str]]
-
-
-def _check(
+def _score(
     scorer: MarsScorer,
     systems: Mapping[str, Any],
+    names: Sequence[str],
     references: Any,
     contexts: Any,
     groups: Labels | None,
     tie_margin: float,
-) -> _Checked:
-    """Candidates of each system, references and contexts."""
+    confidence: float,
+    resamples: int,
+) -> dict[str, Any]:
+    """Check everything, then score all systems in one call: the fields of ``Compared``.
+
+    ``systems`` are candidates by what errors call them.
+    """
     columns = {
         name: check_candidates(candidates, where=f"{name}[{{}}]".format) for name, candidates in systems.items()
     }
     texts, given = check_rows(references, contexts, use_context=scorer.settings.use_context, **columns)
     if not (tie_margin >= 0 and math.isfinite(tie_margin)):
         raise ValueError(f"tie_margin must be a number of at least 0, got {tie_margin}")
+    count = len(texts)
     if groups is not None:
-        codes_of("groups", groups, len(texts))
+        codes_of("groups", groups, count)
     if not texts:
         raise ValueError("there are no rows to compare")
-    return list(columns.values()), texts, given
-
-
-def _scored(
-    scorer: MarsScorer, columns: list[list[str]], references: list[tuple[str, ...]], contexts: list[str]
-) -> tuple[MarsResult, list[ComparedRow]]:
-    """All systems scored in one call, and their rows side by side."""
-    candidates = [text for column in columns for text in column]
-    given = references * len(columns) if any(references) else None
-    result = scorer.score(candidates, given, contexts * len(columns))
-    count = len(references)
+    check_resampling(confidence, resamples)
+    candidates = [text for column in columns.values() for text in column]
+    result = scorer.score(candidates, texts * len(columns) if any(texts) else None, given * len(columns))
     scores = [result.scores[start : start + count] for start in range(0, len(candidates), count)]
-    rows = zip(contexts, references, zip(*columns, strict=True), zip(*scores, strict=True), strict=True)
-    return result, [ComparedRow(number, *row) for number, row in enumerate(rows)]
+    rows = zip(given, texts, zip(*columns.values(), strict=True), zip(*scores, strict=True), strict=True)
+    place = ", ".join(
+        f"rows {which * count}-{(which + 1) * count - 1}: {name}" for which, name in enumerate(names)
+    )
+    return {
+        "rows": tuple(ComparedRow(number, *row) for number, row in enumerate(rows)),
+        "confidence": confidence,
+        "resamples": resamples,
+        "tie_margin": tie_margin,
+        "signature": result.signature,
+        "notices": tuple(f"{notice} [{place}]" for notice in result.notices),  # of rows counted through
+    }
 
 
 def _in_order(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
     candidates = tuple(row.candidates[which] for which in order)
     scores = tuple(row.scores[which] for which in order)
     return ComparedRow(row.row, row.context, row.references, candidates, scores)
-
-
-def _notices(result: MarsResult, names: Sequence[str], count: int) -> tuple[str, ...]:
-    """With the rows of each system, which are counted through."""
-    spans = (f"rows {which * count}-{(which + 1) * count - 1}: {name}" for which, name in enumerate(names))
-    place = ", ".join(spans)
-    return tuple(f"{notice} [{place}]" for notice in result.notices)

@@ -16,17 +16,16 @@ _NO_MIX = "To score every row by its context alone, give no references at all"
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 
 
-def check_candidates(predictions: Any, *, where: Where | None = None) -> list[str]:
+def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[str]:
     """The candidates, one string per row.
 
     Args:
         predictions: one string per row; blank ones are allowed.
-        where: names a row in an error; by default ``predictions[3]``.
+        where: names a row in an error.
 
     Raises:
         TypeError: not a list, or a row that is not a string.
     """
-    where = where or "predictions[{}]".format
     return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
@@ -46,18 +45,17 @@ def check_candidate_lists(predictions: Any) -> list[list[str]]:
     return checked
 
 
-def check_references(references: Any, *, where: Where | None = None) -> list[tuple[str, ...]]:
+def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:
     """The references, one or more strings per row.
 
     Args:
         references: a string or a list of strings per row; rows may be mixed.
-        where: names a row in an error; by default ``references[3]``.
+        where: names a row in an error.
 
     Raises:
         TypeError: not a list, or a row that holds anything but strings.
         ValueError: a row without references, or with a blank one.
     """
-    where = where or "references[{}]".format
     checked = []
     for row, value in enumerate(_column("references", references)):
         texts = _texts(where(row), value)
@@ -71,7 +69,9 @@ def check_references(references: Any, *, where: Where | None = None) -> list[tup
     return checked
 
 
-def check_contexts(contexts: Any, rows: int, *, use_context: bool, where: Where | None = None) -> list[str]:
+def check_contexts(
+    contexts: Any, rows: int, *, use_context: bool, where: Where = "contexts[{}]".format
+) -> list[str]:
     """The contexts, one string per row (the strings of a list, such as the turns of a dialogue, are its lines).
 
     Args:
@@ -79,13 +79,12 @@ def check_contexts(contexts: Any, rows: int, *, use_context: bool, where: Where 
             retrieved passages ``{"passages": [...]}``; None only without ``use_context``.
         rows: number of rows of the other inputs.
         use_context: False returns empty contexts; given ones are checked all the same.
-        where: names a row in an error; by default ``contexts[3]``.
+        where: names a row in an error.
 
     Raises:
         ValueError: contexts are omitted although ``use_context`` is True.
         TypeError: not a list, or a row in another form.
     """
-    where = where or "contexts[{}]".format
     if contexts is None:
         if use_context:
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
@@ -105,12 +104,12 @@ def _context(where: str, value: Any) -> str:
     return _lines([_text(where, one) for one in ([value] if entries is None else entries)])
 
 
-def check_reference_free(contexts: Any, *, where: Where | None = None) -> list[str]:
+def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format) -> list[str]:
     """The contexts of rows that are scored without references, one string per row, none of them blank.
 
     Args:
         contexts: as for :func:`check_contexts`.
-        where: names a row in an error; by default ``contexts[3]``.
+        where: names a row in an error.
 
     Raises:
         ValueError: contexts are missing, or one is blank.
@@ -118,7 +117,6 @@ def check_reference_free(contexts: Any, *, where: Where | None = None) -> list[s
     """
     if contexts is None:
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")
-    where = where or "contexts[{}]".format
     checked = check_contexts(contexts, 0, use_context=True, where=where)
     for row, context in enumerate(checked):
         if not context.strip():
