@@ -64,10 +64,13 @@ def add_files(options: argparse.ArgumentParser, name: str) -> None:
 def language_model() -> tuple[Any, Any]:
     """Model and tokenizer of preset mini; converted once in the store."""
     from mars_score.models.loading import load_language_model
+    from mars_score.runtime import Runtime
     from mars_score.settings import resolve_settings
+    from mars_score.store.results import ResultStore
 
     models = resolve_settings("mini").models
-    return load_language_model(models.language_model, "causal", models.dtype, None, store_folder(None))
+    runtime = Runtime(store=ResultStore(store_folder(None)))
+    return load_language_model(models.language_model, "causal", models.dtype, runtime)
 
 
 def make_scorer(batch_size: int, **settings: Any) -> MarsScorer:

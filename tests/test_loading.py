@@ -20,7 +20,7 @@ def unreachable(monkeypatch):
 @pytest.mark.parametrize(
     "load",
     [
-        lambda: load_language_model("no/model", "causal", "float32", "cpu", None),
+        lambda: load_language_model("no/model", "causal", "float32", Runtime()),
         lambda: load_encoder("no/model", "float32", Runtime(device="cpu")),
     ],
     ids=["language model", "encoder"],

@@ -113,7 +113,7 @@ def static(tmp_path):
 
 
 def load_language_model(folder, kind="causal"):
-    return models.load_language_model(str(folder), kind, "float64", "cpu", None)[0]
+    return models.load_language_model(str(folder), kind, "float64", Runtime(device="cpu"))[0]
 
 
 def load_encoder(folder):

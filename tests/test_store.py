@@ -740,7 +740,7 @@ def test_the_commit_is_what_is_loaded(named, hub, folders, work, monkeypatch, wh
     note(sentence_transformers, "SentenceTransformer")
     hub.fetch(HUB[what], ONE, folders / Path(named[what]).name)
     if what == "language_model":
-        models.load_language_model(HUB[what], "causal", "float32", "cpu", None)
+        models.load_language_model(HUB[what], "causal", "float32", Runtime(device="cpu"))
         assert revisions == [ONE, ONE]
     else:
         models.load_encoder(HUB[what], "float32", Runtime(device="cpu"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.options import scorer_arguments
 from mars_score.cli.running import print_line, scoring
+from mars_score.cli.runs import count
 from mars_score.learning import OBJECTIVES
 from mars_score.progress import progress_bars
 
@@ -31,7 +32,7 @@ def add_encoder_options(parser: argparse.ArgumentParser) -> None:
         "--corpus", metavar="FILE", help="texts, also .txt (default: references and contexts of the files)"
     )
     group.add_argument("--from", dest="start", metavar="FOLDER", help="a trained head to start from")
-    group.add_argument("--pairs", type=_count, metavar="N", help="synthetic pairs (default: 50,000)")
+    group.add_argument("--pairs", type=count, metavar="N", help="synthetic pairs (default: 50,000)")
     group.add_argument(
         "--share",
         type=_share,
@@ -45,7 +46,7 @@ def add_encoder_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--signal-weights", type=_weights, metavar="NAME=W,...", help="of losses; 0: left out (default: 1)"
     )
-    group.add_argument("--epochs", type=_count, metavar="N", help="at most (default: 3)")
+    group.add_argument("--epochs", type=count, metavar="N", help="at most (default: 3)")
     group.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is drawn")
 
 
@@ -94,12 +95,6 @@ def _sources(args: argparse.Namespace) -> list[Source]:
     columns = args.reference_column, args.context_column
     found = [one for path in ([args.corpus] if args.corpus else args.files) for one in read_corpus(path, *columns)]
     return with_sentences(found) if args.objective == "pretrain" else found
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"not a whole number above 0: {text!r}")
-    return int(text)
 
 
 def _share(text: str) -> float:

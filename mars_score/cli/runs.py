@@ -105,32 +105,26 @@ def done_run(
     the output is moved into its place and the folder removed.
     """
     with readable_again(args):
-        yield from _done_run(args, work, write)
+        spec = make_spec(args)
+        from mars_score.runs.folder import finish
+        from mars_score.runs.run import Run
+        from mars_score.runs.writing import place
 
-
-def _done_run(
-    args: argparse.Namespace, work: Callable[[Any, Any], None], write: Callable[[Any, Path], Any]
-) -> Iterator[tuple[Any, dict[str, Any]]]:
-    spec = make_spec(args)
-    from mars_score.runs.folder import finish
-    from mars_score.runs.run import Run
-    from mars_score.runs.writing import place
-
-    with opened_run(args) as (folder, records):
-        with progress_bars(quiet=args.quiet) as progress, scoring() as warned:
-            a_run = Run(spec, records, progress)
-            if not records.fact("complete"):
-                a_run.read()
-                with executor(args, a_run) as workers:
-                    work(a_run, workers)
-                records.note("complete", write(a_run, folder).to_dict())
-        print_notices(warned)
-        try:
-            yield a_run, records.fact("complete")
-        finally:  # also where nobody reads to the end, as in: mars score ... | head
-            if args.out is not None:
-                place(folder, args.out)
-            finish(folder)
+        with opened_run(args) as (folder, records):
+            with progress_bars(quiet=args.quiet) as progress, scoring() as warned:
+                a_run = Run(spec, records, progress)
+                if not records.fact("complete"):
+                    a_run.read()
+                    with executor(args, a_run) as workers:
+                        work(a_run, workers)
+                    records.note("complete", write(a_run, folder).to_dict())
+            print_notices(warned)
+            try:
+                yield a_run, records.fact("complete")
+            finally:  # also where nobody reads to the end, as in: mars score ... | head
+                if args.out is not None:
+                    place(folder, args.out)
+                finish(folder)
 
 
 @contextmanager

@@ -105,8 +105,7 @@ class EncoderTraining:
         """On pairs and signals; what models computed for them is kept in the store."""
 
         def load(spec: str, kind: str) -> Model:
-            folder = runtime.store.folder
-            return load_language_model(spec, kind, settings.models.dtype, runtime.device, folder)
+            return load_language_model(spec, kind, settings.models.dtype, runtime)
 
         check_names("signal", self.weights, (*SIGNALS, DAMAGE))
         trip = None

