@@ -147,7 +147,7 @@ class Checked:
     """Base class of dataclasses whose :func:`setting` fields are checked and converted when one is made."""
 
     def __post_init__(self) -> None:
-        for one in settings_of(type(self)):
+        for one in settings_of(type(self)):  # type: ignore[arg-type]  # mypy takes the instances' hash for it
             object.__setattr__(self, one.name, one.check(getattr(self, one.name)))
 
 
