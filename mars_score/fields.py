@@ -121,9 +121,13 @@ def is_number(value: Any, kind: type, low: float, high: float = math.inf, above_
     return bool(low < number if above_low else low <= number) and bool(number <= high)
 
 
-@functools.cache
 def settings_of(cls: Any) -> tuple[Setting, ...]:
     """The fields of a dataclass that :func:`setting` made, in order."""
+    return _settings_of(cls)
+
+
+@functools.cache
+def _settings_of(cls: Any) -> tuple[Setting, ...]:
     hints = get_type_hints(cls)
     return tuple(_describe(one, hints[one.name]) for one in dataclasses.fields(cls) if "text" in one.metadata)
 
@@ -147,7 +151,7 @@ class Checked:
     """Base class of dataclasses whose :func:`setting` fields are checked and converted when one is made."""
 
     def __post_init__(self) -> None:
-        for one in settings_of(type(self)):  # type: ignore[arg-type]  # mypy takes the instances' hash for it
+        for one in settings_of(type(self)):
             object.__setattr__(self, one.name, one.check(getattr(self, one.name)))
 
 
