@@ -5,17 +5,21 @@
 Items with two references or more. A table for each set and level, Pearson's r, and one of the mean gains over all
 sets. References that are picked, added or drawn are compared with one human reference at random, and augmentations
 of the first reference with the first reference alone; 95 % intervals over groups. Where fewer than half of the
-items have samples, "n/a" stands in place of samples; elsewhere only the items with samples are compared. All
-results are kept in the store: a stopped run goes on when it is started again.
+items have samples, "n/a" stands in place of samples; elsewhere only the items with samples are compared. What
+models compute is kept in the store; with ``--out FOLDER`` the scores are kept there, too, and the tables can be
+printed again without any model.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -26,6 +30,7 @@ from mars_score.data.validation import Row
 from mars_score.meta.items import Item, RatedSet, read_rated_sets
 from mars_score.meta.metrics import make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.metrics.mars import Mars
 from mars_score.meta.scoring import scores_of
 from mars_score.meta.worth import choose_references
 from mars_score.settings import resolve_settings
@@ -37,6 +42,7 @@ from mars_score.stats.rated import Level, Rated
 from mars_score.stats.weighted import Floats
 
 METRICS = ["bleu", "chrf", "meteor", "rouge_l", "bertscore", "mars[samples=0]"]
+FORM = {"variant": "v3", "samples": 8}  # of MARS and its samples
 CHOICES = 4  # of references at random
 RESAMPLES = 1000
 FEWEST_SYSTEMS = 3
@@ -80,6 +86,7 @@ class Agreement(NamedTuple):
         return Agreement([self.value - base.value], self.drawn - base.drawn) if base else self
 
 
+Scores = dict[str, dict[str, list[list[float]]]]  # by metric, condition and choice
 Table = dict[str, dict[str, Agreement]]  # by metric and condition
 
 
@@ -88,8 +95,25 @@ class References:
 
     def __init__(self, preset: str, store: str | None) -> None:
         self.preset, self.store = preset, store
-        self.scorer = MarsScorer(preset, store=store)
-        self.models = Models(resolve_settings(preset), self.scorer.runtime, {"preset": preset})
+        self.scorer = MarsScorer(preset, store=store, **FORM)
+        self.models = Models(resolve_settings(preset), self.scorer.runtime, {"preset": preset, **FORM})
+
+    def scores(self, data: RatedSet, names: Sequence[str], folder: Path | None) -> tuple[list[Item], Scores]:
+        """The items that are compared, and their scores by metric, condition and choice, kept in a folder."""
+        file = folder / f"{data.name}-{len(data.items)}.json" if folder else None
+        kept = json.loads(file.read_text()) if file and file.is_file() else {"items": [], "scores": {}}
+        if set(names) - set(kept["scores"]):
+            items, texts = self.of(data)
+            kept["items"] = [data.items.index(item) for item in items]
+            for name in names if items else []:
+                if name not in kept["scores"]:
+                    metric = make_metric(name, self.models)
+                    kept["scores"][name] = scores_by_condition(metric, data, items, texts)
+                    progress(f"{data.name}: {metric.title}")
+                    if file:
+                        file.write_text(json.dumps(kept))
+        items = [data.items[index] for index in kept["items"]]
+        return items, {name: kept["scores"][name] for name in names if items}
 
     def of(self, data: RatedSet) -> tuple[list[Item], list[dict[str, list[Texts]]]]:
         """The items that are compared, and the references of each by condition, a list of choices."""
@@ -135,7 +159,7 @@ def _texts(row: Row, samples: Texts, infilled: Texts, vectors: Mapping[str, Floa
 
 def scores_by_condition(
     metric: Metric, data: RatedSet, items: Sequence[Item], texts: Sequence[Mapping[str, list[Texts]]]
-) -> dict[str, list[Floats]]:
+) -> dict[str, list[list[float]]]:
     """The scores of the items under each condition, (items,) for each choice of references."""
     found = {}
     for name, choices in texts[0].items():
@@ -143,11 +167,13 @@ def scores_by_condition(
             [(item.row[0], of_item[name][choice], item.row[2]) for item, of_item in zip(items, texts, strict=True)]
             for choice in range(len(choices))
         )
-        found[name] = [np.array(scores_of(metric, rows, data.corpus)) for rows in some]
+        # MARS itself keeps what its models compute; the store would know its scores by the metric's title alone.
+        score = metric.score if isinstance(metric, Mars) else partial(scores_of, metric)
+        found[name] = [[float(one) for one in score(rows, data.corpus)] for rows in some]
     return found
 
 
-def agreement(items: Sequence[Item], choices: Sequence[Floats], level: Level, seed: int) -> Agreement:
+def agreement(items: Sequence[Item], choices: Sequence[Sequence[float]], level: Level, seed: int) -> Agreement:
     """The agreement of scores with the ratings; one seed gives the same resamples for all scores of the items."""
     ratings = [item.rating for item in items]
     groups, systems = [item.group for item in items], [item.system for item in items]
@@ -210,6 +236,7 @@ def main() -> None:
     options.add_argument("--metrics", type=parse_names, default=METRICS)
     options.add_argument("--preset", default="mini")
     options.add_argument("--store", default=None)
+    options.add_argument("--out", type=Path, default=None, metavar="FOLDER", help="where scores are kept")
     args = options.parse_args()
     groups = args.groups or [sys.maxsize]
     if len(groups) not in (1, len(args.files)):
@@ -218,23 +245,20 @@ def main() -> None:
     tables: dict[Level, list[Table]] = {"items": [], "systems": []}
     for seed, (whole, most) in enumerate(zip(read_rated_sets(args.files), itertools.cycle(groups), strict=False)):
         data = whole.sample(most)
-        items, texts = references.of(data)
+        items, scores = references.scores(data, args.metrics, args.out)
         if not items:
             progress(f"{data.name}: no item has several references")
             continue
         systems = len({item.system for item in items})
         progress(f"{data.name}: {len(items)} items of {systems} systems with several references")
-        scores = {}
-        for name in args.metrics:
-            metric = make_metric(name, references.models)
-            scores[metric.title] = scores_by_condition(metric, data, items, texts)
-            progress(f"{data.name}: {metric.title}")
         for level, of_level in tables.items():
             if level == "systems" and systems < FEWEST_SYSTEMS:
                 continue
             table = {
-                title: {name: agreement(items, choices, level, seed) for name, choices in of_metric.items()}
-                for title, of_metric in scores.items()
+                make_metric(metric, references.models).title: {
+                    name: agreement(items, choices, level, seed) for name, choices in of_metric.items()
+                }
+                for metric, of_metric in scores.items()
             }
             of_level.append(table)
             show(f"{data.name}, {systems if level == 'systems' else len(items)} {level}", table)

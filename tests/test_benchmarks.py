@@ -162,7 +162,7 @@ def test_picked_references(rated):
     )
     first = [row["references"][:1] for row in rows]
     infiller = MarsScorer("mini", store=False, variant="v2", idf_corpus=corpus)
-    sampler = MarsScorer("mini", store=False)
+    sampler = MarsScorer("mini", store=False, **choice.FORM)
     expected = {
         "all": [row["references"] for row in rows],
         "the first alone": first,
@@ -189,7 +189,10 @@ def test_picked_references_without_samples(rated, tmp_path):
     rows, file = rated
     other = tmp_path / "questions.jsonl"
     other.write_text("".join(json.dumps({**row, "context": "Where did they go?"}) + "\n" for row in rows))
-    _, tables = run_choice(file, str(other))
+    choice, tables = run_choice(file, str(other), "--out", str(tmp_path))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choice.References, "of", None)  # no model is asked again
+        assert run_choice(file, str(other), "--out", str(tmp_path))[1] == tables
     questions, gains = tables["questions, 12 items"], tables["mean gain, items, 2 sets"]
     assert {name for name, cells in questions.items() if cells["chrF"] == "n/a"} == {
         "nearest to the samples",
