@@ -20,7 +20,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from mars_score.stats.rated import Level, Rated
 from mars_score.stats.weighted import Floats
 
 METRICS = ["bleu", "chrf", "meteor", "rouge_l", "bertscore", "mars[samples=0]"]
-FORM = {"variant": "v3", "samples": 8}  # of MARS and its samples
+FORM: Mapping[str, Any] = {"variant": "v3", "samples": 8}  # of MARS and its samples
 CHOICES = 4  # of references at random
 RESAMPLES = 1000
 FEWEST_SYSTEMS = 3
