@@ -20,7 +20,7 @@ demo: install
 	$(BIN)/python examples/demo.py $(ARGS)
 
 test: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow $(ARGS)

@@ -25,6 +25,7 @@ from mars_score.similarity.surprisal import surprisals
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
 PLANNED, PLAIN = PlanningSettings(planner="self"), PlanningSettings(planner="none")
+BRIEFLY_PLANNED = PlanningSettings("self", plan_iterations=1)
 
 
 def make(models, planning=PLAIN, infilling=None, batch_size=None):
@@ -205,7 +206,11 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "planning", "name"),
     [
-        (torch.OutOfMemoryError("CUDA out of memory"), PLANNED, "planned_step"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory"),
+            PlanningSettings("self", plan_iterations=1),
+            "planned_step",
+        ),
         (MemoryError(), PLAIN, "plain_step"),
     ],
 )

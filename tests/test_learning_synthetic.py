@@ -308,7 +308,8 @@ def test_ls_score_by_hand():
     assert (linguistic.value, linguistic.weight) == (pytest.approx(likelihood, abs=1e-4), ALPHA)
 
 
-@pytest.mark.parametrize("cls", [LsHead, pytest.param(EncoderHead, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", [LsHead, EncoderHead])
 def test_contrast_prefers_whole_texts(cls, tmp_path):
     of_models = settings()
     sources = [Source("the baker opens her shop " + one.text, one.context) for one in many_sources(60)]

@@ -60,7 +60,7 @@ def analyses(draw):
     st.sampled_from([0.0, 0.3, 0.6, 1.0, "auto"]),
     st.sampled_from([0.05, 0.2, 0.3]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_holds_for_every_template(found, context, max_ratio, step):
     chosen = MaskingSettings(max_mask_ratio=max_ratio, mask_ratio_step=step)
     idf = idf_of(found, analysis_of("the dog sat ."))

@@ -224,6 +224,7 @@ def test_markdown_shows_hostile_texts_as_text():
     assert len(strong) == 1 + len(HOSTILE)  # ours: the notices and one a disagreement
 
 
+@pytest.mark.slow
 def test_same_report_is_same_bytes_in_another_process():
     here = str(Path(__file__).parent)
     code = f"import sys; sys.path.insert(0, {here!r}); import test_meta_report; print(test_meta_report.hashes())"

@@ -15,7 +15,7 @@ from mars_score.sampling.sampler import Sampler, draw
 PROMPTS = [(1, 5, 7), (2,), (9, 8, 7, 6, 5, 4, 3), (1, 5, 7, 9)]
 
 
-def jobs_of(samples=3, most=9):
+def jobs_of(samples=2, most=9):
     return [
         SampleJob(prompt, hashlib.blake2b(f"{prompt} {number}".encode(), digest_size=16).digest(), most + number)
         for prompt in PROMPTS
@@ -64,7 +64,7 @@ def test_samples_equal_plain_sampling(model, temperature, top_p):
     assert len({sample.tokens for sample in expected}) > len(PROMPTS)  # samples of one prompt differ
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 5])
+@pytest.mark.parametrize("batch_size", [1, 5])
 def test_samples_do_not_depend_on_batch_or_order(model, batch_size):
     jobs = jobs_of()
     expected = Sampler(model, 1.0, 0.9).sample(jobs)
@@ -85,7 +85,7 @@ def test_equal_jobs_are_drawn_once(model):
 
 
 def test_the_batch_is_halved_where_memory_runs_out(model, monkeypatch):
-    jobs = jobs_of()
+    jobs = jobs_of(3)
     expected = Sampler(model, 1.0, 0.9).sample(jobs)
 
     def short_of_memory(logits, *settings):
