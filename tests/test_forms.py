@@ -310,21 +310,6 @@ def test_only_variants_with_likelihoods_read_candidates_with_the_language_model(
     assert not asked
 
 
-def test_a_warm_store_needs_no_model(models, monkeypatch, tmp_path):
-    variants = ("v2", "v2-lm", "v3", "v3-lm")
-    cold = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in variants]
-
-    def refuse(*args, **more):
-        raise AssertionError("a model was used")
-
-    monkeypatch.setattr(SentenceEncoder, "encode", refuse)
-    monkeypatch.setattr(LikelihoodReader, "_make_model", refuse)
-    monkeypatch.setattr("mars_score.augmentation.Augmenter._make_infiller", refuse)
-    monkeypatch.setattr("mars_score.sampling.samples.draw_samples", refuse)
-    warm = [MarsScorer(store=tmp_path, variant=one, **models).score(*columns(ROWS)) for one in variants]
-    assert [one.rows for one in warm] == [one.rows for one in cold]
-
-
 def test_what_is_read_of_a_row():
     settings = resolve_settings("mini", "v2-lm").similarity
     assert evidence.kinds(settings) == ("embed", "match", "likelihood")
@@ -425,12 +410,6 @@ def test_word_vectors_have_no_tokens():
     table = SentenceTransformer(modules=[Table()], device="cpu")
     with pytest.raises(ModelUnavailableError, match='matching="sentences"'):
         MarsScorer("mini", store=False, encoder=table, samples=0).score(["a"], ["b"], ["c"])
-
-
-def test_values_out_of_range():
-    for setting, value in {"matching": "words", "context_weight": 1.1, "likelihood_weight": -0.1}.items():
-        with pytest.raises(ValueError, match=setting):
-            MarsScorer(**{setting: value})
 
 
 def test_repetition_is_of_long_words_near_each_other():

@@ -59,7 +59,7 @@ def combination_figures(found: MetaEvaluation, infilled: str) -> dict[str, dict[
 def _combination_tables(found: MetaEvaluation, infilled: str) -> list[Table]:
     figures = combination_figures(found, infilled)
     title = found.titles[infilled]
-    order = sorted(figures, key=lambda one: -_mean(figures[one]))
+    order = sorted(figures, key=lambda one: -mean(figures[one].values()))
     default = _name(_DEFAULT)
     shown = list(dict.fromkeys([*order[:_SHOWN], default]))
     ratios = {
@@ -104,7 +104,7 @@ def _figures_tables(
 def _table(title: str, note: str, figures: Mapping[str, Mapping[str, float]]) -> Table:
     sets = next(iter(figures.values()))
     rows = tuple(
-        (name, *(number(value) for value in by_set.values()), number(_mean(by_set)))
+        (name, *(number(value) for value in by_set.values()), number(mean(by_set.values())))
         for name, by_set in figures.items()
     )
     return Table(title, f"{note} Pearson's r at the main level.", ("setting", *sets, "mean"), rows)
@@ -137,7 +137,3 @@ def _name(how: Combination) -> str:
 
 def _combined(how: Combination) -> str:
     return "best" if how.augmentation_aggregation == "best" else f"weighted, q {how.q}"
-
-
-def _mean(by_set: Mapping[str, float]) -> float:
-    return mean(by_set.values())

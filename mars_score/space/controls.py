@@ -12,7 +12,7 @@ from mars_score.space import limits
 from mars_score.space.choices import BY_FORM, HEADS, MASK_RATIO_STEP, OWN_PROMPT, PRESET, Choices
 
 _OWN_PROMPT = (("Own prompt", OWN_PROMPT),)
-_PRIVATE: dict[str, Any] = {"api_visibility": "private"}
+PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 
 
 def settings_controls() -> dict[str, Any]:
@@ -73,7 +73,7 @@ def settings_controls() -> dict[str, Any]:
     dependent = "planner", "augmentation_aggregation", "q", "samples", "task", "prompt"
     for name in names:
         made[name].change(
-            _dependent, [made[one] for one in names], [made[one] for one in dependent], queue=False, **_PRIVATE
+            _dependent, [made[one] for one in names], [made[one] for one in dependent], queue=False, **PRIVATE
         )
     return {name: made[name] for name in (*(one.name for one in fields(Choices)), "prompt")}
 

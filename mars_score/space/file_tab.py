@@ -7,13 +7,13 @@ from typing import Any
 import gradio as gr
 
 from mars_score.space import limits
+from mars_score.space.controls import PRIVATE
 from mars_score.space.handlers import Handlers
 
 _FILE_HELP = f"""A **CSV** file (with a header, in UTF-8) or a **JSONL** file with the columns `prediction`,
 `reference` and `context`. Further references go into `reference_2`, `reference_3`, ..., in JSONL into a list.
 If no row has a reference, the contexts alone count. The settings of the other tab count here, too. At most
 {limits.BATCH_ROWS} rows and {limits.BATCH_BYTES // 1_000_000} MB."""
-_PRIVATE: dict[str, Any] = {"api_visibility": "private"}
 
 
 def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
@@ -33,9 +33,9 @@ def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
                 as_csv = gr.DownloadButton("Download CSV", visible=False, elem_id="mars-csv")
                 as_jsonl = gr.DownloadButton("Download JSONL", visible=False, elem_id="mars-jsonl")
             signature = signature_box("mars-batch-signature", visible=False)
-    upload.change(handlers.preview, [upload, settings["use_context"]], preview, **_PRIVATE)
-    sample.click(handlers.sample, None, upload, **_PRIVATE)
-    shown = start.click(_stoppable, None, [stop, start], queue=False, **_PRIVATE)
+    upload.change(handlers.preview, [upload, settings["use_context"]], preview, **PRIVATE)
+    sample.click(handlers.sample, None, upload, **PRIVATE)
+    shown = start.click(_stoppable, None, [stop, start], queue=False, **PRIVATE)
     running = shown.then(
         handlers.batch,
         [upload, *settings.values()],
@@ -43,10 +43,10 @@ def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
         show_progress_on=scores,
         concurrency_limit=1,
         concurrency_id="batch",
-        **_PRIVATE,
+        **PRIVATE,
     )
-    running.then(_startable, None, [stop, start], queue=False, **_PRIVATE)
-    stop.click(_startable, None, [stop, start], cancels=[running], queue=False, **_PRIVATE)
+    running.then(_startable, None, [stop, start], queue=False, **PRIVATE)
+    stop.click(_startable, None, [stop, start], cancels=[running], queue=False, **PRIVATE)
 
 
 def _stoppable() -> tuple[Any, Any]:

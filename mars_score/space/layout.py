@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from mars_score.space.controls import settings_controls, values_of
+from mars_score.space.controls import PRIVATE, settings_controls, values_of
 from mars_score.space.examples import Example
 from mars_score.space.file_tab import file_tab, signature_box
 from mars_score.space.handlers import Handlers
@@ -19,8 +19,7 @@ _PAPER = "https://aclanthology.org/2021.acl-long.521"
 _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context</h1>
 <p>A good answer need not repeat the reference. <span>MARS also compares it with its context, and with what a
 language model would write.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
-_PRIVATE: dict[str, Any] = {"api_visibility": "private"}
-_MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model", **_PRIVATE}
+_MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model", **PRIVATE}
 _QUERY = "() => window.location.search"
 # The server knows the query of a link, the browser the address of the page.
 _ADDRESS = "(link) => (link.startsWith('?') ? window.location.origin + window.location.pathname + link : link)"
@@ -71,21 +70,19 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> di
     values = [*inputs, *settings.values()]
     scored = [button.click(handlers.page, values, outputs, show_progress_on=ranking, **_MODEL)]
     for example, one in zip(examples, buttons, strict=True):
-        filled = one.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **_PRIVATE)
+        filled = one.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **PRIVATE)
         scored.append(filled.then(handlers.page, values, outputs, show_progress_on=ranking, **_MODEL))
     for event in scored:
-        event.success(None, link, link, js=_ADDRESS, **_PRIVATE).then(
-            None, link, None, js=_SHOW_ADDRESS, **_PRIVATE
-        )
+        event.success(None, link, link, js=_ADDRESS, **PRIVATE).then(None, link, None, js=_SHOW_ADDRESS, **PRIVATE)
     if examples:
         linked, query = gr.State(), gr.Textbox(visible=False)
         arrive = partial(_arrive, handlers, examples[0])
         arrived = [linked, lesson, *inputs, *settings.values(), *outputs]
-        page.load(arrive, query, arrived, js=_QUERY, show_progress="hidden", **_PRIVATE).then(
-            None, link, link, js=_ADDRESS, **_PRIVATE
+        page.load(arrive, query, arrived, js=_QUERY, show_progress="hidden", **PRIVATE).then(
+            None, link, link, js=_ADDRESS, **PRIVATE
         )
         linked.change(handlers.follow, linked, outputs, show_progress_on=ranking, **_MODEL).success(
-            None, link, link, js=_ADDRESS, **_PRIVATE
+            None, link, link, js=_ADDRESS, **PRIVATE
         )
     return settings
 
