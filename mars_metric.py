@@ -53,7 +53,8 @@ Scores candidates given references and contexts.
 Args:
     predictions (`list` of `str`): candidates, one per row. A blank one scores 0.0.
     references (`list` of `str` or of `list` of `str`): one or several human references per row; rows may be mixed.
-        None: all candidates are scored by their contexts alone, with `variant="free"` in place of `"v3"`.
+        None: all candidates are scored by their contexts alone, with `variant="free-lm"` in place of `"v3-lm"` and
+        `"free"` in place of `"v3"`.
     contexts (`list` of `str` or of `list` of `str`): what the text was generated from (a document, a question, a
         dialogue), one per row; the strings of a list are the turns of a dialogue. May be omitted with
         `use_context=False`.
@@ -66,8 +67,7 @@ Args:
         refused.
 
 Returns:
-    mars (`float`): mean score of the rows; as a mean of cosines it lies in [-1, 1], mostly in [0, 1] (with
-        `variant="v3-lm"` log probabilities are added, and an unlikely text may score lower).
+    mars (`float`): mean score of the rows, mostly in [0, 1]; an unlikely or repetitive text may score below 0.
     scores (`list` of `float`): score of each row; with `detailed=True`.
     signature (`str`): all that the scores depend on besides the texts; with `detailed=True`.
     augmented_references (`list` of `list` of `str`): the references of each row and their augmentations, without

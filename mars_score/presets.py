@@ -35,14 +35,14 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 Variant = Literal["v3", "v3-lm", "v2", "v2-lm", "v1", "paper", "free", "free-lm"]
-DEFAULT_VARIANT: Variant = "v3"
+DEFAULT_VARIANT: Variant = "v3-lm"
 
 # Section 2.1 and Appendix A: words with larger weights are masked first; tags that are not named weigh 1.
 PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
-_BEFORE_V3 = {"samples": 0, "row_weights": "length", "repetition_penalty": 0.0}
+_BEFORE_V3 = {"samples": 0, "row_weights": "length", "repetition_penalty": 0.0, "copy_discount": 1.0}
 _PAPER_SIMILARITY = {**_BEFORE_V3, "matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
 # Rows without references have a form of their own (mars_score.similarity.reference_free).
-_REFERENCE_FREE = {"max_mask_ratio": 0.0, "copy_discount": 0.0, "context_weight": 0.6, "sample_weight": 0.4}
+_REFERENCE_FREE = {"max_mask_ratio": 0.0, "context_weight": 0.6, "sample_weight": 0.4}
 # What differs from the defaults in mars_score.settings; the variants with "-lm" read each candidate with the
 # language model. "v3" makes no infilled references, as they add nothing measurable to samples.
 VARIANTS: dict[Variant, dict[str, Any]] = {

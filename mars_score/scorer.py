@@ -107,7 +107,7 @@ class MarsScorer:
                 candidates, which are scored each. Or, alone, a table (see
                 :func:`mars_score.data.tables.columns_of`).
             references: a string or a list of strings per row; None: candidates are scored given their contexts
-                alone, by variant ``"free"`` in place of ``"v3"`` (``"free-lm"`` of ``"v3-lm"``).
+                alone, by variant ``"free-lm"`` in place of ``"v3-lm"`` (``"free"`` of ``"v3"``).
             contexts: per row a string; a list of strings, the turns of a dialogue, which become the lines of one;
                 chat messages ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``,
                 each read by itself. May be left out with ``use_context=False``.
@@ -115,8 +115,8 @@ class MarsScorer:
             explain: also say why each score is what it is: ``explanations`` of the result.
 
         Returns:
-            Scores in [-1, 1] (mostly in [0, 1]), higher is better, with all their details. With
-            ``likelihood_weight`` above 0 a text that the language model finds unlikely may score lower.
+            Scores, mostly in [0, 1], higher is better, with all their details. A text that repeats itself or,
+            with ``likelihood_weight`` above 0, that the language model finds unlikely may score below 0.
 
         Raises:
             TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.

@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 from mars_score.meta.sweeps import choose
 from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.similarity.aggregation import combine_augmentations
+from mars_score.similarity.chunks import RUN_WORDS
 from mars_score.similarity.score import (
     BEST_SAMPLE,
     BEST_SAMPLE_IN_DIALOGUE,
     CLOSE,
     CONTEXT_WORDS,
+    LIFT_LIMIT,
     LIKELIHOOD_WORDS,
     MEAN_OF_SAMPLES,
     MEAN_OF_SAMPLES_IN_DIALOGUE,
@@ -86,6 +88,11 @@ class Columns:
     def _reduced(self, name: str, reduce: Callable[[Sequence[Any]], float]) -> Floats:
         return np.array([reduce(row[name]) if row.get(name) else 0.0 for row in self._rows])
 
+    def copied_in_dialogue(self) -> Floats:
+        """What copying from the context adds to the repetition of words."""
+        copied = self["copied"] * self.task("dialogue") * (self["candidate_words"] >= RUN_WORDS)
+        return np.minimum(1 - self["repetition"], copied)
+
     def f1(self) -> Floats:
         """Token F1 with the human reference."""
         recall, precision = self.references("recalls", "first"), self.references("precisions", "first")
@@ -102,7 +109,7 @@ class Form:
         infills: how infilled references count, a name of ``AUGMENTED``.
         context: largest weight of the context.
         half: words of a reference at which context and samples have half of their largest weights; 0: no rise.
-        discount: whether copying from the context is discounted.
+        discount: whether a candidate that is copied from the context loses its share, as in v2.
         adaptive: whether context and samples lose weight where the references say the same as the context, and
             where the context is a question or data.
         best: share of the way to the best sample, in a dialogue and elsewhere.
@@ -112,7 +119,9 @@ class Form:
         likelihood: largest weight of the likelihood.
         likelihood_half: words of a reference at which it has half of that.
         alone: weight of the log probability without context in the likelihood, beside the lift's.
+        lift: limit of the lift in the likelihood.
         repetition: weight of the candidate's repetition of words, which is subtracted.
+        copied: weight of the words that it copies from the context in a dialogue, likewise.
         data: weight of the cosine with the reference, beside token recall, where the context is data.
     """
 
@@ -120,7 +129,7 @@ class Form:
     infills: str = "first"
     context: float = 0.5
     half: float = CONTEXT_WORDS
-    discount: bool = True
+    discount: bool = False
     adaptive: bool = True
     best: tuple[float, float] = (BEST_SAMPLE_IN_DIALOGUE, BEST_SAMPLE)
     samples: tuple[float, float] = (0.2 * MEAN_OF_SAMPLES_IN_DIALOGUE, 0.2 * MEAN_OF_SAMPLES)
@@ -129,7 +138,9 @@ class Form:
     likelihood: float = 0.0
     likelihood_half: float = LIKELIHOOD_WORDS
     alone: float = 0.5
+    lift: float = LIFT_LIMIT
     repetition: float = 0.3
+    copied: float = 0.3
     data: float = SENTENCES_OF_DATA
 
     def __call__(self, columns: Columns) -> Floats:
@@ -163,10 +174,11 @@ class Form:
             "samples": (columns.mean("sample_cosines", self.most), np.where(dialogue, *self.samples) * of_samples),
             "expected": (columns.mean("expected"), -self.expected * drawn),
             "repetition": (columns["repetition"], np.full(len(words), -self.repetition)),
+            "copied": (columns.copied_in_dialogue(), np.full(len(words), -self.copied)),
         }
         if self.likelihood:
             share = words**2 / (words**2 + self.likelihood_half**2) if self.likelihood_half else 1.0
-            lift = columns["given_context"] - columns["alone"]
+            lift = np.minimum(columns["given_context"] - columns["alone"], self.lift)
             if self.adaptive:
                 question = columns.task("answer") * (columns["context_lines"] == 1)
                 share = share * (1 - columns.task("dialogue")) * (1 - question)
@@ -178,7 +190,9 @@ class Form:
 NONE = (0.0, 0.0)
 V3 = Form()
 V3_LM = replace(V3, likelihood=0.15)
-V2 = Form(infills="best", adaptive=False, best=NONE, samples=NONE, repetition=0)
+V2 = Form(
+    infills="best", adaptive=False, discount=True, best=NONE, samples=NONE, lift=np.inf, repetition=0, copied=0
+)
 V2_LM = replace(V2, likelihood=0.15)
 V1 = replace(V2, matching="cosines", context=0)
 VARIANTS = {"v3": V3, "v3-lm": V3_LM, "v2": V2, "v2-lm": V2_LM, "v1": V1}
@@ -200,7 +214,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
         V3,
         {
             "without samples": replace(V3, best=NONE, samples=NONE),
-            **{f"with {most} of the samples": replace(V3, most=most) for most in (1, 2, 4)},
+            **{f"with {most} of the samples": replace(V3, most=most) for most in (1, 2)},
             "the same in a dialogue as elsewhere": replace(V3, best=V3.best[1:] * 2, samples=V3.samples[1:] * 2),
             "elsewhere the same as in a dialogue": replace(V3, best=V3.best[:1] * 2, samples=V3.samples[:1] * 2),
             "without the best sample": replace(V3, best=NONE),
@@ -211,8 +225,9 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "without the context": replace(V3, context=0),
             "weights not adaptive": replace(V3, adaptive=False),
             "weights the same for all lengths": replace(V3, half=0),
-            "copying at no discount": replace(V3, discount=False),
-            "without repetition": replace(V3, repetition=0),
+            "with v2's discount for copying": replace(V3, discount=True),
+            "without repetition": replace(V3, repetition=0, copied=0),
+            "copying in a dialogue is no repetition": replace(V3, copied=0),
             "repetition at a penalty of .4": replace(V3, repetition=0.4),
             "cosines instead of token recall": replace(V3, matching="cosines"),
             "token recall alone where the context is data": replace(V3, data=0),
@@ -225,8 +240,9 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "without the likelihood (v3)": V3,
             "log p(candidate | context) alone": replace(V3_LM, likelihood=0.1, alone=1),
             "its lift alone": replace(V3_LM, alone=0),
+            "the lift without limit": replace(V3_LM, lift=np.inf),
             "without samples": replace(V3_LM, best=NONE, samples=NONE),
-            "without repetition": replace(V3_LM, repetition=0),
+            "without repetition": replace(V3_LM, repetition=0, copied=0),
             "v2-lm": V2_LM,
         },
     ),
@@ -245,8 +261,13 @@ def grids() -> dict[str, dict[str, Form]]:
         },
         "v3, context": {f"{w:g}, {half}": replace(V3, context=w, half=half) for w, half in context},
         "v3, repetition": {f"{w:g}": replace(V3, repetition=w) for w in (0, 0.1, 0.2, 0.3, 0.4, 0.6)},
+        "v3, copying": {
+            f"{w:g}, {discount}": replace(V3, copied=w, discount=discount)
+            for w, discount in product((0, 0.1, 0.2, 0.3, 0.4), (False, True))
+        },
         "v3, data": {f"{w:g}": replace(V3, data=w) for w in (0, 0.25, 0.5, 0.75, 1)},
         "v3-lm": {f"{w:g}, {half}": replace(V3_LM, likelihood=w, likelihood_half=half) for w, half in likelihood},
+        "v3-lm, limit": {f"{one:g}": replace(V3_LM, lift=one) for one in (1.5, 2, 2.5, 3, 4, np.inf)},
     }
 
 
@@ -330,11 +351,17 @@ def ablation(sets: Sequence[FeatureSet]) -> None:
 
 def attacks(sets: Sequence[FeatureSet]) -> None:
     """Shares of attacks below their originals."""
-    forms = {**VARIANTS, "v3, no discount": replace(V3, discount=False)}
+    forms = {
+        **VARIANTS,
+        "v3-lm, the lift without limit": replace(V3_LM, lift=np.inf),
+        "v3, copying in a dialogue is no repetition": replace(V3, copied=0),
+        "the same with v2's discount": replace(V3, copied=0, discount=True),
+    }
     for name in ("reorder", "retrieve"):
+        attacked = [replace(one, rows=one.attacks[name]) for one in sets if name in one.attacks]
         rows = [
             (form_name, [one.share_below(form, name) for one in sets])
-            for form_name, form in _allowed(sets, forms).items()
+            for form_name, form in _allowed(attacked, forms).items()
         ]
         _print(name, sets, rows)
 

@@ -39,7 +39,7 @@ def features(columns: Columns, names: Sequence[str]) -> Floats:
     words, of_references = (np.maximum(columns[f"{kind}_words"], 1) for kind in ("candidate", "reference"))
     known = 1 - columns["blank"]
     of_name: dict[str, Callable[[], Floats]] = {
-        "repetition": lambda: columns["repetition"],
+        "repetition": lambda: columns["repetition"] + columns.copied_in_dialogue(),
         "length": lambda: np.log(words / of_references) * known,
         "copied": lambda: columns["copied"] * known,
         "log_probability": lambda: columns["alone"],

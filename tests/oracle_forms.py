@@ -114,8 +114,12 @@ def score(
     if how.likelihood_weight and not (adaptive and dull):
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
         share = how.likelihood_weight * words**2 / (words**2 + 20**2)
-        total += share * (alone / 2 + (given - alone) * credit)
-    return total - how.repetition_penalty * repeated(candidate)
+        lift = min(given - alone, 2.5) if adaptive else given - alone
+        total += share * (alone / 2 + lift * credit)
+    again = repeated(candidate)
+    if task == "dialogue" and len(re.findall(r"\w+", candidate)) >= 5:
+        again = min(1, again + copied(candidate, context))
+    return total - how.repetition_penalty * again
 
 
 def repeated(text: str) -> float:

@@ -25,7 +25,7 @@ OTHER_VALUES = {
     "likelihood_weight": 0.1,
     "contradiction_penalty": 0.5,
     "row_weights": "length",
-    "samples": 4,
+    "samples": 3,
     "sample_temperature": 1.0,
     "sample_top_p": 0.9,
     "sample_seed": 1,

@@ -103,7 +103,8 @@ def test_samples_in_detail(run, write):
     _, out, _ = run("score", write(rows), "--json", "--detailed")
     [row] = json.loads(out)["rows"]
     assert row["samples"] == [{"text": "b", "similarity": 1.0}, {"text": "is", "similarity": 0.0}]
-    assert [term["name"] for term in row["terms"]] == ["references", "context", "samples", "repetition"]
+    names = [term["name"] for term in row["terms"]]
+    assert names == ["references", "context", "samples", "likelihood", "repetition"]
     _, out, _ = run("score", write(rows), "--detailed")
     assert [line.split(maxsplit=1) for line in out.splitlines()[-2:]] == [
         ["1.0000", "sample: b"],

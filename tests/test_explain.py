@@ -192,7 +192,8 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     names = ("prediction", "reference", "context")
     path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in zip(*ROWS, strict=True)))
-    command = ["score", str(path), "--encoder", named_models["encoder"], "--samples", "0", "--no-store"]
+    options = ["--variant", "v3", "--samples", "0", "--no-store"]
+    command = ["score", str(path), "--encoder", named_models["encoder"], *options]
     assert main([*command, "--explain", "2", "--json", "--chunk-size", "1", "--dtype", "float64"]) == 0
     data = json.loads(capsys.readouterr().out)
     lines = [one["line"] for one in data["explanations"]]

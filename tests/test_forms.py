@@ -314,7 +314,7 @@ def test_what_is_read_of_a_row():
     settings = resolve_settings("mini", "v2-lm").similarity
     assert evidence.kinds(settings) == ("embed", "match", "likelihood")
     assert evidence.kinds(resolve_settings("mini", "v1").similarity) == ("embed",)
-    assert evidence.kinds(resolve_settings("mini", context_weight=0).similarity) == ("match",)
+    assert evidence.kinds(resolve_settings("mini", "v3", context_weight=0).similarity) == ("match",)
     assert not any(evidence.needs(settings, evidence.ScorableRow("", (), "a context")).values())
     reference = AugmentedReference("b", ())
     row = evidence.ScorableRow("a", (reference,), "a context", "answer", ("c",))

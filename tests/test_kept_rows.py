@@ -167,7 +167,7 @@ def test_a_damaged_row_is_computed(make, tmp_path):
 
 
 CHANGES = (
-    *({"variant": "v3-lm"}, {"samples": 3}, {"sample_seed": 1}, {"sample_weight": 0.1}, {"task": "story"}),
+    *({"variant": "v3"}, {"samples": 3}, {"sample_seed": 1}, {"sample_weight": 0.1}, {"task": "story"}),
     *({"context_weight": 0.4}, {"repetition_penalty": 0.0}, {"reference_aggregation": "mean"}),
     *({"strip_urls_hashtags": True}, {"dtype": "float32"}, {"encoder": "language_model"}),
     *({"language": "de"}, {"max_mask_ratio": 0.6, "idf_corpus": ["a"]}),

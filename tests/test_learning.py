@@ -121,7 +121,7 @@ def cut(folder, name):
             lambda folder: change(folder, kind="terms", models={"encoder": "gone==1"}),
             "trained with encoder gone==1",
         ),
-        (lambda folder: change(folder, kind="terms", settings={"samples": 3}), "trained with samples=3, .* is 8"),
+        (lambda folder: change(folder, kind="terms", settings={"samples": 3}), "trained with samples=3, .* is 4"),
     ],
 )
 def test_folders_that_are_refused(saved, damage, message, encoder, llama):

@@ -93,7 +93,7 @@ def test_scores_are_those_of_the_plain_form(tiny, variant, free):
 
 def test_what_a_user_set_stays(tiny):
     settings = resolve_settings("mini", context_weight=0.9, matching="sentences").given(None)
-    assert (settings.variant, settings.similarity.context_weight) == ("free", 0.9)
+    assert (settings.variant, settings.similarity.context_weight) == ("free-lm", 0.9)
     assert (settings.similarity.matching, settings.similarity.sample_weight) == ("sentences", 0.4)
     assert settings.given(None) is settings
 

@@ -103,7 +103,7 @@ def test_as_json(rows, capsys):
     assert [row["duplicates"] for row in found["rows"]][:2] == [[[0, 1]], []]
     assert [len(row["samples"]) for row in found["rows"]] == [2, 2, 0]
     assert found["rows"][1]["lexical"] is None
-    assert "variant:v3|references:varying" in found["signature"]
+    assert "variant:v3-lm|references:varying" in found["signature"]
 
 
 def test_bad_input(rows, capsys):

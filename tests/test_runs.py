@@ -283,7 +283,7 @@ def test_another_input_or_setting_is_refused(faulty, tmp_path, capsys):
     assert score(*argv) == 130
     limited.stop_at = 0
     for change, what in (
-        (["--samples", "4"], "samples (was 8, now 4)"),
+        (["--samples", "3"], "samples (was 4, now 3)"),
         (["--batch-size", "7"], "batch_size (was None, now 7)"),
         (["--chunk-size", "5"], "chunk_size (was 3, now 5)"),
     ):

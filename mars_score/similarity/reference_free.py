@@ -37,5 +37,5 @@ def score_without_references(row: ScorableRow, evidence: Evidence, settings: Sim
     if uses_likelihood(row, settings):
         read = evidence[LIKELIHOOD][row.context, row.candidate]
         terms.append(Term("likelihood", read.alone / 2 + read.lift, settings.likelihood_weight))
-    terms += repetition_term(row.candidate, settings)
+    terms += repetition_term(row, settings)
     return RowScore(weighted_sum(terms), (), tuple(terms), tuple(map(SampleScore, row.samples, found)))

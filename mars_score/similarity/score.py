@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.words import split_words
+from mars_score.data.words import plain_words, split_words
 from mars_score.result import ReferenceScore, RowScore, SampleScore, Term, weighted_sum
 from mars_score.settings import SimilaritySettings
 from mars_score.similarity.aggregation import combine_augmentations, combine_references
-from mars_score.similarity.chunks import copied_share, windows
+from mars_score.similarity.chunks import RUN_WORDS, copied_share, windows
 from mars_score.similarity.features import (
     EMBED,
     LIKELIHOOD,
@@ -36,6 +36,8 @@ BEST_SAMPLE, BEST_SAMPLE_IN_DIALOGUE = 1.0, 0.5
 MEAN_OF_SAMPLES, MEAN_OF_SAMPLES_IN_DIALOGUE = 0.5, 1.0
 # Weight of the cosine with the reference where the context is data: what to say is given, the words are free.
 SENTENCES_OF_DATA = 0.5
+# Nats that the context may add to a likelihood: more is had by copying from it, and is no merit.
+LIFT_LIMIT = 2.5
 # Mean cosine of the references with the context from which context and samples lose weight, and at which they have
 # none: there, the references say the same as the context, and similarity with it does not tell candidates apart.
 CLOSE, SAME = 0.7, 0.95
@@ -142,15 +144,24 @@ def _terms(
         terms.append(Term("samples", mean, settings.sample_weight * of_mean * share))
     if uses_likelihood(row, settings):
         read = evidence[LIKELIHOOD][row.context, row.candidate]
+        lift = min(read.lift, LIFT_LIMIT) if settings.row_weights == "adaptive" else read.lift
         share = of_row.words**2 / (of_row.words**2 + LIKELIHOOD_WORDS**2)
-        terms.append(Term("likelihood", read.alone / 2 + credit * read.lift, settings.likelihood_weight * share))
-    return (Term("references", value, 1.0 - weight), *terms, *repetition_term(row.candidate, settings))
+        terms.append(Term("likelihood", read.alone / 2 + credit * lift, settings.likelihood_weight * share))
+    return (Term("references", value, 1.0 - weight), *terms, *repetition_term(row, settings))
 
 
-def repetition_term(candidate: str, settings: SimilaritySettings) -> tuple[Term, ...]:
-    """The term that lowers the score of a candidate that repeats its words; none where it has no weight."""
-    weight = settings.repetition_penalty
-    return (Term("repetition", repetition(candidate), -weight),) if weight else ()
+def repetition_term(row: ScorableRow, settings: SimilaritySettings) -> tuple[Term, ...]:
+    """The term that lowers the score of a candidate that repeats words; none where it has no weight.
+
+    In a dialogue the words that it copies from the context are repeated, too; not without references, where the
+    form of a context does not tell a dialogue from a transcript to be summarized.
+    """
+    if not settings.repetition_penalty:
+        return ()
+    repeated = repetition(row.candidate)
+    if row.task == "dialogue" and row.references and len(plain_words(row.candidate)) >= RUN_WORDS:
+        repeated = min(1.0, repeated + copied_share(row.candidate, row.context))
+    return (Term("repetition", repeated, -settings.repetition_penalty),)
 
 
 def _credit(row: ScorableRow, of_row: Background, settings: SimilaritySettings) -> float:

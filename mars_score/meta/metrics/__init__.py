@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 # Name -> module and class, in the order in which tables show them; names of MARS's variants -> their settings.
 METRICS = {
     "mars": "mars[]",
-    "mars_lm": "mars[variant=v3-lm]",
     "mars_no_samples": "mars[samples=0]",
     "mars_free": "mars[variant=free]",
     "mars_free_lm": "mars[variant=free-lm]",
+    "mars_v3": "mars[variant=v3]",
     "mars_v2": "mars[variant=v2]",
     "mars_v2_lm": "mars[variant=v2-lm]",
     "mars_v1": "mars[variant=v1]",

@@ -16,8 +16,8 @@ from mars_score.scorer import MarsScorer
 
 TITLES = {
     "mars": "MARS",
-    "mars_lm": "MARS with likelihood",
     "mars_no_samples": "MARS without samples",
+    "mars_v3": "MARS, v3",
     "mars_v2": "MARS, v2",
     "mars_v2_lm": "MARS, v2 with likelihood",
     "mars_v1": "MARS, v1",
