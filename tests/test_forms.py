@@ -23,7 +23,7 @@ from mars_score.similarity.embeddings import Embedding
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
 from mars_score.similarity.repetition import repetition
-from mars_score.similarity.score import token_recall
+from mars_score.similarity.score import score_row, token_recall
 
 LONG = " ".join(f"{tiny_models.TEXT}".split() * 8)[:1200]
 ROWS = [
@@ -42,6 +42,12 @@ ROWS = [
     ("They won the train.", ["Yes"], "Was it the end?\nI think so."),
     ("A train, their train: the last Train home.", ["She took the train home."], "Her old car broke down."),
     ("They took a train home.", ["Nowhere", "She took the train home."], "inform(train=home)"),
+    (
+        "Yes. The old train came late, the old train!",
+        ["No, it came early."],
+        "It was late?\nThe old train came late.",
+    ),
+    ("came late", ["No, it came early."], "It was late?\nThe old train came late."),
 ]
 LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
 TASKS_AND_SAMPLES = {
@@ -50,6 +56,7 @@ TASKS_AND_SAMPLES = {
     "It was late.": ("story", ()),
     "inform(train=home)": ("data", ()),
     "": ("data", ()),
+    "It was late?\nThe old train came late.": ("dialogue", ("No.",)),
     "Was it the end?\nI think so.": ("dialogue", ("The end.", LATE, "Yes")),
     "They won the old game. It was late.": ("story", ("They lost", "They won the old game.", RIVER)),
     "Where did they go?": ("answer", ()),
@@ -375,6 +382,26 @@ def test_likelihoods_are_kept_to_the_last_digit():
     one = Likelihood(-1 / 3, -2.5, True)
     assert Likelihood.of(one.kept) == one
     assert one.lift == pytest.approx(2.5 - 1 / 3)
+
+
+@pytest.mark.parametrize(("variant", "lift"), [("v3-lm", 2.5), ("v2-lm", 4.0)])
+def test_what_copying_adds_to_a_likelihood_is_limited(variant, lift):
+    texts = ("She called them.", "She called.")
+    read = {
+        text: Embedding.of(np.ones(2), np.ones((1, 2)), shortened=False)
+        for text in (*texts, "They met. She called.")
+    }
+    found = {
+        "embed": read,
+        "match": read,
+        "likelihood": {("They met. She called.", "She called."): Likelihood(-1, -5, False)},
+    }
+    settings = resolve_settings("mini", variant, copy_discount=0).similarity
+    row = evidence.ScorableRow(
+        "She called.", (AugmentedReference(texts[0], ()),), "They met. She called.", "story"
+    )
+    [likelihood] = [term for term in score_row(row, found, settings).terms if term.name == "likelihood"]
+    assert likelihood.value == -5 / 2 + lift
 
 
 def test_a_likelihood_is_at_least_a_guess(models):

@@ -13,16 +13,15 @@ from mars_score.space.answer import Answer, Metric
 TERMS = {
     "references": "how much of the reference (in part: of the nearest sample) the candidate holds",
     "sentences": "how near its meaning is to that of a reference, where the context is data",
-    "context": "how near it is to the context; less where it is copied from there",
+    "context": "how near it is to the nearest part of the context",
     "samples": "how near it is on average to what the language model wrote",
-    "likelihood": "its log probability per token given the context",
-    "repetition": "the share of its words that repeat others nearby",
+    "likelihood": "its log probability per token (half of it), and what the context adds to that",
+    "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
     "contradiction": "the probability that it contradicts the context or a reference",
     "length": "the logarithm of its length beside the reference's; learned from ratings",
 }
 TERMS_WITHOUT_REFERENCES = {
     **TERMS,
-    "context": "how near it is to the nearest part of the context",
     "samples": "how near it is to what the language model wrote, on average and at best; 0.3 where nothing was",
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
