@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 from mars_score.learning.terms import FEATURES, PENALTY, Part, TermsHead, fit_weights
 from mars_score.settings import resolve_settings
 from mars_score.stats.draws import Interval
-from research.forms import V3, V3_LM, Columns, FeatureSet, Form, options_of, read
+from research.forms import V3_LM, Columns, FeatureSet, options_of, read
 
 Floats = NDArray[np.float64]
 # Sets that were made from the same source; none of them may teach another.
 FAMILIES = (("usr_",), ("evouna_",), ("bagel", "sfhot", "sfres"), ("union_roc", "openmeva_roc"))
 SHIPPED = ("repetition", "length")
-ALL = (*SHIPPED, "copied")
-LM = (*SHIPPED, "log_probability", "lift")
+ALL = (*SHIPPED, "copied", "log_probability", "lift")
 OWN_RATINGS = (0, 50, 100, 200, 500, 1000)
 SKEWS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 REPEATS, FEWEST_TESTED = 10, 50
@@ -48,19 +47,19 @@ def features(columns: Columns, names: Sequence[str]) -> Floats:
     return np.column_stack([of_name[name]() for name in names])
 
 
-def part(one: FeatureSet, names: Sequence[str], form: Form = V3, rows: NDArray[np.int64] | None = None) -> Part:
+def part(one: FeatureSet, names: Sequence[str], rows: NDArray[np.int64] | None = None) -> Part:
     """What weights are fitted to; ``rows``: indices of some of the set's rows."""
     some = np.arange(len(one.rows)) if rows is None else rows
-    key = one.name, names, form
+    key = one.name, names
     if key not in _known:
-        _known[key] = features(one.items, names), form(one.items)
+        _known[key] = features(one.items, names), V3_LM(one.items)
     of_features, scores = _known[key]
     ratings, groups = (np.array([row[name] for row in one.rows]) for name in ("rating", "group"))
     within = one.level == "within_groups"
     return Part(of_features[some], scores[some], ratings[some], groups[some].tolist(), within_groups=within)
 
 
-_known: dict[tuple[str, Sequence[str], Form], tuple[Floats, Floats]] = {}
+_known: dict[tuple[str, Sequence[str]], tuple[Floats, Floats]] = {}
 
 
 def learn(
@@ -78,13 +77,12 @@ def related(one: str, other: str) -> bool:
 def from_others(
     sets: Sequence[FeatureSet],
     names: Sequence[str],
-    form: Form,
     penalty: float = PENALTY,
     *,
     families: bool = True,
 ) -> dict[str, Floats]:
     """For each set the weights that the others teach."""
-    parts = {one.name: part(one, names, form) for one in sets}
+    parts = {one.name: part(one, names) for one in sets}
     return {
         name: learn(
             [one for other, one in parts.items() if not (related(name, other) if families else name == other)],
@@ -97,27 +95,20 @@ def from_others(
 
 def left_out(sets: Sequence[FeatureSet]) -> None:
     """Each set with weights learned from sets of other sources."""
-    lm = all("alone" in row for one in sets for row in one.rows if not row.get("blank"))
-    bases = {"v3": V3, **({"v3-lm": V3_LM} if lm else {})}
-    plain = {name: [form(one.items) for one in sets] for name, form in bases.items()}
-    table(sets, plain["v3"], list(plain.items()), [one.name for one in sets])
-    for base, form in bases.items():
-        rows = []
-        tried = {
-            "repetition": ("repetition",),
-            "shipped": SHIPPED,
-            "all without likelihood": ALL,
-        }
-        for label, names in {**tried, **({"with likelihood": LM} if lm else {})}.items():
-            for families in (True, False):
-                weights = from_others(sets, names, form, families=families)
-                scores = [form(one.items) + features(one.items, names) @ weights[one.name] for one in sets]
-                rows.append((f"{base}, {label}, {'sources' if families else 'sets'} left out", scores))
-        for penalty in (1.0, 3.0, 30.0):
-            weights = from_others(sets, SHIPPED, form, penalty)
-            scores = [form(one.items) + features(one.items, SHIPPED) @ weights[one.name] for one in sets]
-            rows.append((f"{base}, shipped, sources left out, penalty {penalty:g}", scores))
-        table(sets, plain[base], rows, [one.name for one in sets])
+    plain = [V3_LM(one.items) for one in sets]
+    rows: list[tuple[str, Sequence[Floats]]] = [("v3-lm", plain)]
+
+    def add(label: str, names: Sequence[str], weights: dict[str, Floats]) -> None:
+        learned = [features(one.items, names) @ weights[one.name] for one in sets]
+        rows.append((label, [score + more for score, more in zip(plain, learned, strict=True)]))
+
+    for label, names in {"repetition": ("repetition",), "shipped": SHIPPED, "all": ALL}.items():
+        for families in (True, False):
+            left_out = "sources" if families else "sets"
+            add(f"{label}, {left_out} left out", names, from_others(sets, names, families=families))
+    for penalty in (1.0, 3.0, 30.0):
+        add(f"shipped, sources left out, penalty {penalty:g}", SHIPPED, from_others(sets, SHIPPED, penalty))
+    table(sets, plain, rows, [one.name for one in sets])
 
 
 def table(
@@ -143,10 +134,10 @@ def table(
 
 
 def own(sets: Sequence[FeatureSet]) -> None:
-    """Differences from v3 on the rest of a set, with some of its ratings; groups stay together."""
+    """Differences from v3-lm on the rest of a set, with some of its ratings; groups stay together."""
     for names in (SHIPPED, ALL):
-        others = from_others(sets, names, V3)
-        for title, start in (("from v3 on", None), ("from the weights of sets of other sources on", others)):
+        others = from_others(sets, names)
+        for title, start in (("from v3-lm on", None), ("from the weights of sets of other sources on", others)):
             print(f"{', '.join(names)}; {title}\n\n| set | {' | '.join(map(str, OWN_RATINGS))} |")
             print(f"|---|{'---:|' * len(OWN_RATINGS)}")
             table = np.array([_own_gains(one, names, None if start is None else start[one.name]) for one in sets])
@@ -189,7 +180,7 @@ def drift(sets: Sequence[FeatureSet]) -> None:
     large = [one for one in sets if len(one.rows) >= 4 * FEWEST_TESTED]
     print(f"Mean of {len(large)} sets with {4 * FEWEST_TESTED} ratings or more\n")
     print(f"| skew | {' | '.join(f'{skew:g}' for skew in SKEWS)} |\n|---|{'---:|' * len(SKEWS)}")
-    found: dict[str, list[float]] = {"v3": [], "learned on half of the set": []}
+    found: dict[str, list[float]] = {"v3-lm": [], "learned on half of the set": []}
     for skew in SKEWS:
         pairs = np.array([_drifted(one, skew, seed) for one in large for seed in range(REPEATS)])
         for row, value in zip(found.values(), np.nanmean(pairs, axis=0).tolist(), strict=True):
@@ -223,8 +214,8 @@ def _drifted(one: FeatureSet, skew: float, seed: int) -> tuple[float, float]:
 
 def attacks(sets: Sequence[FeatureSet]) -> None:
     """Shares of attacks below their originals, with weights learned from sets of other sources."""
-    weights = from_others(sets, SHIPPED, V3)
-    print("| attack | v3 | terms | sets on which terms is lower |\n|---|---:|---:|---:|")
+    weights = from_others(sets, SHIPPED)
+    print("| attack | v3-lm | terms | sets on which terms is lower |\n|---|---:|---:|---:|")
     for name in ("reorder", "retrieve"):
         shares = []
         for one in (one for one in sets if one.attacks.get(name)):
@@ -232,7 +223,7 @@ def attacks(sets: Sequence[FeatureSet]) -> None:
             before, after = one.items, Columns(one.attacks[name])
             index = {row["item"]: place for place, row in enumerate(one.rows)}
             originals = [index[place] for place in places]
-            differences = [V3(before)[originals] - V3(after)]
+            differences = [V3_LM(before)[originals] - V3_LM(after)]
             change = features(before, SHIPPED)[originals] - features(after, SHIPPED)
             differences.append(differences[0] + change @ weights[one.name])
             shares.append([float((each > 0).mean()) for each in differences])
