@@ -88,6 +88,11 @@ class Columns:
     def _reduced(self, name: str, reduce: Callable[[Sequence[Any]], float]) -> Floats:
         return np.array([reduce(row[name]) if row.get(name) else 0.0 for row in self._rows])
 
+    def read_by_language_model(self) -> Floats:
+        """1 where v3-lm reads the candidate: not in a dialogue, nor after a question that is a single line."""
+        question = self.task("answer") * (self["context_lines"] == 1)
+        return (1 - self.task("dialogue")) * (1 - question)
+
     def copied_in_dialogue(self) -> Floats:
         """What copying from the context adds to the repetition of words."""
         copied = self["copied"] * self.task("dialogue") * (self["candidate_words"] >= RUN_WORDS)
@@ -180,8 +185,7 @@ class Form:
             share = words**2 / (words**2 + self.likelihood_half**2) if self.likelihood_half else 1.0
             lift = np.minimum(columns["given_context"] - columns["alone"], self.lift)
             if self.adaptive:
-                question = columns.task("answer") * (columns["context_lines"] == 1)
-                share = share * (1 - columns.task("dialogue")) * (1 - question)
+                share = share * columns.read_by_language_model()
             found["likelihood"] = self.alone * columns["alone"] + credit * lift, self.likelihood * share
         known = 1 - columns["blank"]
         return {name: (value * known, weight) for name, (value, weight) in found.items()}
