@@ -242,7 +242,7 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
         V3_LM,
         {
             "without the likelihood (v3)": V3,
-            "log p(candidate | context) alone": replace(V3_LM, likelihood=0.1, alone=1),
+            "log p(candidate given context) alone": replace(V3_LM, likelihood=0.1, alone=1),
             "its lift alone": replace(V3_LM, alone=0),
             "the lift without limit": replace(V3_LM, lift=np.inf),
             "without samples": replace(V3_LM, best=NONE, samples=NONE),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mars_score.learning.terms import FEATURES, PENALTY, Part, TermsHead, fit_weights
 from mars_score.settings import resolve_settings
 from mars_score.stats.draws import Interval
-from research.forms import V3_LM, Columns, FeatureSet, options_of, read
+from research.forms import V3, V3_LM, Columns, FeatureSet, Form, options_of, read
 
 Floats = NDArray[np.float64]
 # Sets that were made from the same source; none of them may teach another.
@@ -137,10 +137,14 @@ def own(sets: Sequence[FeatureSet]) -> None:
     """Differences from v3-lm on the rest of a set, with some of its ratings; groups stay together."""
     for names in (SHIPPED, ALL):
         others = from_others(sets, names)
-        for title, start in (("from v3-lm on", None), ("from the weights of sets of other sources on", others)):
+        for title, start, form in (
+            ("from v3-lm on", None, V3_LM),
+            ("the same, against v3", None, V3),
+            ("from the weights of sets of other sources on", others, V3_LM),
+        ):
             print(f"{', '.join(names)}; {title}\n\n| set | {' | '.join(map(str, OWN_RATINGS))} |")
             print(f"|---|{'---:|' * len(OWN_RATINGS)}")
-            table = np.array([_own_gains(one, names, None if start is None else start[one.name]) for one in sets])
+            table = np.array([_own_gains(one, names, start and start[one.name], form) for one in sets])
             for one, gains in zip(sets, table, strict=True):
                 print(f"| {one.name} | {' | '.join('' if np.isnan(gain) else f'{gain:+.3f}' for gain in gains)} |")
             counts = (~np.isnan(table)).sum(axis=0)
@@ -149,7 +153,8 @@ def own(sets: Sequence[FeatureSet]) -> None:
             print(f"| sets | {' | '.join(map(str, counts))} |\n")
 
 
-def _own_gains(one: FeatureSet, names: Sequence[str], start: Floats | None) -> list[float]:
+def _own_gains(one: FeatureSet, names: Sequence[str], start: Floats | None, form: Form) -> list[float]:
+    before, ratings = form(one.items), np.array([row["rating"] for row in one.rows])
     groups = np.array([row["group"] for row in one.rows])
     gains: list[list[float]] = [[] for _ in OWN_RATINGS]
     for seed in range(REPEATS):
@@ -162,12 +167,18 @@ def _own_gains(one: FeatureSet, names: Sequence[str], start: Floats | None) -> l
             weights = np.zeros(len(names)) if start is None else start
             if size:
                 weights = learn([part(one, names, rows=np.flatnonzero(taught))], names, start=start)
-            of_size.append(_gain(part(one, names, rows=np.flatnonzero(~taught)), weights))
+            test = part(one, names, rows=np.flatnonzero(~taught))
+            plain = Part(
+                test.features,
+                before[~taught],
+                ratings[~taught],
+                groups[~taught].tolist(),
+                within_groups=one.level == "within_groups",
+            )
+            of_size.append(
+                _r(test.scores + test.features @ weights, test.ratings) - _r(plain.scores, plain.ratings)
+            )
     return [float(np.mean(of_size)) if of_size else np.nan for of_size in gains]
-
-
-def _gain(test: Part, weights: Floats) -> float:
-    return _r(test.scores + test.features @ weights, test.ratings) - _r(test.scores, test.ratings)
 
 
 def _r(ones: Floats, others: Floats) -> float:
