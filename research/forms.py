@@ -91,12 +91,12 @@ class Columns:
     def read_by_language_model(self) -> Floats:
         """1 where v3-lm reads the candidate: not in a dialogue, nor after a question that is a single line."""
         question = self.task("answer") * (self["context_lines"] == 1)
-        return (1 - self.task("dialogue")) * (1 - question)
+        return np.where(question > 0, 0.0, 1 - self.task("dialogue"))
 
     def copied_in_dialogue(self) -> Floats:
         """What copying from the context adds to the repetition of words."""
-        copied = self["copied"] * self.task("dialogue") * (self["candidate_words"] >= RUN_WORDS)
-        return np.minimum(1 - self["repetition"], copied)
+        counts = self.task("dialogue") * (self["candidate_words"] >= RUN_WORDS)
+        return counts * np.minimum(self["copied"], 1 - self["repetition"])
 
     def f1(self) -> Floats:
         """Token F1 with the human reference."""

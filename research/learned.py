@@ -144,7 +144,7 @@ def own(sets: Sequence[FeatureSet]) -> None:
         ):
             print(f"{', '.join(names)}; {title}\n\n| set | {' | '.join(map(str, OWN_RATINGS))} |")
             print(f"|---|{'---:|' * len(OWN_RATINGS)}")
-            table = np.array([_own_gains(one, names, start and start[one.name], form) for one in sets])
+            table = np.array([_own_gains(one, names, start[one.name] if start else None, form) for one in sets])
             for one, gains in zip(sets, table, strict=True):
                 print(f"| {one.name} | {' | '.join('' if np.isnan(gain) else f'{gain:+.3f}' for gain in gains)} |")
             counts = (~np.isnan(table)).sum(axis=0)
