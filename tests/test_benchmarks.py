@@ -174,7 +174,7 @@ def test_picked_references(rated):
     for name, references in expected.items():
         candidates = [row["candidate"] for row in rows]
         scores = np.array(
-            MarsScorer("mini", store=False, samples=0).score(candidates, references, contexts).scores
+            MarsScorer("mini", store=False, variant="v3", samples=0).score(candidates, references, contexts).scores
         )
         of_items = np.corrcoef(scores, ratings)[0, 1]
         assert table[name]["MARS, samples=0"].split()[0] == f"{of_items:.3f}"

@@ -18,7 +18,12 @@ TERMS = {
     "likelihood": "its log probability per token (half of it), and what the context adds to that",
     "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
     "contradiction": "the probability that it contradicts the context or a reference",
-    "length": "the logarithm of its length beside the reference's; learned from ratings",
+    # Features that heads learn from ratings.
+    "length": "the logarithm of its length beside the reference's",
+    "copied": "the share of its words that are copied from the context",
+    "log_probability": "its log probability per token",
+    "lift": "what the context adds to its log probability per token",
+    "encoder": "what an encoder says that was trained on ratings",
 }
 TERMS_WITHOUT_REFERENCES = {
     **TERMS,
