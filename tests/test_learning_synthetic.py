@@ -241,10 +241,11 @@ def many_sources(count=30):
     return [Source(" ".join(drawn.choice(WORDS, 8)), " ".join(drawn.choice(WORDS, 12))) for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_pretraining_orders_damage_and_is_saved_with_the_head(tmp_path):
     of_models = all_tiny()
-    pairs = make_pairs(many_sources(20), 100)
-    head = EncoderHead(of_models, Runtime(), TrainingSettings(8, 16, 4e-3, patience=8))
+    pairs = make_pairs(many_sources(), 150)
+    head = EncoderHead(of_models, Runtime(), TrainingSettings(12, 16, 2e-3, patience=12))
     rows = [Example(pair.candidate, (pair.source.text,), pair.source.context) for pair in pairs]
     halved = [pair for pair in pairs if pair.method == "drop" and pair.damage == 0.5]
 

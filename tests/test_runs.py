@@ -22,7 +22,7 @@ from mars_score.cli import main
 from mars_score.data.readers import stream_rows
 from mars_score.runs import executors
 from mars_score.runs import input as rows
-from mars_score.runs.folder import SUFFIX
+from mars_score.runs.folder import SUFFIX, is_stream
 from mars_score.runs.records import Distinct, Records
 
 ROOT = Path(__file__).parent.parent
@@ -164,6 +164,11 @@ def test_standard_output(fake, tmp_path, capfdbinary, monkeypatch):
         assert score(path, "--out", "-", "--json") == 2
     assert capfdbinary.readouterr().out == Path("out.jsonl").read_bytes()
     assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl"]
+
+
+def test_devices_are_streams_and_files_in_memory_are_not():
+    assert is_stream("/dev/stdout")
+    assert not is_stream("/dev/shm/out.jsonl")
 
 
 def test_rows_that_parquet_cannot_hold(fake, tmp_path, capsys):
