@@ -96,7 +96,10 @@ def score(named_models, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "variant",
-    [*ROW_KINDS, "v2", *(pytest.param(one, marks=pytest.mark.slow) for one in ("v2-lm", "v1", "paper"))],
+    [
+        *("v3", "v3-lm", "free", "v2"),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("free-lm", "v2-lm", "v1", "paper")),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 def test_kept_rows_are_as_fresh_ones(variant, make, score, nothing_is_read, monkeypatch, tmp_path):

@@ -179,7 +179,7 @@ def tiny(monkeypatch, qwen3, encoder):
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("code", TEXTS)
-@pytest.mark.parametrize("settings", [{}, {"variant": "v2"}])
+@pytest.mark.parametrize("settings", [pytest.param({}, marks=pytest.mark.slow), {"variant": "v2"}])
 def test_scores(code, settings):
     context, reference, good, bad = TEXTS[code]
     scorer = MarsScorer(preset="multilingual", language=code, **settings)

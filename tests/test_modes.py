@@ -278,6 +278,7 @@ def test_supported_models_work(name):
     check_works(*build(name, *TAKEN[name]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPEN)
 def test_others_work_or_are_refused(name):
     model, tokenizer = build(name, *OPEN[name])

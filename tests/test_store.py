@@ -605,7 +605,7 @@ def test_copies_of_folders_share_results(named, folders, work, tmp_path):
     assert models._loaded == {}
 
 
-@pytest.mark.parametrize("again", ["the same scorer", "another scorer"])
+@pytest.mark.parametrize("again", ["the same scorer", pytest.param("another scorer", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("what", ["language_model", "encoder"])
 def test_a_folder_that_changes_while_its_model_is_loaded(named, folders, work, tmp_path, what, again):
     shutil.copytree(named[what], tmp_path / "model")
