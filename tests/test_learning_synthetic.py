@@ -415,3 +415,9 @@ def test_mars_train_and_mars_score_with_an_encoder(named_models, tmp_path, capsy
     code, printed = run("train", texts, "--head", "terms", "--objective", "pretrain", "--out", str(tmp_path / "x"))
     assert code == 2
     assert "trains an encoder" in printed.err
+
+
+@pytest.mark.parametrize("share", ["1.5", "-0.1", "half", "nan"])
+def test_a_share_is_from_0_to_1(share, capsys):
+    assert main(["train", "texts.jsonl", "--objective", "pretrain", f"--share={share}", "--out", "x"]) == 2
+    assert "not a share from 0 to 1" in capsys.readouterr().err
