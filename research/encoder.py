@@ -96,7 +96,7 @@ def run_left_out(data: Path, out: Path, runtime: Runtime, pretraining: Pretraini
 def run_drift(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining, rows: int) -> None:
     """The encoder with and without pre-training, and MARS, where learning and test differ in quality."""
     start = _pretrained(data, out, runtime, pretraining)
-    scorer = MarsScorer("mini", progress=report)
+    scorer = MarsScorer("mini", variant="v3", samples=8, progress=report)
     for name in DRIFTING:
         (whole,) = training_sets([sample(data, name, 8 * rows)])
         for skew in SKEWS:

@@ -89,7 +89,7 @@ def run(encoders: Encoders) -> None:
         "encoder, pre-trained": list(encoders.nested("pretrained")),
         "encoder": list(encoders.nested(None)),
     }
-    scorer = MarsScorer("mini", progress=report)
+    scorer = MarsScorer("mini", variant="v3", samples=8, progress=report)
 
     @cache
     def read(name: str) -> tuple[TrainingSet, list[Example]]:
