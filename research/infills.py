@@ -54,7 +54,7 @@ class Maker:
     """Makes the augmentations of every kind with the models of a preset."""
 
     def __init__(self, preset: str, store: str | None) -> None:
-        self.scorer = MarsScorer(preset, store=store, max_mask_ratio=MASKED, samples=0)
+        self.scorer = MarsScorer(preset, store=store, variant="v3", max_mask_ratio=MASKED, samples=0)
         self.settings, runtime = self.scorer.settings, self.scorer.runtime
         self.reader = Reader(self.settings, runtime)
         self.model = causal_model(self.settings.models, runtime)
