@@ -1,11 +1,12 @@
-"""Risk against coverage: which rows can v3 be trusted on, by what is known without ratings?
+"""Risk against coverage: which rows can v3-lm be trusted on, by what is known without ratings?
 
     python -m research.confidence FEATURES.jsonl...
 
-Each order is tried on every set: Pearson's r of v3 with the ratings over the first 20, 40, ... 100 % of the rows,
-the mean of the sets. Learned orders come from the other sets; their target is the product of a row's standardised
+Each order is tried on every set: Pearson's r of v3-lm with the ratings over the first 20, 40, ... 100 % of the
+rows, the mean of the sets. Learned orders come from the other sets; their target is the product of a row's standardised
 score and rating, whose mean over rows is Pearson's r. Rows of extreme scores alone raise r, however good the score
-is: "corrected" is r over the first half if its scores had the standard deviation of all (Thorndike's case 2).
+is: "corrected" is r over the first half if its scores had the standard deviation of all (Thorndike's case 2), and
+"error" the mean square over the first half of what a line in the scores leaves of the standardised ratings.
 Takes the files of ``research/features.py``; no model is called.
 """
 
@@ -19,7 +20,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import Ridge
 
-from research.forms import V3, FeatureSet, Floats, options_of, read
+from research.forms import V3_LM, FeatureSet, Floats, options_of, read
 
 COVERAGE = (0.2, 0.4, 0.5, 0.6, 0.8, 1.0)
 REFERENCES = ("number", "words", "closeness", "reached", "sampled")  # the same for all candidates of a row
@@ -49,7 +50,7 @@ def features(data: FeatureSet) -> dict[str, Floats]:
         "copied": items["copied"],
         "length": length,
         "longer": np.abs(length - words),
-        "score": V3(items),
+        "score": V3_LM(items),
     }
 
 
@@ -63,7 +64,7 @@ def learned(sets: Sequence[FeatureSet], names: Sequence[str], model: RegressorMi
     inputs = [standardised(np.stack([features(one)[name] for name in names], axis=1)) for one in sets]
     ratings = [np.array([row["rating"] for row in one.rows]) for one in sets]
     targets = [
-        standardised(V3(one.items)) * standardised(of_set) for one, of_set in zip(sets, ratings, strict=True)
+        standardised(V3_LM(one.items)) * standardised(of_set) for one, of_set in zip(sets, ratings, strict=True)
     ]
     orders = []
     for place in range(len(sets)):
@@ -82,12 +83,20 @@ def agreement(data: FeatureSet, order: Floats, coverage: float, *, corrected: bo
     """Pearson's r over the first rows, at least ten."""
     first = np.argsort(-order, kind="stable")[: max(10, round(coverage * len(order)))]
     some = replace(data, rows=[data.rows[one] for one in first])
-    scores = V3(some.items)
+    scores = V3_LM(some.items)
     found = some.pearson(scores)
     if not corrected:
         return found
-    ratio = V3(data.items).std() / scores.std()
+    ratio = V3_LM(data.items).std() / scores.std()
     return float(found * ratio / np.sqrt(1 + found**2 * (ratio**2 - 1)))
+
+
+def error(data: FeatureSet, order: Floats) -> float:
+    """Mean square, over the first half of the rows, of what the scores of the set do not tell of its ratings."""
+    scores = standardised(V3_LM(data.items))
+    ratings = standardised(np.array([row["rating"] for row in data.rows]))
+    left = ratings - (scores @ ratings / len(scores)) * scores
+    return float((left[np.argsort(-order, kind="stable")[: len(order) // 2]] ** 2).mean())
 
 
 def main() -> None:
@@ -98,7 +107,7 @@ def main() -> None:
     orders = {
         "random": [random.random(len(one.rows)) for one in sets],
         "longest references first": [features(one)["words"] for one in sets],
-        "scores far from their mean first": [np.abs(standardised(V3(one.items))) for one in sets],
+        "scores far from their mean first": [np.abs(standardised(V3_LM(one.items))) for one in sets],
     }
     for label, names in {
         "references": REFERENCES,
@@ -106,7 +115,8 @@ def main() -> None:
         "with the score": (*REFERENCES, *CANDIDATE, "score"),
     }.items():
         orders |= {f"{kind}, {label}": learned(sets, names, model) for kind, model in MODELS.items()}
-    shown = [*(f"{one:.0%}" for one in COVERAGE), "50 % above 100 %", "50 % corrected", "above 100 %"]
+    orders["highest scores first"] = [V3_LM(one.items) for one in sets]
+    shown = [*(f"{one:.0%}" for one in COVERAGE), "50 % above 100 %", "50 % corrected", "above 100 %", "error"]
     print(f"| order | {' | '.join(shown)} |")
     print(f"| --- |{' ---: |' * len(shown)}")
     for label, of_sets in orders.items():
@@ -118,7 +128,8 @@ def main() -> None:
         )
         better, really = (int((one > found[:, -1]).sum()) for one in (found[:, COVERAGE.index(0.5)], half))
         means = " | ".join(f"{one:.3f}" for one in np.nanmean(found, axis=0))
-        print(f"| {label} | {means} | {better} of {len(sets)} | {np.nanmean(half):.3f} | {really} |")
+        left = np.mean([error(one, order) for one, order in zip(sets, of_sets, strict=True)])
+        print(f"| {label} | {means} | {better} of {len(sets)} | {np.nanmean(half):.3f} | {really} | {left:.2f} |")
 
 
 if __name__ == "__main__":
