@@ -3,11 +3,11 @@
     python -m research.confidence FEATURES.jsonl...
 
 Each order is tried on every set: Pearson's r of v3-lm with the ratings over the first 20, 40, ... 100 % of the
-rows, the mean of the sets. Learned orders come from the other sets; their target is the product of a row's standardised
-score and rating, whose mean over rows is Pearson's r. Rows of extreme scores alone raise r, however good the score
-is: "corrected" is r over the first half if its scores had the standard deviation of all (Thorndike's case 2), and
-"error" the mean square over the first half of what a line in the scores leaves of the standardised ratings.
-Takes the files of ``research/features.py``; no model is called.
+rows, the mean of the sets. Learned orders come from the other sets; their target is the product of a row's
+standardised score and rating, whose mean over rows is Pearson's r. Rows of extreme scores alone raise r, however
+good the score is: "corrected" is r over the first half if its scores had the standard deviation of all
+(Thorndike's case 2), and "error" the mean square over the first half of what a line in the scores leaves of the
+standardised ratings. Takes the files of ``research/features.py``; no model is called.
 """
 
 from __future__ import annotations
