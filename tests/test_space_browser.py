@@ -337,7 +337,10 @@ def test_the_api(space):
     assert infilled["references"][0]["augmentations"]
     assert (infilled["samples"], infilled["asked"]) == ([], None)
     plain = api.predict(**QUESTION, max_mask_ratio=0, use_context=False, api_name="/score")
-    assert plain["ranking"][0]["mars"] == pytest.approx(plain["ranking"][0]["recall"])
+    terms = {term["name"]: term for term in plain["ranking"][0]["terms"]}
+    assert set(terms) == {"references", "likelihood", "repetition"}
+    assert terms["references"]["value"] == pytest.approx(plain["ranking"][0]["recall"])
+    assert terms["references"]["weight"] == 1
 
 
 @pytest.mark.parametrize(
