@@ -47,19 +47,19 @@ def features(columns: Columns, names: Sequence[str]) -> Floats:
     return np.column_stack([of_name[name]() for name in names])
 
 
-def part(one: FeatureSet, names: Sequence[str], rows: NDArray[np.int64] | None = None) -> Part:
+def part(one: FeatureSet, names: Sequence[str], form: Form = V3_LM, rows: NDArray[np.int64] | None = None) -> Part:
     """What weights are fitted to; ``rows``: indices of some of the set's rows."""
     some = np.arange(len(one.rows)) if rows is None else rows
-    key = one.name, names
+    key = one.name, names, form
     if key not in _known:
-        _known[key] = features(one.items, names), V3_LM(one.items)
+        _known[key] = features(one.items, names), form(one.items)
     of_features, scores = _known[key]
     ratings, groups = (np.array([row[name] for row in one.rows]) for name in ("rating", "group"))
     within = one.level == "within_groups"
     return Part(of_features[some], scores[some], ratings[some], groups[some].tolist(), within_groups=within)
 
 
-_known: dict[tuple[str, Sequence[str]], tuple[Floats, Floats]] = {}
+_known: dict[tuple[str, Sequence[str], Form], tuple[Floats, Floats]] = {}
 
 
 def learn(
@@ -102,10 +102,10 @@ def left_out(sets: Sequence[FeatureSet]) -> None:
         learned = [features(one.items, names) @ weights[one.name] for one in sets]
         rows.append((label, [score + more for score, more in zip(plain, learned, strict=True)]))
 
-    for label, names in {"shipped": SHIPPED, "and length": (*SHIPPED, "length"), "all": ALL}.items():
+    for label, names in {"shipped": SHIPPED, "shipped and length": (*SHIPPED, "length"), "all": ALL}.items():
         for families in (True, False):
-            left_out = "sources" if families else "sets"
-            add(f"{label}, {left_out} left out", names, from_others(sets, names, families=families))
+            kind = "sources" if families else "sets"
+            add(f"{label}, {kind} left out", names, from_others(sets, names, families=families))
     for penalty in (1.0, 3.0, 30.0):
         add(f"shipped, sources left out, penalty {penalty:g}", SHIPPED, from_others(sets, SHIPPED, penalty))
     table(sets, plain, rows, [one.name for one in sets])
@@ -154,7 +154,6 @@ def own(sets: Sequence[FeatureSet]) -> None:
 
 
 def _own_gains(one: FeatureSet, names: Sequence[str], start: Floats | None, form: Form) -> list[float]:
-    before, ratings = form(one.items), np.array([row["rating"] for row in one.rows])
     groups = np.array([row["group"] for row in one.rows])
     gains: list[list[float]] = [[] for _ in OWN_RATINGS]
     for seed in range(REPEATS):
@@ -167,17 +166,9 @@ def _own_gains(one: FeatureSet, names: Sequence[str], start: Floats | None, form
             weights = np.zeros(len(names)) if start is None else start
             if size:
                 weights = learn([part(one, names, rows=np.flatnonzero(taught))], names, start=start)
-            test = part(one, names, rows=np.flatnonzero(~taught))
-            plain = Part(
-                test.features,
-                before[~taught],
-                ratings[~taught],
-                groups[~taught].tolist(),
-                within_groups=one.level == "within_groups",
-            )
-            of_size.append(
-                _r(test.scores + test.features @ weights, test.ratings) - _r(plain.scores, plain.ratings)
-            )
+            test, plain = (part(one, names, kind, np.flatnonzero(~taught)) for kind in (V3_LM, form))
+            learned = test.scores + test.features @ weights
+            of_size.append(_r(learned, test.ratings) - _r(plain.scores, plain.ratings))
     return [float(np.mean(of_size)) if of_size else np.nan for of_size in gains]
 
 

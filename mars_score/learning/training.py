@@ -212,9 +212,7 @@ class Trainer:
         for name, parameter in self._parameters.items():
             tensors |= {f"{part} {name}": one for part, one in self._optimizer.state[parameter].items()}
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._file.with_suffix(
-            ".unfinished"
-        )  # always of this name: what a killed process left is replaced
+        beside = self._file.with_suffix(".unfinished")  # one name: what a killed process left is replaced
         save_file(
             {name: one.contiguous() for name, one in tensors.items()},
             beside,
