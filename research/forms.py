@@ -296,7 +296,7 @@ class FeatureSet:
     def resampled(self, scores: Floats) -> Floats:
         """The correlation in each resample of groups; the same resamples for all scores."""
         ratings, groups = [row["rating"] for row in self.rows], [row["group"] for row in self.rows]
-        rated = Rated.of(scores, ratings, self.level, "pearson", groups, None)  # type: ignore[arg-type]
+        rated = Rated.of(scores, ratings, self.level, groups, None)  # type: ignore[arg-type]
         return resample([statistic_of(rated)], draw_groups(rated.group_count), rated.group_count, RESAMPLES, 0)[0]
 
     def share_below(self, form: Form, attack: str) -> float:

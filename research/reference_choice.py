@@ -177,7 +177,7 @@ def agreement(items: Sequence[Item], choices: Sequence[Sequence[float]], level: 
     """The agreement of scores with the ratings; one seed gives the same resamples for all scores of the items."""
     ratings = [item.rating for item in items]
     groups, systems = [item.group for item in items], [item.system for item in items]
-    rated = [Rated.of(scores, ratings, level, "pearson", groups, systems) for scores in choices]
+    rated = [Rated.of(scores, ratings, level, groups, systems) for scores in choices]
     statistics = [statistic_of(one) for one in rated]
     count = rated[0].group_count
 

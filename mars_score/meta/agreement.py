@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -13,10 +13,15 @@ from mars_score.meta.scoring import MetricScores, ScoredSet
 from mars_score.result import RowScore
 from mars_score.stats.correlation import Coefficient, Estimate, Level, Values, correlation, correlation_per_system
 from mars_score.stats.draws import Interval
-from mars_score.stats.resampling import Comparison, Test, bootstrap_interval, compare_correlations
+from mars_score.stats.rated import MainLevel
+from mars_score.stats.resampling import (
+    Comparison,
+    Test,
+    bootstrap_interval,
+    compare_correlations,
+)
 from mars_score.stats.williams import WilliamsTest, williams_test
 
-MainLevel = Literal["items", "within_groups"]
 MARS = "mars"  # the metric that the others are compared with
 _TIE = 1e-5
 

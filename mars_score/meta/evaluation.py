@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.meta.agreement import Agreement, MainLevel, agreements
+from mars_score.meta.agreement import Agreement, agreements
 from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.items import RatedSet, check_names
 from mars_score.meta.metrics import METRICS
@@ -16,6 +16,7 @@ from mars_score.meta.worth import Worth, worth, worth_metrics
 from mars_score.models.fingerprints import unchanging
 from mars_score.runtime import Progress, Runtime
 from mars_score.settings import resolve_settings
+from mars_score.stats.rated import MainLevel
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.agreement import MainLevel
 from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.mars import Mars
@@ -22,7 +21,7 @@ from mars_score.settings import Settings
 from mars_score.stats.correlation import estimate
 from mars_score.stats.draws import Interval, draw_groups, resample
 from mars_score.stats.levels import statistic_of
-from mars_score.stats.rated import Rated
+from mars_score.stats.rated import MainLevel, Rated
 from mars_score.stats.weighted import Floats, Statistic
 from mars_score.store.results import digest
 
@@ -174,7 +173,7 @@ def _point(
     ]
     scores = np.reshape(metric.result(rows, data.corpus, data.task).scores, (choices, len(known)))
     ratings, groups = [item.rating for item in known], [item.group for item in known]
-    rated = [Rated.of(of_choice, ratings, level, "pearson", groups, None) for of_choice in scores]
+    rated = [Rated.of(of_choice, ratings, level, groups, None) for of_choice in scores]
     estimates = [estimate(one) for one in rated]
     drawn = np.isin(sorted({item.group for item in items}), groups)  # the groups of these items among all
     statistics = [statistic_of(one) for one in rated]

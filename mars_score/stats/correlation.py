@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from mars_score.stats.levels import statistic_of, system_means, within
-from mars_score.stats.rated import Coefficient, Labels, Level, Rated, Values, codes_of
+from mars_score.stats.levels import pooled, system_means, within
+from mars_score.stats.rated import Coefficient, Labels, Level, Rated, Values, check_known, codes_of
 from mars_score.stats.weighted import scaled
 
 __all__ = [
@@ -31,6 +32,11 @@ __all__ = [
 
 # With fewer, a coefficient can only be +-1 (or 0).
 _FEWEST = 3
+_COEFFICIENTS: dict[Coefficient, Any] = {
+    "pearson": stats.pearsonr,
+    "spearman": stats.spearmanr,
+    "kendall": stats.kendalltau,
+}
 
 
 @dataclass(frozen=True)
@@ -87,19 +93,17 @@ def correlation(
     Raises:
         ValueError: lengths differ, labels are missing, or a name is unknown.
     """
-    return estimate(Rated.of(scores, ratings, level, coefficient, groups, systems))
+    check_known("coefficient", coefficient, tuple(_COEFFICIENTS))
+    return estimate(Rated.of(scores, ratings, level, groups, systems), coefficient)
 
 
-def correlation_per_system(
-    scores: Values, ratings: Values, systems: Labels, *, coefficient: Coefficient = "pearson"
-) -> dict[str | int, Estimate]:
-    """The correlation over the items of each system, one per system (the paper's Table 3).
+def correlation_per_system(scores: Values, ratings: Values, systems: Labels) -> dict[str | int, Estimate]:
+    """Pearson's r over the items of each system, one per system (the paper's Table 3).
 
     Args:
         scores: (items,).
         ratings: (items,).
         systems: (items,) labels, strings or integers.
-        coefficient: "pearson", "spearman" or "kendall" (tau-b).
 
     Returns:
         By system, sorted; a system whose coefficient is undefined is there with its reason.
@@ -107,31 +111,28 @@ def correlation_per_system(
     Raises:
         ValueError: as ``correlation``.
     """
-    items = Rated.of(scores, ratings, "systems", coefficient, None, systems)
+    items = Rated.of(scores, ratings, "systems", None, systems)
     names, codes = codes_of("systems", systems, len(items.scores))
     return {
-        name: correlation(items.scores[codes == code], items.ratings[codes == code], coefficient=coefficient)
+        name: correlation(items.scores[codes == code], items.ratings[codes == code])
         for code, name in enumerate(names)
     }
 
 
-def estimate(items: Rated) -> Estimate:
+def estimate(items: Rated, coefficient: Coefficient = "pearson") -> Estimate:
     """The coefficient over all groups, or why there is none."""
     n = _size(items)
-    reason = _why_undefined(items, n)
+    reason = _why_undefined(items, n, coefficient)
     if reason:
         return Estimate(math.nan, n, reason)
-    if items.level == "items":
-        if items.coefficient == "pearson":
-            result = stats.pearsonr(scaled(items.scores), scaled(items.ratings))
-        else:
-            result = {"spearman": stats.spearmanr, "kendall": stats.kendalltau}[items.coefficient](
-                items.scores, items.ratings
-            )
-        value = result.statistic
-    else:
-        value = statistic_of(items)(np.ones((1, items.group_count)))[0]
-    return Estimate(float(value), n)
+    if items.level == "within_groups":
+        return Estimate(float(pooled(items, coefficient)(np.ones((1, items.group_count)))[0]), n)
+    pair = items.scores, items.ratings
+    if items.level == "systems":
+        pair = system_means(scaled(items.scores), items), system_means(scaled(items.ratings), items)
+    elif coefficient == "pearson":
+        pair = scaled(items.scores), scaled(items.ratings)
+    return Estimate(float(_COEFFICIENTS[coefficient](*pair).statistic), n)
 
 
 def _size(items: Rated) -> int:
@@ -144,7 +145,7 @@ def _size(items: Rated) -> int:
     return len(items.scores)
 
 
-def _why_undefined(items: Rated, n: int) -> str | None:
+def _why_undefined(items: Rated, n: int, coefficient: Coefficient) -> str | None:
     """The reason why a coefficient is undefined, or None."""
     for name, values in (("ratings", items.ratings), ("scores", items.scores)):
         bad = int((~np.isfinite(values)).sum())
@@ -157,7 +158,7 @@ def _why_undefined(items: Rated, n: int) -> str | None:
         if items.level == "systems":
             spread, of = system_means(scaled(values), items), "the systems' mean "
         elif items.level == "within_groups":
-            spread, of = within(values, items.groups, items.coefficient), "within every group all "
+            spread, of = within(values, items.groups, coefficient), "within every group all "
         else:
             spread, of = scaled(values), "all "
         if np.ptp(spread) == 0:

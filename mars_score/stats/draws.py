@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mars_score.stats.rated import Alternative
 from mars_score.stats.weighted import AT_ONCE, Floats, Statistic
 
 # Statistics that differ by less than this are equal.
@@ -98,18 +97,15 @@ def resample(
     return [np.concatenate(values) for values in zip(*chunks, strict=True)]
 
 
-def bootstrap_p(differences: Floats, alternative: Alternative = "two-sided") -> float:
-    """p-value of a paired bootstrap (Koehn 2004), from the differences of two statistics in resamples.
+def bootstrap_p(differences: Floats) -> float:
+    """Two-sided p-value of a paired bootstrap (Koehn 2004), from the differences of two statistics in resamples.
 
     The one-sided p is (count + 1) / (resamples + 1), count: the resamples in which the first is not larger, those
     with an undefined (NaN) difference included. The two-sided p is twice the smaller of the two one-sided ones, at
     most 1, so that it and the percentile interval of the difference agree.
     """
-    total = len(differences) + 1
     not_larger, not_smaller = ((~(values > SAME)).sum() for values in (differences, -differences))
-    if alternative == "greater":
-        return float((not_larger + 1) / total)
-    return float(min(1.0, 2 * (min(not_larger, not_smaller) + 1) / total))
+    return float(min(1.0, 2 * (min(not_larger, not_smaller) + 1) / (len(differences) + 1)))
 
 
 def permutation_p(permuted: Floats, observed: float) -> float:

@@ -6,46 +6,24 @@ import numpy as np
 from scipy import stats
 
 from mars_score.stats.rated import Coefficient, Rated
-from mars_score.stats.weighted import (
-    ROUNDING,
-    Codes,
-    Floats,
-    Statistic,
-    kendall,
-    pearson,
-    quotient,
-    scaled,
-    signs,
-    spearman,
-    weighted_pearson,
-)
+from mars_score.stats.weighted import ROUNDING, Codes, Floats, Statistic, quotient, scaled, weighted_pearson
 
 
 def statistic_of(items: Rated) -> Statistic:
-    """The coefficient as a function of how often each group is drawn."""
+    """Pearson's r as a function of how often each group is drawn."""
     if items.level == "within_groups":
-        return _within_groups(items)
+        return pooled(items, "pearson")
     if items.level == "systems":
         return _over_systems(items)
-    if items.coefficient == "pearson":
-        return pearson(scaled(items.scores), scaled(items.ratings), items.groups)
-    return (spearman if items.coefficient == "spearman" else kendall)(items.scores, items.ratings, items.groups)
+    x, y = scaled(items.scores), scaled(items.ratings)
+    return lambda counts: weighted_pearson(counts[:, items.groups], x, y)
 
 
 def standardised(items: Rated) -> Floats:
-    """The scores, on a scale that all metrics share."""
-    if items.level == "within_groups":
-        scores = within(items.scores, items.groups, items.coefficient)
-    elif items.level == "items" and items.coefficient != "pearson":
-        scores = np.asarray(stats.rankdata(items.scores), dtype=np.float64)
-    else:
-        scores = scaled(items.scores)
+    """The scores with mean 0 and deviation 1; at level "within_groups" centred by group first."""
+    is_within = items.level == "within_groups"
+    scores = within(items.scores, items.groups, "pearson") if is_within else scaled(items.scores)
     return np.asarray((scores - scores.mean()) / scores.std())
-
-
-def _members(groups: Codes) -> list[Codes]:
-    """The items of each group."""
-    return np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
 
 
 def within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
@@ -65,20 +43,22 @@ def within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
     return np.asarray((ranks - 0.5) / sizes[groups] - 0.5)
 
 
-def _within_groups(items: Rated) -> Statistic:
-    """The pooled coefficient: three sums per group, which a resample adds up."""
-    x, y = (within(values, items.groups, items.coefficient) for values in (items.scores, items.ratings))
-    if items.coefficient == "kendall":
-        sums = np.array([_pair_sums(x[members], y[members]) for members in _members(items.groups)])
+def pooled(items: Rated, coefficient: Coefficient) -> Statistic:
+    """The coefficient within groups: three sums per group, which a resample adds up."""
+    x, y = (within(values, items.groups, coefficient) for values in (items.scores, items.ratings))
+    if coefficient == "kendall":
+        sums = np.array(
+            [_pair_sums(x[items.groups == one], y[items.groups == one]) for one in range(items.group_count)]
+        )
     else:
         sums = np.stack([np.bincount(items.groups, product) for product in (x * y, x * x, y * y)], axis=1)
     return lambda counts: quotient(*(counts @ sums).T)
 
 
-def _pair_sums(x: Floats, y: Floats) -> tuple[int, int, int]:
+def _pair_sums(x: Floats, y: Floats) -> tuple[float, float, float]:
     """Ordered pairs of the items: concordant minus discordant; differing in x; differing in y."""
-    x_signs, y_signs = signs(x, x).astype(np.int64), signs(y, y).astype(np.int64)
-    return int((x_signs * y_signs).sum()), int(np.abs(x_signs).sum()), int(np.abs(y_signs).sum())
+    x_signs, y_signs = (np.sign(np.subtract.outer(values, values)) for values in (x, y))
+    return float((x_signs * y_signs).sum()), float(np.abs(x_signs).sum()), float(np.abs(y_signs).sum())
 
 
 def _system_sums(values: Floats, items: Rated) -> Floats:
@@ -99,25 +79,14 @@ def system_means(values: Floats, items: Rated) -> Floats:
 
 
 def _over_systems(items: Rated) -> Statistic:
-    """The coefficient over the systems' means; undefined in a resample that lacks one of the systems."""
+    """Over the systems' means; undefined in a resample that lacks one of the systems."""
     x, y, ones = (
         _system_sums(values, items)
         for values in (scaled(items.scores), scaled(items.ratings), np.ones_like(items.scores))
     )
-    coefficient = items.coefficient
 
     def statistic(counts: Floats) -> Floats:
         sizes = counts @ ones
-        x_means, y_means = _means(counts @ x, sizes), _means(counts @ y, sizes)
-        if coefficient == "kendall":
-            x_signs, y_signs = (np.sign(means[:, :, None] - means[:, None, :]) for means in (x_means, y_means))
-            return quotient(
-                np.einsum("rst,rst->r", x_signs, y_signs),
-                np.einsum("rst,rst->r", x_signs, x_signs),
-                np.einsum("rst,rst->r", y_signs, y_signs),
-            )
-        if coefficient == "spearman":
-            x_means, y_means = stats.rankdata(x_means, axis=1), stats.rankdata(y_means, axis=1)
-        return weighted_pearson(np.ones_like(x_means), x_means, y_means)
+        return weighted_pearson(np.ones_like(sizes), _means(counts @ x, sizes), _means(counts @ y, sizes))
 
     return statistic

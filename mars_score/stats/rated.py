@@ -13,7 +13,7 @@ from mars_score.stats.weighted import Codes, Floats
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 Level = Literal["items", "within_groups", "systems"]
-Alternative = Literal["two-sided", "greater"]
+MainLevel = Literal["items", "within_groups"]  # at which there are intervals and tests
 Values = Sequence[float] | NDArray[Any]
 Labels = Sequence[str] | Sequence[int] | NDArray[Any]
 
@@ -25,7 +25,6 @@ class Rated:
     scores: Floats
     ratings: Floats
     level: Level
-    coefficient: Coefficient
     groups: Codes
     systems: Codes
 
@@ -35,13 +34,11 @@ class Rated:
         scores: Values,
         ratings: Values,
         level: Level,
-        coefficient: Coefficient,
         groups: Labels | None,
         systems: Labels | None,
     ) -> Rated:
         """Checked: one score, rating and label per item. Without labels each item is a group, of one system."""
         check_known("level", level, ("items", "within_groups", "systems"))
-        check_known("coefficient", coefficient, ("pearson", "spearman", "kendall"))
         score, rating = (np.asarray(values, dtype=np.float64) for values in (scores, ratings))
         if score.ndim != 1 or score.shape != rating.shape:
             raise ValueError(f"one score and one rating per item, got shapes {score.shape} and {rating.shape}")
@@ -52,7 +49,6 @@ class Rated:
             score,
             rating,
             level,
-            coefficient,
             np.arange(count) if groups is None else codes_of("groups", groups, count)[1],
             np.zeros(count, dtype=np.int64) if systems is None else codes_of("systems", systems, count)[1],
         )

@@ -13,16 +13,9 @@ from typing import Literal
 import numpy as np
 
 from mars_score.stats.correlation import estimate
-from mars_score.stats.draws import (
-    Interval,
-    bootstrap_p,
-    check_resampling,
-    draw_groups,
-    permutation_p,
-    resample,
-)
+from mars_score.stats.draws import Interval, bootstrap_p, check_resampling, draw_groups, permutation_p, resample
 from mars_score.stats.levels import standardised, statistic_of
-from mars_score.stats.rated import Alternative, Coefficient, Labels, Level, Rated, Values, check_known
+from mars_score.stats.rated import Labels, MainLevel, Rated, Values, check_known
 from mars_score.stats.weighted import Floats
 
 Seed = int | np.random.Generator
@@ -34,10 +27,10 @@ class Comparison:
     """A test of whether the scores of one metric correlate better with the ratings than those of another.
 
     Attributes:
-        difference: coefficient of the first metric minus that of the second, or NaN.
-        p: p-value, or NaN.
-        n: the items the coefficients rest on (at level "systems": the systems).
-        undefined: the resamples in which a coefficient was undefined; they count against a difference.
+        difference: Pearson's r of the first metric minus that of the second, or NaN.
+        p: two-sided, or NaN.
+        n: the items the correlations rest on.
+        undefined: the resamples in which a correlation was undefined; they count against a difference.
         reason: why p is NaN; None otherwise.
     """
 
@@ -53,45 +46,37 @@ def bootstrap_interval(
     ratings: Values,
     groups: Labels,
     *,
-    coefficient: Coefficient = "pearson",
-    level: Level = "items",
-    systems: Labels | None = None,
-    confidence: float = 0.95,
+    level: MainLevel = "items",
     resamples: int = 1000,
     seed: Seed = 0,
 ) -> Interval:
-    """Percentile bootstrap interval of ``correlation``, from resamples of whole groups with replacement.
+    """95 % percentile bootstrap interval of Pearson's r, from resamples of whole groups with replacement.
 
-    A group that is drawn twice is two groups. At level "systems" the systems stay and their means are taken
-    over the drawn groups. For items that are independent give each a group of its own (``range(len(scores))``),
-    for one system its items alone. Kendall at level "items" takes memory that goes with the square of the number
-    of groups, and time with the square of the number of items.
+    A group that is drawn twice is two groups. For items that are independent give each a group of its own
+    (``range(len(scores))``), for one system its items alone.
 
     Args:
         scores: (items,).
         ratings: (items,).
         groups: (items,) labels, strings or integers.
-        coefficient: as in ``correlation``.
         level: as in ``correlation``.
-        systems: (items,) labels, needed at level "systems".
-        confidence: coverage, between 0 and 1.
         resamples: how many.
         seed: of a new generator, or a generator. The same seed gives the same digits.
 
     Returns:
-        The interval; NaN where the coefficient is, with one group only, or where the coefficient is undefined in
+        The interval; NaN where the correlation is, with one group only, or where the correlation is undefined in
         more than half of the resamples.
 
     Raises:
-        ValueError: as ``correlation``; ``confidence`` or ``resamples`` out of range.
+        ValueError: as ``correlation``; ``resamples`` out of range.
     """
-    check_resampling(confidence, resamples)
-    items = Rated.of(scores, ratings, level, coefficient, groups, systems)
+    check_resampling(0.95, resamples)
+    items = Rated.of(scores, ratings, level, groups, None)
     reason = estimate(items).reason or _too_few_groups(items)
     if reason:
         return Interval.unknown(reason)
-    (values,) = resample([statistic_of(items)], draw_groups(items.group_count), _size(items), resamples, seed)
-    return Interval.of(values, confidence)
+    (values,) = resample([statistic_of(items)], draw_groups(items.group_count), len(items.scores), resamples, seed)
+    return Interval.of(values, 0.95)
 
 
 def compare_correlations(
@@ -101,24 +86,20 @@ def compare_correlations(
     groups: Labels,
     *,
     test: Test = "bootstrap",
-    coefficient: Coefficient = "pearson",
-    level: Level = "items",
-    systems: Labels | None = None,
-    alternative: Alternative = "two-sided",
+    level: MainLevel = "items",
     resamples: int = 1000,
     seed: Seed = 0,
 ) -> Comparison:
-    """Test whether one metric correlates better with the ratings than another.
+    """Test whether one metric correlates better with the ratings (Pearson, two-sided) than another.
 
     "bootstrap": both are compared on the same resamples of groups; p as in
     :func:`mars_score.stats.draws.bootstrap_p`.
 
     "permutation": the metrics swap their standardised scores in randomly chosen groups; p as in
-    :func:`mars_score.stats.draws.permutation_p`, of the difference (two-sided: of its size). Standardised so that
-    the scores of both metrics mean the same: mean 0 and deviation 1 over the items; for rank coefficients at level
-    "items" ranks, so that monotone transforms change nothing; at level "within_groups" centred by group first.
-    What is tested is that the two metrics could be exchanged, which is a little more than that they correlate
-    equally well. With G groups p cannot fall below about 1 / 2^G.
+    :func:`mars_score.stats.draws.permutation_p`, of the size of the difference. Standardised so that the scores of
+    both metrics mean the same: mean 0 and deviation 1 over the items; at level "within_groups" centred by group
+    first. What is tested is that the two metrics could be exchanged, which is a little more than that they
+    correlate equally well. With G groups p cannot fall below about 1 / 2^G.
 
     Args:
         first: (items,) scores of the first metric.
@@ -126,22 +107,18 @@ def compare_correlations(
         ratings: (items,).
         groups: (items,) labels, strings or integers, as in ``bootstrap_interval``.
         test: see above.
-        coefficient: as in ``correlation``.
         level: as in ``correlation``.
-        systems: (items,) labels, needed at level "systems".
-        alternative: "two-sided", or "greater": the first correlates better.
         resamples: how many.
         seed: as in ``bootstrap_interval``.
 
     Returns:
-        The comparison; NaN where a coefficient is, or with one group only.
+        The comparison; NaN where a correlation is, or with one group only.
 
     Raises:
-        ValueError: as ``correlation``; ``resamples`` out of range, an unknown test or alternative.
+        ValueError: as ``correlation``; ``resamples`` out of range, an unknown test.
     """
-    check_known("alternative", alternative, ("two-sided", "greater"))
     check_known("test", test, ("bootstrap", "permutation"))
-    one, other = (Rated.of(scores, ratings, level, coefficient, groups, systems) for scores in (first, second))
+    one, other = (Rated.of(scores, ratings, level, groups, None) for scores in (first, second))
     estimates = estimate(one), estimate(other)
     difference, n = estimates[0].value - estimates[1].value, estimates[0].n
     reason = _too_few_groups(one)
@@ -149,22 +126,18 @@ def compare_correlations(
         reason = f"{name} metric: {found.reason}" if found.reason else reason
     if reason:
         return Comparison(difference, math.nan, n, reason=reason)
-    p, undefined = (_bootstrap if test == "bootstrap" else _permutation)(one, other, alternative, resamples, seed)
+    p, undefined = (_bootstrap if test == "bootstrap" else _permutation)(one, other, resamples, seed)
     return Comparison(difference, p, n, undefined)
 
 
-def _bootstrap(
-    one: Rated, other: Rated, alternative: Alternative, resamples: int, seed: Seed
-) -> tuple[float, int]:
+def _bootstrap(one: Rated, other: Rated, resamples: int, seed: Seed) -> tuple[float, int]:
     """p, and the undefined resamples."""
     statistics = [statistic_of(one), statistic_of(other)]
-    ones, others = resample(statistics, draw_groups(one.group_count), _size(one), resamples, seed)
-    return bootstrap_p(ones - others, alternative), int(np.isnan(ones - others).sum())
+    ones, others = resample(statistics, draw_groups(one.group_count), len(one.scores), resamples, seed)
+    return bootstrap_p(ones - others), int(np.isnan(ones - others).sum())
 
 
-def _permutation(
-    one: Rated, other: Rated, alternative: Alternative, resamples: int, seed: Seed
-) -> tuple[float, int]:
+def _permutation(one: Rated, other: Rated, resamples: int, seed: Seed) -> tuple[float, int]:
     """p, and the undefined resamples.
 
     The scores of both metrics stand side by side, each with its own copy of the groups: a permutation draws one
@@ -175,7 +148,6 @@ def _permutation(
         scores=np.concatenate([standardised(one), standardised(other)]),
         ratings=np.tile(one.ratings, 2),
         level=one.level,
-        coefficient=one.coefficient,
         groups=np.concatenate([one.groups, one.groups + count]),
         systems=np.tile(one.systems, 2),
     )
@@ -186,18 +158,10 @@ def _permutation(
         return np.hstack([1 - swapped, swapped]), np.hstack([swapped, 1 - swapped])
 
     kept = np.repeat([[1.0, 0.0]], count, axis=1)
-    observed = float((statistic(kept) - statistic(1 - kept))[0])
-    ones, others = resample([statistic, statistic], draw, _size(both), resamples, seed)
+    observed = float(abs(statistic(kept) - statistic(1 - kept))[0])
+    ones, others = resample([statistic, statistic], draw, len(both.scores), resamples, seed)
     drawn = ones - others
-    undefined = int(np.isnan(drawn).sum())
-    if alternative == "two-sided":
-        drawn, observed = np.abs(drawn), abs(observed)
-    return permutation_p(drawn, observed), undefined
-
-
-def _size(items: Rated) -> int:
-    """Numbers that a coefficient holds per resample."""
-    return max(len(items.scores), items.system_count**2)
+    return permutation_p(np.abs(drawn), observed), int(np.isnan(drawn).sum())
 
 
 def _too_few_groups(items: Rated) -> str | None:

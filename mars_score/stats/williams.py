@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-from mars_score.stats.rated import Alternative, check_known
 from mars_score.stats.weighted import ROUNDING
 
 # With no more items the test has no degrees of freedom.
@@ -21,7 +20,7 @@ class WilliamsTest:
     Attributes:
         t: positive where the first correlation is the larger one, or NaN.
         degrees_of_freedom: n - 3.
-        p: p-value, or NaN.
+        p: two-sided, or NaN.
         reason: why t and p are NaN; None otherwise.
     """
 
@@ -31,9 +30,7 @@ class WilliamsTest:
     reason: str | None = None
 
 
-def williams_test(
-    r_first: float, r_second: float, r_between: float, n: int, *, alternative: Alternative = "two-sided"
-) -> WilliamsTest:
+def williams_test(r_first: float, r_second: float, r_between: float, n: int) -> WilliamsTest:
     """Williams' test for two dependent Pearson correlations that share a variable (here the ratings).
 
     With K = 1 - r12^2 - r13^2 - r23^2 + 2 r12 r13 r23, the determinant of the correlation matrix::
@@ -50,16 +47,14 @@ def williams_test(
         r_second: correlation of the second metric with the ratings.
         r_between: correlation of the two metrics with each other, over the same items.
         n: the number of items.
-        alternative: "two-sided", or "greater": the first correlates better.
 
     Returns:
         The test; NaN where a correlation is, for fewer than 4 items, and where the metrics are linear functions
         of each other or the correlations contradict each other.
 
     Raises:
-        ValueError: a correlation outside [-1, 1] or an unknown alternative.
+        ValueError: a correlation outside [-1, 1].
     """
-    check_known("alternative", alternative, ("two-sided", "greater"))
     if any(abs(r) > 1 for r in (r_first, r_second, r_between)):
         raise ValueError(f"a correlation outside [-1, 1]: {r_first}, {r_second}, {r_between}")
     determinant = 1 - r_first**2 - r_second**2 - r_between**2 + 2 * r_first * r_second * r_between
@@ -77,5 +72,4 @@ def williams_test(
     mean = (r_first + r_second) / 2
     spread = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + mean**2 * (1 - r_between) ** 3
     t = (r_first - r_second) * math.sqrt((n - 1) * (1 + r_between) / spread)
-    p = stats.t.sf(t, n - 3) if alternative == "greater" else 2 * stats.t.sf(abs(t), n - 3)
-    return WilliamsTest(float(t), n - 3, float(p))
+    return WilliamsTest(float(t), n - 3, float(2 * stats.t.sf(abs(t), n - 3)))
