@@ -79,9 +79,9 @@ def assert_same(infills, expected):
 
 CASES = {
     "planned": (PLANNED, InfillingSettings(), 192),
-    "small window": (PLANNED, InfillingSettings(), 96),
-    "tiny window": (PLANNED, InfillingSettings(), 24),
-    "limited context": (PLANNED, InfillingSettings(sigma=0, max_context_tokens=5), 192),
+    "small window": (BRIEFLY_PLANNED, InfillingSettings(), 96),
+    "tiny window": (BRIEFLY_PLANNED, InfillingSettings(), 24),
+    "limited context": (BRIEFLY_PLANNED, InfillingSettings(sigma=0, max_context_tokens=5), 192),
     "plain": (PLAIN, InfillingSettings(), 192),
     "fused": (
         PlanningSettings("self", plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1),
@@ -206,11 +206,7 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "planning", "name"),
     [
-        (
-            torch.OutOfMemoryError("CUDA out of memory"),
-            PlanningSettings("self", plan_iterations=1),
-            "planned_step",
-        ),
+        (torch.OutOfMemoryError("CUDA out of memory"), BRIEFLY_PLANNED, "planned_step"),
         (MemoryError(), PLAIN, "plain_step"),
     ],
 )

@@ -3,8 +3,6 @@
 Each property has a quick number of cases for ``make test`` and a full one, marked slow: over 10,000 in total.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
