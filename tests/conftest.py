@@ -1,7 +1,5 @@
 """Tiny models for all tests, and an environment in which nothing is written outside a temporary folder."""
 
-from __future__ import annotations
-
 import copy
 import os
 import tempfile
@@ -87,6 +85,26 @@ def named_models(tmp_path_factory, gpt2, encoder):
 
 
 @pytest.fixture
+def tiny_mini(monkeypatch, gpt2, encoder):
+    """Preset "mini" is of tiny models."""
+    from mars_score import presets
+
+    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, "mini", models)
+    return models
+
+
+@pytest.fixture
+def nothing_loaded():
+    """Before and after the test no model is loaded."""
+    from mars_score.models import loading
+
+    loading.free_models()
+    yield
+    loading.free_models()
+
+
+@pytest.fixture
 def tiny_space(monkeypatch, llama, encoder):
     """The Space's preset is of tiny models."""
     from mars_score import presets
@@ -99,4 +117,4 @@ def tiny_space(monkeypatch, llama, encoder):
 @pytest.fixture
 def all_samples(monkeypatch):
     """What tiny models draw is noise that the gates would drop."""
-    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda *_: None)
+    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda text, *_: None if text else "empty")

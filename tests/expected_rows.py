@@ -1,7 +1,5 @@
 """What the readers of files of rows may do: the rule that random files are held against."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """A scorer without models, and a metric for evaluate that stands beside MARS, as BLEU would."""
 
-from __future__ import annotations
-
 import warnings
 import zlib
 from typing import ClassVar

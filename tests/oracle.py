@@ -4,8 +4,6 @@ This is the readable statement of the method. The engine of ``mars_score.infilli
 tokens and come within 1e-9 of these numbers in float64. Byte-level tokenizers only.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass, field

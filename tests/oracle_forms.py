@@ -1,7 +1,5 @@
 """The plain form of all variants but v1 and paper: one text, one token at a time; no batch, no store, no numpy."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -1,7 +1,5 @@
 """Functions run in several real processes that form a gloo group."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import timedelta

@@ -1,15 +1,13 @@
 """The example that gives augmented references to other metrics, with tiny models."""
 
-from __future__ import annotations
-
-import json
 import runpy
 from pathlib import Path
 
+import jsonl
 import pytest
 from scipy.stats import pearsonr
 
-from mars_score import MarsScorer, presets
+from mars_score import MarsScorer
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "augmented_references.py"))
 ROWS = [
@@ -21,16 +19,14 @@ ROWS = [
 
 
 @pytest.fixture
-def run(monkeypatch, llama, encoder, tmp_path, capsys):
+def run(tiny_mini, tmp_path, capsys):
     """Runs the example over a file of rows; returns the cells of its lines by (rows, metric)."""
     pytest.importorskip("sacrebleu")
     pytest.importorskip("bert_score")
-    tiny = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", tiny)
 
     def run_example(rows):
         path = tmp_path / "own.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        jsonl.write(path, rows)
         assert EXAMPLE["main"]([str(path)]) == 0
         lines = [line.split() for line in capsys.readouterr().out.splitlines()[3:]]
         return {(" ".join(line[:-4]), line[-4]): [float(cell) for cell in line[-3:]] for line in lines}

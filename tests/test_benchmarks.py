@@ -6,6 +6,7 @@ import io
 import json
 import math
 
+import jsonl
 import numpy as np
 import pytest
 import tiny_models
@@ -13,7 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.arithmetic import Prices, operations
-from mars_score import MarsScorer, presets
+from mars_score import MarsScorer
 from mars_score.infilling.jobs import Blank, Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
 from research import forms
@@ -43,11 +44,8 @@ def test_operations_of_a_job():
 
 
 @pytest.fixture
-def rated(monkeypatch, tmp_path, encoder):
+def rated(tiny_mini, tmp_path, all_samples):
     """Rated rows and their file; tiny models, whose samples pass the gates."""
-    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda text, *_: None if text else "empty")
-    tiny = {"language_model": tiny_models.tiny_gpt2(1), "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", tiny)
     words = tiny_models.TEXT.split()
     rows = [
         {
@@ -63,7 +61,7 @@ def rated(monkeypatch, tmp_path, encoder):
         for number in range(12)
     ]
     file = tmp_path / "toy.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    jsonl.write(file, rows)
     return rows, file
 
 
@@ -226,10 +224,8 @@ def test_picked_references_without_samples(rated, tmp_path):
     assert [gains[name]["sets"] for name in ("all", "samples alone")] == ["2", "1"]
 
 
-def test_rates(monkeypatch, capsys, tmp_path, encoder, llama):
+def test_rates(monkeypatch, capsys, tiny_mini):
     """A line for each metric and length of context, and contexts that get longer."""
-    monkeypatch.setitem(presets.PRESETS, "mini", {"language_model": llama, "encoder": encoder})
-    monkeypatch.setenv("MARS_STORE", str(tmp_path))
     rates = importlib.import_module("benchmarks.rates")
     read = []
     monkeypatch.setattr(rates, "SENTENCES", (1, 3))
@@ -245,10 +241,8 @@ def test_rates(monkeypatch, capsys, tmp_path, encoder, llama):
     assert all(line["cold"] > 0 and line["warm"] > 0 for line in ours)
 
 
-def test_stages(monkeypatch, capsys, tmp_path, encoder, llama):
+def test_stages(monkeypatch, capsys, tiny_mini):
     """Each stage of a variant has a line, and together they are the whole."""
-    monkeypatch.setitem(presets.PRESETS, "mini", {"language_model": llama, "encoder": encoder})
-    monkeypatch.setenv("MARS_STORE", str(tmp_path))
     stages = importlib.import_module("benchmarks.stages")
     monkeypatch.setattr("sys.argv", ["stages", "--rows", "1", "--variants", "v2,v1", "--json"])
     stages.main()

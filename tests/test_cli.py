@@ -1,7 +1,5 @@
 """The command line, with a fake worker in the place of the models."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -11,14 +9,13 @@ from pathlib import Path
 
 import fakes
 import pytest
+from jsonl import read
 from setting_values import OTHER_VALUES
 
 from mars_score.cli import main
-from mars_score.cli.options import add_scorer_options
 from mars_score.data import files as rowfiles
 from mars_score.errors import ModelUnavailableError
 from mars_score.progress import _Lines
-from mars_score.settings import SETTING_NAMES
 
 ROOT = Path(__file__).parent.parent
 ROWS = [
@@ -66,10 +63,6 @@ def score(run):
     return lambda *argv: run("score", *argv, "--variant", "v2")
 
 
-def read(path):
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-
-
 # mars score
 
 
@@ -79,11 +72,7 @@ def test_score_as_json(score, write, fake, monkeypatch):
     assert code == 0
     result = json.loads(out)  # one object and nothing else
     assert list(result) == ["mars", "interval", "scores", "signature", "settings", "notices"]
-    assert (result["mars"], result["scores"], result["notices"]) == (
-        pytest.approx(0.6),
-        pytest.approx(SCORES),
-        [],
-    )
+    assert (result["mars"], result["scores"], result["notices"]) == (pytest.approx(0.6), pytest.approx(SCORES), [])
     assert result["interval"] == pytest.approx([0.4, 0.8])
     assert result["signature"].startswith("mars|")
     assert err == "a library that prints while it loads\n"
@@ -127,12 +116,7 @@ def test_score_in_plain_text(score, write):
     assert lines[0] == "MARS 0.4000   95 % interval 0.0000 to 0.8000   rows 3"
     assert lines[1].startswith("signature mars|version:")
     assert lines[2] == "notice: blank candidates score 0.0: 1 of 3 rows (line 3)"
-    assert lines[3:] == [
-        "line  score   candidate",
-        "   3  0.0000  ",
-        "   2  0.4000  c d",
-        "   1  0.8000  a b",
-    ]
+    assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.4000  c d", "   1  0.8000  a b"]
 
 
 def test_of_many_rows_some_are_shown(run, write):
@@ -245,10 +229,7 @@ def test_augment(run, write, tmp_path):
         **rows[0],
         "augmented_references": ["a b", "a b <first>"],
         "augmentations": [
-            {
-                "reference": "a b",
-                "augmentations": [{"mask_ratio": 0.2, "template": "a b", "text": "a b <first>"}],
-            }
+            {"reference": "a b", "augmentations": [{"mask_ratio": 0.2, "template": "a b", "text": "a b <first>"}]}
         ],
         "samples": [],
     }
@@ -289,19 +270,6 @@ def test_options_become_arguments(run, write, fake, tmp_path):
     plan = fake.made[0].plan
     assert (plan.batch_size, plan.encoder_batch_size, plan.device, plan.store) == (7, 9, "cpu", tmp_path / "s")
     assert dict(plan.settings.items()) == {**settings, "learned": None}
-
-
-def test_every_setting_is_an_option():
-    import argparse
-
-    parser = argparse.ArgumentParser()
-    add_scorer_options(parser)
-    assert {action.dest for action in parser._actions} == {
-        *("help", "preset", "batch_size", "encoder_batch_size", "device", "store", "quiet"),
-        *SETTING_NAMES,
-    }
-    for action in parser._actions:
-        assert action.help, action.dest
 
 
 def test_what_is_not_given_is_left_to_the_scorer(run, write, fake, monkeypatch):
@@ -348,21 +316,9 @@ BAD_FILES = {
         ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it, name another "
         "with --reference-column, or pass --no-references to score all rows without",
     ),
-    "a missing prediction": (
-        [GOOD, "{}"],
-        ":2: column 'prediction' is missing (columns here: none); add it or name",
-    ),
     "a number": (
         [GOOD, '{"prediction": 5, "reference": "a", "context": ""}'],
         ":2: column 'prediction' must be a string, got int (5); convert it or leave the row out",
-    ),
-    "null": (
-        ['{"prediction": "a", "reference": null, "context": ""}'],
-        ":1: column 'reference' must be a string, got",
-    ),
-    "a number within": (
-        ['{"prediction": "a", "reference": ["b", 1], "context": ""}'],
-        ":1: column 'reference' must be a string, got int (1)",
     ),
     "an object": (
         ['{"prediction": "a", "reference": "a", "context": {"a": 1}}'],
@@ -372,17 +328,9 @@ BAD_FILES = {
         [GOOD, '{"prediction": [], "reference": "a", "context": ""}'],
         ":2: column 'prediction' is an empty list; fill it or leave the row out",
     ),
-    "a number among candidates": (
-        ['{"prediction": ["a", "b"], "reference": "a", "context": ""}', '{"prediction": ["a", 1]}'],
-        ":2: column 'prediction' must be a string, got int (1)",
-    ),
     "a blank reference": (
         ['{"prediction": "a", "reference": ["b", " "], "context": ""}'],
         ":1: column 'reference' holds a blank reference; fill it or leave it out",
-    ),
-    "no references": (
-        ['{"prediction": "a", "reference": [], "context": ""}'],
-        ":1: column 'reference' is an empty list",
     ),
     "nothing": ([], ": the file holds no rows; write one JSON object per line"),
 }
@@ -430,12 +378,10 @@ BAD_USAGE = [
     (("score", "FILE", "--sigma", "2.5"), "argument --sigma: invalid int value: '2.5'"),
     (("score", "FILE", "--preset", "huge"), "unknown preset 'huge'; choose one of mini, base, paper"),
     (("score", "FILE", "--max-mask-ratio", "60"), 'max_mask_ratio must be a number in [0, 1] or "auto", got 60'),
-    (("score", "FILE", "--max-mask-ratio", "all"), 'max_mask_ratio must be a number in [0, 1] or "auto", got'),
     (
         ("score", "FILE", "--augmentation-aggregation", "mean"),
         "argument --augmentation-aggregation: invalid choice: 'mean' (choose from 'best', 'weighted')",
     ),
-    (("score", "FILE", "--q", "0"), "q must be a number in (0, 1], got 0.0"),
     (("score", "FILE", "--pos-weights", "{"), "argument --pos-weights: not JSON: Expecting"),
     (("score", "FILE", "--pos-weights", "[1]"), "pos_weights must be a mapping"),
     (("score", "FILE", "--idf-corpus", "no/where"), "argument --idf-corpus: no/where: No such file or directory"),

@@ -1,7 +1,5 @@
 """``mars cache``: the contents of the store, shown and removed."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """``--help`` fits a screen, ``--help-all`` has the rest."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """``mars meta``: options, files of the report, messages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

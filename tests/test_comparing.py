@@ -1,7 +1,5 @@
 """Two systems compared: the statistics against brute force and scipy, and what goes through the scorer."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -89,14 +87,6 @@ def test_p_is_count_plus_one():
     equal = paired_test(FIRST, FIRST, resamples=99)
     assert (equal.bootstrap_p, equal.randomisation_p) == (1, 1)
     assert (equal.difference.low, equal.difference.high) == (0, 0)
-
-
-def test_p_is_uniform_where_systems_are_alike():
-    rng = np.random.default_rng(0)
-    tests = [paired_test(*rng.normal(size=(2, 30)), resamples=199, seed=rng) for _ in range(400)]
-    for name in ("bootstrap_p", "randomisation_p"):
-        rejected = np.mean([getattr(test, name) <= 0.1 for test in tests])
-        assert 0.06 < rejected < 0.15
 
 
 def test_the_seed_decides():

@@ -1,14 +1,12 @@
 """Contradictions of the context or a reference, found by tiny random classifiers."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 import tiny_models
 import torch
 
-from mars_score import MarsScorer, presets
+from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.errors import UnsupportedModelError
 from mars_score.similarity import entailment
@@ -34,8 +32,8 @@ def classifier(bias=0.0, labels=LABELS, seed=7):
 
 
 @pytest.fixture
-def models(gpt2, encoder):
-    return {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
+def models(tiny_mini):
+    return tiny_mini
 
 
 def contradiction(row):
@@ -143,12 +141,11 @@ def test_a_pair_does_not_depend_on_its_batch(size):
         assert probabilities[2] == pytest.approx(probability(model, premise, hypothesis), abs=1e-9)
 
 
-def test_files(models, tmp_path, monkeypatch, capsys):
+def test_files(models, tmp_path, capsys):
     """A model by its folder, in a run: scores, terms and notices are those of one call."""
     model, tokenizer = classifier(60)
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
-    monkeypatch.setitem(presets.PRESETS, "mini", models)
     names = ("prediction", "reference", "context")
     lines = [json.dumps(dict(zip(names, row, strict=True))) for row in ROWS]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))

@@ -1,7 +1,5 @@
 """Which tokens of a text an encoder's vectors are of, and texts that it does not know."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tiny_models

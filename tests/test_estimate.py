@@ -1,13 +1,11 @@
 """How long a run will take: by a clock that only scoring moves, and with tiny models."""
 
-from __future__ import annotations
-
 import json
 import sys
 
 import pytest
 
-from mars_score import MarsScorer, presets
+from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.cli.estimate import lines
 from mars_score.data.columns import Columns
@@ -19,13 +17,6 @@ from mars_score.settings import MaskingSettings, resolve_settings
 from mars_score.store.results import ResultStore
 
 LOADING, CONTEXT, CANDIDATE, KEPT = 5.0, 2.0, 0.5, 0.001  # seconds that the parts of the work take
-
-
-@pytest.fixture
-def mini(monkeypatch, gpt2, encoder):
-    """Preset "mini" is of tiny models."""
-    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", models)
 
 
 def write(path, contexts, systems, references="She took the bus."):
@@ -134,7 +125,7 @@ def test_a_sample_of_contexts_has_all_their_rows(tmp_path, monkeypatch):
     assert all(len({row[2] for row in group}) == 1 for group, _ in groups)
 
 
-@pytest.mark.usefixtures("mini")
+@pytest.mark.usefixtures("tiny_mini")
 @pytest.mark.parametrize(
     "settings", [{"samples": 2}, {"samples": 2, "variant": "v3-lm"}, {"variant": "v1", "max_mask_ratio": 0}]
 )
@@ -152,7 +143,7 @@ def test_rows_that_were_scored_are_found_in_the_store(tmp_path, settings):
     assert not lookup.keeps((candidate, ("another",), context))
 
 
-@pytest.mark.usefixtures("mini")
+@pytest.mark.usefixtures("tiny_mini")
 @pytest.mark.parametrize(
     "options",
     [

@@ -1,7 +1,5 @@
 """Explanations: their sums are the scores, their words those of the texts, and their HTML holds no one else's."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Variants v3, v2 and those with likelihoods: against a plain form in float64, what they promise and store."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -10,6 +8,7 @@ import oracle_forms
 import pytest
 import tiny_models
 import torch
+from jsonl import columns
 
 from mars_score import MarsScorer
 from mars_score.errors import MarsWarning, ModelUnavailableError
@@ -61,10 +60,6 @@ TASKS_AND_SAMPLES = {
     "They won the old game. It was late.": ("story", ("They lost", "They won the old game.", RIVER)),
     "Where did they go?": ("answer", ()),
 }
-
-
-def columns(rows):
-    return tuple([row[i] for row in rows] for i in range(3))
 
 
 class Centre(torch.nn.Module):
@@ -220,13 +215,6 @@ def test_a_score_does_not_depend_on_other_rows(models):
     assert [scorer.score(*columns([row])).score for row in ROWS] == pytest.approx(together, abs=1e-9)
 
 
-def test_the_reference_itself_and_nothing_of_it(models):
-    scorer = MarsScorer(store=False, context_weight=0.0, **V2, **models)
-    same, other = scorer.score(["They won.", "q q q"], ["They won.", "They won."], ["", ""]).scores
-    assert same == pytest.approx(1, abs=1e-9)
-    assert other < same
-
-
 def test_recall_is_of_the_reference():
     """A longer candidate loses nothing, a longer reference does."""
     axes = np.eye(4)
@@ -286,11 +274,6 @@ def test_copying_costs_where_references_are_not_near_the_context(models):
     )
 
 
-def test_a_blank_context_is_none(models):
-    scorer = MarsScorer(store=False, **V2, **models)
-    assert scorer.score(["a cat"], ["the cat"], [" \n "]).rows[0].terms[0].weight == 1
-
-
 def test_the_context_counts_where_it_is_nearest(models):
     """Words before and behind the window of the candidate do not matter."""
     scorer = MarsScorer(store=False, context_weight=1.0, **V2, **models)
@@ -326,11 +309,7 @@ def test_what_is_read_of_a_row():
     reference = AugmentedReference("b", ())
     row = evidence.ScorableRow("a", (reference,), "a context", "answer", ("c",))
     adaptive = resolve_settings("mini", "v3-lm").similarity
-    assert evidence.needs(adaptive, row) == {
-        "embed": [],
-        "match": ["a", "b", "c"],
-        "likelihood": [],
-    }
+    assert evidence.needs(adaptive, row) == {"embed": [], "match": ["a", "b", "c"], "likelihood": []}
     of_lines = dataclasses.replace(row, context="a\ncontext")
     assert evidence.needs(adaptive, of_lines)["likelihood"] == [("a\ncontext", "a")]
     in_dialogue = dataclasses.replace(row, task="dialogue")

@@ -1,13 +1,12 @@
 """Thresholds for builds and tests."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import fakes
+import jsonl
 import pytest
 
 from mars_score.cli import main
@@ -28,7 +27,7 @@ def score(tmp_path, monkeypatch, capsys):
     path = tmp_path / "rows.jsonl"
 
     def run(*options, rows=ROWS):
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        jsonl.write(path, rows)
         code = main(["score", str(path), "--variant", "v2", *map(str, options)])
         return code, *capsys.readouterr()
 

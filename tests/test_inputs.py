@@ -1,7 +1,5 @@
 """What people have: frames, data sets, rows as dicts, chat messages, passages, lists of candidates, streams."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import subprocess
@@ -10,13 +8,14 @@ from pathlib import Path
 
 import datasets
 import fakes
+import jsonl
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import mars_score
-from mars_score import MarsScorer, presets
+from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.data.contexts import as_prose
 from mars_score.data.readers import stream_rows
@@ -42,10 +41,7 @@ COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 
 
 @pytest.fixture
-def tiny(monkeypatch, gpt2, encoder):
-    """Preset "mini" stands for tiny models."""
-    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", models)
+def tiny(tiny_mini):
     return MarsScorer("mini", samples=2)
 
 
@@ -98,21 +94,13 @@ def test_a_table_without_references_says_so(tiny):
 @pytest.mark.parametrize(
     ("table", "columns", "message"),
     [
-        (
-            pd.DataFrame({"text": ["a"]}),
-            None,
-            r"no column 'prediction' \(columns here: 'text'\); say which",
-        ),
+        (pd.DataFrame({"text": ["a"]}), None, r"no column 'prediction' \(columns here: 'text'\); say which"),
         (pd.DataFrame({"prediction": ["a"], "predictions": ["a"]}), None, "several columns could be 'prediction'"),
         (pd.DataFrame([["a", "b"]], columns=["prediction"] * 2), None, "several columns could be 'prediction'"),
         (pd.DataFrame(COLUMNS), {"reference": "gold"}, r"no column 'gold' .* columns=\{'reference': ...\}"),
         (pd.DataFrame(COLUMNS), {"references": "gold"}, "unknown column 'references'; did you mean 'reference'"),
         (pd.DataFrame({**COLUMNS, "prediction": ["a", None]}), None, r"predictions\[1\] must be a string, got"),
-        (
-            pd.DataFrame({**COLUMNS, "context": [np.nan, "a"]}),
-            None,
-            r"contexts\[0\] must be .* got float \(nan",
-        ),
+        (pd.DataFrame({**COLUMNS, "context": [np.nan, "a"]}), None, r"contexts\[0\] must be .* got float \(nan"),
         ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2 has no 'context', which the first has"),
         ([*ROWS, "text"], None, r"row 2 must be a dict like the first, got str \('text'\)"),
         (COLUMNS["prediction"], {"reference": "gold"}, "columns names the columns of a table"),
@@ -340,11 +328,7 @@ def test_a_real_pipe(tmp_path):
         "import sys, pytest\nsys.path.insert(0, sys.argv.pop(1))\nimport fakes\nfrom mars_score.cli import main\n"
         "with pytest.MonkeyPatch.context() as patch:\n    fakes.install_worker(patch)\n    sys.exit(main())\n"
     )
-    command = [
-        sys.executable,
-        tmp_path / "fake_mars.py",
-        str(Path(__file__).parent),
-    ]
+    command = [sys.executable, tmp_path / "fake_mars.py", str(Path(__file__).parent)]
     rows = "".join(json.dumps(row) + "\n" for row in ROWS)
     piped = subprocess.run([*command, "score", "-", "--out", "-"], input=rows, capture_output=True, text=True)
     assert piped.returncode == 0, piped.stderr
@@ -360,7 +344,7 @@ def test_passages_and_chats_in_files(tmp_path, monkeypatch, capsys):
     fakes.install_worker(monkeypatch)
     rows = [{**ROWS[0], "context": {"passages": PASSAGES}}, {**ROWS[1], "context": CHAT}]
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    jsonl.write(path, rows)
     assert main(["score", str(path), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["scores"]) == 2
     path.write_text(json.dumps({**ROWS[0], "context": CHAT[:3]}) + "\n")

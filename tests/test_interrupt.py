@@ -1,8 +1,5 @@
 """Ctrl-C while a real process infills: what was computed is in the store, with and without worker processes."""
 
-from __future__ import annotations
-
-import json
 import os
 import signal
 import subprocess
@@ -10,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import jsonl
 import pytest
 import tiny_models
 
@@ -40,7 +38,7 @@ def rows(count):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupted_run_has_stored_its_infills(named_models, tmp_path, workers):
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(2000)))
+    jsonl.write(tmp_path / "rows.jsonl", rows(2000))
     store = ResultStore(tmp_path / "store")
     command = [sys.executable, "-c", CODE, "score", str(tmp_path / "rows.jsonl")]
     command += ["--language-model", named_models["language_model"]]

@@ -1,13 +1,12 @@
 """Scores of whole rows from the store: equal to computed ones, for every variant, in a process and over files."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil
 import sqlite3
 from pathlib import Path
 
+import jsonl
 import pytest
 import tiny_models
 
@@ -24,6 +23,10 @@ from mars_score.similarity.features import Reader
 from mars_score.similarity.kept import KIND, _code, decode, encode, row_key
 from mars_score.store.results import FILE, ResultStore
 
+pytestmark = [
+    pytest.mark.usefixtures("all_samples"),
+    pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning"),
+]
 WORDS = tiny_models.TEXT.split()
 ROW_KINDS = ("v3", "v3-lm", "free", "free-lm")  # rows of the others depend on each other, by IDF
 
@@ -49,11 +52,6 @@ def columns(rows, variant="v3"):
         None if free else [row["reference"] for row in rows],
         [row["context"] for row in rows],
     ]
-
-
-@pytest.fixture(autouse=True)
-def any_sample(all_samples):
-    """What tiny models draw counts."""
 
 
 @pytest.fixture
@@ -84,7 +82,7 @@ def score(named_models, tmp_path, capsys):
     def run(rows, *more, store=tmp_path / "kept"):
         """What ``mars score --json --detailed`` says."""
         file = tmp_path / "rows.jsonl"
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        jsonl.write(file, rows)
         where = ["--no-store"] if store is None else ["--store", str(store)]
         capsys.readouterr()
         argv = ["score", str(file), "--preset", "mini", "--chunk-size", "4", "--json", "--detailed", "--quiet"]
@@ -101,7 +99,6 @@ def score(named_models, tmp_path, capsys):
         *(pytest.param(one, marks=pytest.mark.slow) for one in ("free-lm", "v2-lm", "v1", "paper")),
     ],
 )
-@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 def test_kept_rows_are_as_fresh_ones(variant, make, score, nothing_is_read, monkeypatch, tmp_path):
     rows = make_rows(6)
     data = columns(rows, variant)
@@ -129,7 +126,6 @@ def test_kept_rows_are_as_fresh_ones(variant, make, score, nothing_is_read, monk
         assert result.texts == fresh.texts
 
 
-@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 def test_rows_are_kept_by_files_for_processes_and_the_other_way(make, score, nothing_is_read):
     rows = [row for row in make_rows(8) if row["prediction"].strip()]
     found = score(rows)
@@ -138,7 +134,6 @@ def test_rows_are_kept_by_files_for_processes_and_the_other_way(make, score, not
     assert score(rows[:4])["scores"] == found["scores"][:4]
 
 
-@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 def test_only_chunks_with_a_new_row_are_worked_on(score, monkeypatch):
     rows, worked, reports = make_rows(14), [], []
     whole = score(rows, store=None)
@@ -159,7 +154,6 @@ def test_only_chunks_with_a_new_row_are_worked_on(score, monkeypatch):
     assert texts == {text for row in rows[8:] for text in (row["context"], *row["reference"])}
 
 
-@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 def test_a_damaged_row_is_computed(make, tmp_path):
     data = columns(make_rows(5))
     before = make().score(*data)
@@ -228,7 +222,6 @@ def test_parts_of_rows_are_decoded_when_asked_for(make, monkeypatch):
     assert all(isinstance(row, RowScore) for row in result.rows)
 
 
-@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 def test_results_can_be_pickled(make):
     result = make().score(*columns(make_rows(4)))
     assert pickle.loads(pickle.dumps(result)).rows == result.rows

@@ -1,7 +1,5 @@
 """The ladders of research/ladders.py with the small real models: the tables are reported, not asserted."""
 
-from __future__ import annotations
-
 import pytest
 
 from mars_score import MarsScorer

@@ -1,7 +1,5 @@
 """Texts in other languages than English: words, windows, samples, masks and scores."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

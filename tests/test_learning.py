@@ -1,12 +1,11 @@
 """Learned heads: ratings to learn from, folders, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import sys
 
+import jsonl
 import numpy as np
 import pytest
 import tiny_models
@@ -165,7 +164,7 @@ def rated_file(tmp_path_factory):
         {"candidate": row[0], "references": list(row[1]), "context": row[2], "human": rating}
         for row, rating in zip(rows, ratings, strict=True)
     ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    jsonl.write(path, lines)
     return path
 
 
@@ -208,7 +207,7 @@ def test_copying_is_a_merit_or_a_fault_as_ratings_say(models, tmp_path):
             }
             for row, ((text, references, context), one) in enumerate(zip(rows, copied, strict=True))
         ]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        jsonl.write(path, lines)
         head = train(training_sets([read_rated_set(path)]), tmp_path / str(sign), store=False, **models)
         [weight] = [
             weight

@@ -1,7 +1,5 @@
 """The trained encoder: learns, is saved and loaded, goes on after a kill."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A head of terms joined with a trained encoder: learns, is saved in one folder, scores the same when loaded."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,9 +1,8 @@
 """Synthetic pairs, their signals, and learning from them and from damaged texts."""
 
-from __future__ import annotations
-
 import json
 
+import jsonl
 import numpy as np
 import pytest
 import tiny_models
@@ -387,7 +386,7 @@ def test_mars_train_and_mars_score_with_an_encoder(named_models, tmp_path, capsy
         {"candidate": candidate, "references": references, "context": context, "human": rating, "group": group}
         for (candidate, references, context), rating, group in items
     ]
-    (tmp_path / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    jsonl.write(tmp_path / "rated.jsonl", rows)
     rated_file, texts = str(tmp_path / "rated.jsonl"), str(tmp_path / "texts.jsonl")
     models = ["--preset", "mini", "--encoder", named_models["encoder"], "--quiet"]
 

@@ -1,7 +1,5 @@
 """Nothing expensive is imported before it is needed: each case in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Loading Hub models without a connection."""
 
-from __future__ import annotations
-
 import huggingface_hub.constants
 import pytest
 

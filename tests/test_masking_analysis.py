@@ -1,7 +1,5 @@
 """Words and tags from spaCy, and the preparation of references."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Reorder and Retrieve: what they make, from what, and never the candidate itself."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Modules of evaluate as metrics of a meta-evaluation."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A whole meta-evaluation on invented ratings: figures, report, also where much is undefined."""
 
-from __future__ import annotations
-
 import json
 import math
 

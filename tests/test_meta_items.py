@@ -1,9 +1,6 @@
 """Files of rated candidates: what is read, what is refused, and which groups a sample takes."""
 
-from __future__ import annotations
-
-import json
-
+import jsonl
 import pytest
 
 from mars_score.meta.items import RatedColumns, read_rated_set, read_rated_sets
@@ -27,7 +24,7 @@ def write(tmp_path):
     def write_rows(rows, name="rated.jsonl"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+        jsonl.write(path, rows)
         return path
 
     return write_rows

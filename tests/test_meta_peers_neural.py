@@ -1,7 +1,5 @@
 """Neural peers against the papers' formulas, the other library, and plain forward passes."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The report is read back with other parsers: html.parser, lxml and markdown-it."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib
@@ -294,12 +292,6 @@ def test_thousands_of_points_stay_small():
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(2, 5000))
     assert len(to_html(report(scatter(x=tuple(x), y=tuple(y))))) - len(to_html(report())) < 25_000
-
-
-def test_scatters_of_one_title_share_a_block():
-    page = lxml_html.document_fromstring(page_of(full_report))
-    blocks = [[one.text for one in block.iter("strong")] for block in page.find_class("multiples")]
-    assert blocks == [["MARS", "BLEU"], ["MARS"]]
 
 
 def test_empty_sections_say_so():

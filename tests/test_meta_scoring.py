@@ -1,7 +1,5 @@
 """Metrics over a set: kept row by row, resumed, blank candidates kept from them, failures stated."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

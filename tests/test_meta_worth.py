@@ -1,7 +1,5 @@
 """The worth of augmentations in human references, with tiny models end to end; and the task of each set."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -138,11 +136,6 @@ def test_the_interval_is_that_of_the_statistics(evaluate, data, scores):
         seed=0,
     )
     assert (all_three.interval.low, all_three.interval.high) == pytest.approx((expected.low, expected.high))
-
-
-def test_the_same_seed_gives_the_same_digits(found, evaluate, data):
-    again = evaluate(data)
-    assert json.dumps(to_dict(again)["sets"]["several"]) == json.dumps(to_dict(found)["sets"]["several"])
 
 
 def test_single_references_are_refused_with_a_notice(found):

@@ -1,15 +1,9 @@
 """The evaluate module with models: tiny ones as settings, in evaluate's and in transformers' hands."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
-import evaluate
-import fakes
 import pytest
-import tiny_models
-import torch
 
 import mars_metric
 from mars_score.models import loading as models
@@ -89,78 +83,3 @@ def test_models_are_loaded_once_until_they_are_freed(make, named_models, expecte
     other.free()
     one.compute(**ROWS)
     assert sum(report in loading for report in reports) == 8
-
-
-def test_settings_of_a_call(make, settings, expected):
-    other = MarsScorer(**{**settings, "max_mask_ratio": 0.2}).score(*ROWS.values())
-    found = make().compute(**ROWS, max_mask_ratio=0.2, detailed=True)
-    check(found, other)
-    assert found["signature"] != str(expected.signature)
-
-
-@pytest.mark.parametrize("path", ["mars", mars_metric.__file__])
-def test_evaluate_load(path, settings, expected, monkeypatch, tmp_path):
-    monkeypatch.chdir(ROOT)
-    metric = evaluate.load(path, cache_dir=str(tmp_path), **settings)
-    check(metric.compute(**ROWS, detailed=True), expected)
-
-
-def test_combine(make, expected, tmp_path):
-    (tmp_path / "toy.py").write_text(fakes.TOY_METRIC)
-    toy = evaluate.load(str(tmp_path / "toy.py"), cache_dir=str(tmp_path / "cache"))
-    both = evaluate.combine([toy, make()])
-    one_each = {**ROWS, "references": [texts[:1] for texts in ROWS["references"]]}
-    both.add_batch(**one_each)
-    result = both.compute()
-    assert set(result) == {"toy", "mars"}
-    assert result["mars"] == pytest.approx(make().compute(**one_each)["mars"], abs=1e-9)
-
-
-def test_trainer(make, tmp_path):
-    """A real run: two steps, evaluated with MARS over the contexts of the evaluation set."""
-    from transformers import DataCollatorForLanguageModeling, Trainer, TrainingArguments
-
-    model, tokenizer = tiny_models.tiny_gpt2(seed=9, dtype=torch.float32)
-    references = [texts[0] for texts in ROWS["references"]]
-    data = [{"input_ids": tokenizer(text)["input_ids"]} for text in references]
-    metric = make()
-    seen = []
-
-    def compute_metrics(prediction):
-        written = tokenizer.batch_decode(prediction.predictions.argmax(-1), skip_special_tokens=True)
-        seen.append((written, torch.is_grad_enabled()))
-        return metric.compute(predictions=written, references=references, contexts=ROWS["contexts"])
-
-    arguments = TrainingArguments(
-        output_dir=str(tmp_path / "run"),
-        max_steps=2,
-        per_device_train_batch_size=2,
-        eval_strategy="steps",
-        eval_steps=1,
-        logging_steps=1,
-        save_strategy="no",
-        report_to="none",
-        use_cpu=True,
-        disable_tqdm=True,
-    )
-    collator = DataCollatorForLanguageModeling(tokenizer, mlm=False)
-    trainer = Trainer(
-        model=model,
-        args=arguments,
-        train_dataset=data,
-        eval_dataset=data,
-        data_collator=collator,
-        compute_metrics=compute_metrics,
-    )
-    trainer.train()
-    scores = [entry["eval_mars"] for entry in trainer.state.log_history if "eval_mars" in entry]
-    assert len(scores) == 2
-    assert all(type(score) is float and -1 <= score <= 1 for score in scores)
-    assert len(seen) == 2
-    final = trainer.evaluate()
-    trainer.log_metrics("eval", final)
-    trainer.save_metrics("eval", final)
-    assert json.loads((tmp_path / "run" / "eval_results.json").read_text())["eval_mars"] == final["eval_mars"]
-    written, _ = seen[-1]
-    again = metric.compute(predictions=written, references=references, contexts=ROWS["contexts"])
-    assert again["mars"] == pytest.approx(final["eval_mars"], abs=1e-9)

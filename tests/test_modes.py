@@ -1,7 +1,5 @@
 """Callers inside torch's modes, small number types, and models that MARS cannot plan with."""
 
-from __future__ import annotations
-
 import contextlib
 
 import oracle
@@ -22,6 +20,7 @@ from mars_score.models import loading as models
 from mars_score.scorer import MarsScorer
 from mars_score.settings import InfillingSettings, PlanningSettings
 
+pytestmark = pytest.mark.usefixtures("nothing_loaded")
 ANALYSER = WordAnalyser()
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
 MODES = {
@@ -40,13 +39,6 @@ def stack(*managers):
         for manager in managers:
             entered.enter_context(manager)
         yield
-
-
-@pytest.fixture(autouse=True)
-def nothing_loaded():
-    models.free_models()
-    yield
-    models.free_models()
 
 
 @pytest.fixture(scope="module")
@@ -194,13 +186,7 @@ def test_scoring_in_small_types(folders, outside, dtype):
 
 SIZE = {"vocab_size": 528, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 WIDTHS = {**SIZE, "intermediate_size": 64, "max_position_embeddings": 96}
-GPT_NEO = {
-    "vocab_size": 528,
-    "hidden_size": 32,
-    "num_layers": 2,
-    "num_heads": 4,
-    "max_position_embeddings": 96,
-}
+GPT_NEO = {"vocab_size": 528, "hidden_size": 32, "num_layers": 2, "num_heads": 4, "max_position_embeddings": 96}
 IDS = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
 
 REFUSED = {
@@ -229,10 +215,7 @@ OPEN = {
         {**SIZE, "ffn_dim": 64, "word_embed_proj_dim": 32, "max_position_embeddings": 96},
     ),
     "GemmaForCausalLM": ("GemmaConfig", {**WIDTHS, "num_key_value_heads": 2, "head_dim": 8}),
-    "GPTNeoForCausalLM": (
-        "GPTNeoConfig",
-        {**GPT_NEO, "attention_types": [[["global"], 2]]},
-    ),
+    "GPTNeoForCausalLM": ("GPTNeoConfig", {**GPT_NEO, "attention_types": [[["global"], 2]]}),
 }
 
 

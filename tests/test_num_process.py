@@ -1,7 +1,5 @@
 """evaluate's own distribution: each process adds its share of the rows, and process 0 scores them all."""
 
-from __future__ import annotations
-
 import evaluate
 import pytest
 from processes import in_processes

@@ -1,7 +1,5 @@
 """The oracle is right by itself, before anything is compared with it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

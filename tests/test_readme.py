@@ -1,7 +1,5 @@
 """The snippets of README and docs run, in order and in one namespace, and their tables say what the code says."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -10,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import fakes
+import jsonl
 import pytest
 
 from docs import settings
@@ -67,13 +66,6 @@ def folder(tmp_path, monkeypatch):
     shutil.copy(tmp_path / "rows.jsonl", tmp_path / "other.jsonl")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def tiny_mini(monkeypatch, llama, encoder):
-    """Preset "mini" stands for tiny models."""
-    tiny = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", tiny)
 
 
 def run_snippets():
@@ -138,7 +130,7 @@ def test_heads_are_learned_and_used_with_the_models_of_mini(folder, capsys):
             {"candidate": f"She she lives lives in in {towns[place - 1]}.", "human": 1 + place % 3 / 2},
         )
     ]
-    (folder / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated), encoding="utf-8")
+    jsonl.write(folder / "rated.jsonl", rated)
     (block,) = blocks("sh", "README.md")
     train, *scored = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
     assert train[0] == "train"

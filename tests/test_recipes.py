@@ -1,7 +1,5 @@
 """The snippets of docs/recipes.md run. A fake scorer stands in for the models."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import evaluate
 import fakes
+import jsonl
 import numpy as np
 import pytest
 import tiny_models
@@ -17,7 +16,6 @@ from transformers import EvalPrediction
 
 import mars_score
 from mars_metric import Mars
-from mars_score import presets
 from mars_score.scorer import MarsScorer
 
 RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -26,6 +24,13 @@ RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encod
 @pytest.fixture(autouse=True)
 def fake(monkeypatch):
     return fakes.install(monkeypatch)
+
+
+@pytest.fixture
+def real(monkeypatch, tmp_path):
+    """No fake: the scorer itself."""
+    monkeypatch.undo()
+    monkeypatch.setenv("MARS_STORE", str(tmp_path))
 
 
 def blocks(heading, language="python"):
@@ -56,12 +61,8 @@ def test_combine(tmp_path, monkeypatch, capsys):
     assert "'mars': " in capsys.readouterr().out
 
 
-def test_datasets_map(monkeypatch, gpt2, encoder, tmp_path):
+def test_datasets_map(real, tiny_mini):
     """The scores of batches are those of one call, which they are not without the corpus."""
-    monkeypatch.undo()
-    monkeypatch.setenv("MARS_STORE", str(tmp_path))
-    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", models)
     references = [
         ["A friend sold the car to the town library."],
         ["The bridge leads the friend to a shop.", "They lost the game in town."],
@@ -95,7 +96,7 @@ def test_lm_evaluation_harness(tmp_path, monkeypatch):
         {"prediction": "x", "reference": reference, "context": context}
         for reference, context in (("lol", "first"), ("other", "second"))
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    jsonl.write(tmp_path / "rows.jsonl", rows)
     (tmp_path / "mars_task.py").write_text(blocks("lm-evaluation-harness")[0], encoding="utf-8")
     (tmp_path / "mars_answers.yaml").write_text(blocks("lm-evaluation-harness", "yaml")[0], encoding="utf-8")
     tasks = TaskManager(include_path=str(tmp_path), include_defaults=False)
@@ -189,12 +190,8 @@ def test_weights_and_biases(tmp_path, monkeypatch, result):
     assert [row[rows["columns"].index("mars")] for row in rows["data"]] == result.scores
 
 
-def test_contradictions(monkeypatch, gpt2, encoder, tmp_path, capsys):
+def test_contradictions(real, tiny_mini, monkeypatch, capsys):
     """The classifier of the Hub stands for a tiny one that finds a contradiction in every row."""
-    monkeypatch.undo()
-    monkeypatch.setenv("MARS_STORE", str(tmp_path))
-    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", models)
     labels = {0: "entailment", 1: "neutral", 2: "contradiction"}
     model, tokenizer = tiny_models.tiny_classifier(id2label=labels)
     model.classifier.out_proj.bias.data[2] += 60

@@ -1,12 +1,11 @@
 """Candidates without references: the score against a plain form, in every place where rows come in."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import jsonl
 import numpy as np
 import oracle
 import oracle_forms
@@ -137,15 +136,9 @@ def test_trainer():
     assert found["mars"] == scorer.score(["They won it."] * 2, None, CONTEXTS[:2]).score
 
 
-def write(tmp_path, rows, name="rows.jsonl"):
-    path = tmp_path / name
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
 def test_command_line(tmp_path, capsys):
     rows = [{"prediction": a, "context": b} for a, b, _ in ROWS]
-    path = write(tmp_path, rows)
+    path = str(jsonl.write(tmp_path / "rows.jsonl", rows))
     assert main(["score", path, "--no-references", "--json", "--detailed"]) == 0
     found = json.loads(capsys.readouterr().out)
     with pytest.warns(MarsWarning, match="blank candidates"):
@@ -156,10 +149,11 @@ def test_command_line(tmp_path, capsys):
     assert main(["score", path]) == 2
     assert "'reference' is missing" in (error := capsys.readouterr().err)
     assert "--no-references" in error
-    mixed = write(tmp_path, [{**rows[0], "reference": "r"}, {**rows[2], "reference": []}], "mixed.jsonl")
-    assert main(["score", mixed]) == 2
+    mixed = jsonl.write(tmp_path / "mixed.jsonl", [{**rows[0], "reference": "r"}, {**rows[2], "reference": []}])
+    assert main(["score", str(mixed)]) == 2
     assert "mixed.jsonl:2: column 'reference' is an empty list" in capsys.readouterr().err
-    assert main(["score", write(tmp_path, [{**rows[0], "context": " "}]), "--no-references"]) == 2
+    jsonl.write(tmp_path / "rows.jsonl", [{**rows[0], "context": " "}])
+    assert main(["score", path, "--no-references"]) == 2
     assert "rows.jsonl:1: column 'context' is blank" in capsys.readouterr().err
     assert main(["score", path, "--no-references", "--no-use-context"]) == 2
     assert "leave out use_context=False" in capsys.readouterr().err
@@ -167,15 +161,11 @@ def test_command_line(tmp_path, capsys):
 
 def test_two_systems(tmp_path, capsys):
     others = ["It was late.", *CANDIDATES[3:]]
-    first, second = (
-        write(
-            tmp_path,
-            [{"prediction": a, "context": b} for a, b in zip(some, CONTEXTS[2:], strict=True)],
-            f"{name}.jsonl",
-        )
-        for name, some in (("one", CANDIDATES[2:]), ("other", others))
-    )
-    assert main(["compare", first, second, "--no-references", "--json", "--resamples", "10"]) == 0
+    paths = []
+    for name, some in (("one", CANDIDATES[2:]), ("other", others)):
+        rows = [{"prediction": a, "context": b} for a, b in zip(some, CONTEXTS[2:], strict=True)]
+        paths.append(str(jsonl.write(tmp_path / f"{name}.jsonl", rows)))
+    assert main(["compare", *paths, "--no-references", "--json", "--resamples", "10"]) == 0
     found = json.loads(capsys.readouterr().out)
     compared = compare_systems(MarsScorer("mini"), CANDIDATES[2:], others, contexts=CONTEXTS[2:], resamples=10)
     assert found["difference"] == compared.difference != 0

@@ -1,14 +1,13 @@
 """``mars references``: numbers by hand, the command from end to end on tiny models."""
 
-from __future__ import annotations
-
 import json
 import math
 
+import jsonl
 import numpy as np
 import pytest
 
-from mars_score import MarsScorer, presets
+from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.references import survey_references
 from mars_score.references.rows import reference_row
@@ -58,10 +57,8 @@ def test_what_is_undefined():
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch, gpt2, encoder):
+def tiny(monkeypatch, tiny_mini):
     """Preset "mini" is of tiny models, whose samples are two set texts."""
-    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", models)
     monkeypatch.setenv("MARS_PRESET", "mini")
     monkeypatch.setattr(
         "mars_score.sampling.samples.draw_samples",
@@ -78,7 +75,7 @@ def rows(tmp_path):
         {"reference": "They lost.", "context": CONTEXT},
         {"reference": ["Nobody.", "She did."], "context": "Who won the old game?"},
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    jsonl.write(path, rows)
     return str(path)
 
 

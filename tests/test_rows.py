@@ -1,7 +1,5 @@
 """The checks of input: what is taken, what is refused, and what the refusal says."""
 
-from __future__ import annotations
-
 import collections
 
 import datasets
@@ -142,18 +140,6 @@ def test_no_rows():
 def test_halves_of_characters_are_replaced():
     assert check_candidates(["a\ud83d", "\ud83d\ude00"]) == ["a\ufffd", "\U0001f600"]
     assert check_references(["a\udc00b"]) == [("a\ufffdb",)]
-
-
-def test_characters_of_all_kinds_pass_unchanged():
-    texts = [
-        "\U0001f468\u200d\U0001f469",
-        "\u05e9\u05dc\u05d5\u05dd",
-        "a\x00\x1b[1mb",
-        "a\u2028b\n",
-        "!?.",
-        "x" * 100_000,
-    ]
-    assert check_candidates(texts) == texts
 
 
 def test_where_names_the_row():

@@ -1,7 +1,5 @@
 """Runs over files: streamed, resumed after any stop, by several processes; with real tiny models in float64."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -16,6 +14,7 @@ from pathlib import Path
 import fakes
 import pytest
 import tiny_models
+from jsonl import read, write
 
 from mars_score import MarsScorer
 from mars_score.cli import main
@@ -46,15 +45,6 @@ def make_rows(count):
     return made
 
 
-def write(path, made):
-    path.write_text("".join(json.dumps(row) + "\n" for row in made), encoding="utf-8")
-    return path
-
-
-def read(path):
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture(scope="module")
 def models(named_models):
     """Options that name tiny models in folders, in float64."""
@@ -70,14 +60,8 @@ def score(*argv):
     return main(["score", *map(str, argv), "--quiet"])
 
 
-@pytest.fixture
-def any_sample(monkeypatch):
-    """Tiny models' samples pass the gates."""
-    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda text, *_: None if text else "empty")
-
-
 @pytest.mark.parametrize("variant", ["v1", "v2-lm", "v3-lm"])  # all that others read is among what these do
-def test_a_run_scores_as_the_scorer_does(models, any_sample, tmp_path, monkeypatch, capsys, variant):
+def test_a_run_scores_as_the_scorer_does(models, all_samples, tmp_path, monkeypatch, capsys, variant):
     monkeypatch.setattr("mars_score.runs.survey.PART", 7)
     models = [*models, "--variant", variant]
     if "-lm" in variant:
@@ -260,7 +244,7 @@ def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, variant, s
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
 
 
-def test_a_run_stopped_between_samples_keeps_its_bytes(models, any_sample, tmp_path, monkeypatch):
+def test_a_run_stopped_between_samples_keeps_its_bytes(models, all_samples, tmp_path, monkeypatch):
     work, drawn, stop_at = executors.work.Worker.work, [], [2]
 
     def stopping(self, chunk):
@@ -301,18 +285,6 @@ def test_another_input_or_setting_is_refused(faulty, tmp_path, capsys):
     assert "with another input (was" in capsys.readouterr().err
     path.write_bytes(before)
     assert score(*argv) == 0
-    assert len(read(out)) == 40
-
-
-def test_restart_begins_anew(faulty, tmp_path):
-    limited, begun = faulty
-    path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
-    limited.stop_at = 4
-    assert score(path, "--out", out, "--chunk-size", 3) == 130
-    begun.clear()
-    limited.stop_at = 0
-    assert score(path, "--out", out, "--chunk-size", 5, "--restart") == 0
-    assert begun[0] == ("augment", 0)
     assert len(read(out)) == 40
 
 

@@ -1,7 +1,5 @@
 """Chunks on Ray: the same results as in this process, whatever happens to the workers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -221,8 +221,7 @@ def test_samples_depend_on_their_request_alone(sampler):
 
 
 @pytest.mark.parametrize("task", ["story", "summary", "dialogue"])
-def test_a_small_window_has_room_for_prompt_and_sample(monkeypatch, task):
-    monkeypatch.setattr(samples, "fault_of", lambda *_: None)
+def test_a_small_window_has_room_for_prompt_and_sample(all_samples, task):
     small = Sampler(CausalLanguageModel(*tiny_models.tiny_gpt2(n_positions=40)), 1.0, 0.95)
     request = Request("The road is busy.\n" * 20, 128, task)
     found = drawn_by(small, [request], samples=3)[request]
@@ -276,29 +275,6 @@ REFERENCES = [
 CANDIDATES = ["The baker opens before the ferry leaves.", "Most people", "A road.", " "]
 
 
-def test_samples_come_from_the_store(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(samples, "fault_of", lambda text, *_: None if text else "empty")
-    first = MarsScorer("mini", store=tmp_path, **settings).score(CANDIDATES, REFERENCES, CONTEXTS)
-    assert [bool(row.samples) for row in first.rows] == [True, False, False, False]
-
-    def fail(*_):
-        raise AssertionError("drawn again")
-
-    monkeypatch.setattr(Sampler, "sample", fail)
-    again = MarsScorer("mini", store=tmp_path, **settings).score(CANDIDATES, REFERENCES, CONTEXTS)
-    assert again.rows == first.rows
-    with pytest.raises(AssertionError, match="drawn again"):
-        MarsScorer("mini", store=tmp_path, sample_seed=1, **settings).score(CANDIDATES, REFERENCES, CONTEXTS)
-
-
-def test_a_score_with_samples_does_not_depend_on_other_rows(settings):
-    together = MarsScorer("mini", store=False, **settings).score(CANDIDATES, REFERENCES, CONTEXTS)
-    for row in range(4):
-        alone = MarsScorer("mini", store=False, batch_size=2, **settings)
-        found = alone.score(CANDIDATES[row : row + 1], REFERENCES[row : row + 1], CONTEXTS[row : row + 1])
-        assert found.scores == pytest.approx(together.scores[row : row + 1], abs=1e-9)
-
-
 def test_samples_are_in_the_signature(settings):
     usual = str(MarsScorer("mini", store=False, **settings).score(CANDIDATES, REFERENCES, CONTEXTS).signature)
     other = MarsScorer("mini", store=False, samples=2, task="story", sample_seed=5, **settings)
@@ -307,20 +283,12 @@ def test_samples_are_in_the_signature(settings):
     assert all(part in changed for part in ("samples:2", "task:story", "sample_seed:5"))
 
 
-def test_v3_without_samples_needs_no_language_model(settings):
-    scorer = MarsScorer(
-        "mini", variant="v3", store=False, samples=0, **{**settings, "language_model": "no/such-model"}
-    )
-    assert len(scorer.score(CANDIDATES, REFERENCES, CONTEXTS).scores) == 4
-
-
 def test_other_variants_draw_no_samples():
     for variant in ("v2", "v2-lm", "v1", "paper"):
         assert resolve_settings("mini", variant).sampling.samples == 0
 
 
-def test_samples_are_references_for_other_metrics(settings, monkeypatch):
-    monkeypatch.setattr(samples, "fault_of", lambda text, *_: None if text else "empty")
+def test_samples_are_references_for_other_metrics(settings, all_samples):
     scorer = MarsScorer("mini", store=False, samples=3, **settings)
     drawn = scorer.sample(REFERENCES, CONTEXTS)
     assert [len(texts) > 0 for texts in drawn] == [True, False, False, True]

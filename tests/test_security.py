@@ -1,7 +1,5 @@
 """What MARS promises about files that others made: models, its store, rows, settings; and about its packages."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import json
@@ -17,6 +15,7 @@ from itertools import product
 from pathlib import Path
 
 import httpx
+import jsonl
 import pytest
 import tiny_models
 import torch
@@ -41,11 +40,8 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
 
 
 @pytest.fixture(autouse=True)
-def nothing_loaded(monkeypatch):
+def no_leave(monkeypatch, nothing_loaded):
     monkeypatch.delenv("MARS_PICKLED_WEIGHTS", raising=False)
-    models.free_models()
-    yield
-    models.free_models()
 
 
 # Models: weights from safetensors files only
@@ -426,7 +422,7 @@ def test_columns_and_texts_of_a_file_are_never_paths(command, secret, tmp_path, 
     texts = [text.format(path=secret) for text in TEXTS]
     rows = [{"prediction": text, "reference": text, "context": text, str(secret): text} for text in texts]
     rows = [{**row, "store": str(secret), "encoder": str(secret), "idf_corpus": str(secret)} for row in rows]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    jsonl.write(tmp_path / "rows.jsonl", rows)
     encoder = encoder_with(tmp_path)
     before = set(tmp_path.iterdir())
     models_of = ["--language-model", str(language_model[0]), "--encoder", str(encoder), "--dtype", "float64"]
@@ -487,7 +483,7 @@ def test_a_report_shows_hostile_names_and_texts_as_text(tmp_path, capsys):
         {**one, "system": HOSTILE, "candidate": one["candidate"] + HOSTILE, "context": HOSTILE} for one in rows
     ]
     file = tmp_path / "<script>alert(3)<.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    jsonl.write(file, rows)
     report = tmp_path / "report"
     chosen = ["--metrics", "length,rouge_l", "--no-attacks", "--resamples", "20", "--quiet"]
     assert main(["meta", str(file), "--preset", "mini", "--report", str(report), *chosen]) == 0

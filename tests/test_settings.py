@@ -1,7 +1,5 @@
 """Settings: presets, variants, and every value that is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import typing

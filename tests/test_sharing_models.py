@@ -1,7 +1,5 @@
 """A model object that belongs to its user: shared by threads, and afterwards as it was."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

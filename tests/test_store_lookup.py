@@ -1,7 +1,5 @@
 """Look-up, computation and saving of results; the part of a key that names a model."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What MARS sets so that threads that wait do not slow down other processes."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """``compute_metrics`` in real trainers of transformers, over tiny models; a fake scorer keeps the rows."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -4,8 +4,6 @@ The weights are larger than a trained model's at the start, so that the distribu
 infills depend on what is around them.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import re
