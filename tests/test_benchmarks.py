@@ -117,33 +117,6 @@ def test_choose_leaves_out_sets_without_a_figure_and_refuses_fewer_than_two():
         forms.choose({"x": {"a": 0.1}})
 
 
-def test_kinds_of_infills(rated, monkeypatch, capsys):
-    """Each kind keeps the words that it should, and the table has two lines for it."""
-    rows, file = rated
-    research, out = importlib.import_module("research.infills"), file.with_name("infills.jsonl")
-    arguments = ["infills.py", str(file), "--store", str(file.parent)]
-    monkeypatch.setattr("sys.argv", [*arguments, "--out", str(out)])
-    research.main()
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
-    kinds = ("ratios", "random", "spans", "endings", "samples")
-    with_context = [row for row in rows if row["context"]]
-    assert [line["kind"] for line in lines] == [kind for kind in kinds for _ in with_context]
-    for line in lines:
-        reference, *texts = line["texts"]
-        words = reference.split()
-        assert len(texts) == 3
-        if line["kind"] == "endings":
-            assert all(text.startswith(" ".join(words[: round(0.4 * len(words))])) for text in texts)
-        if line["kind"] == "spans":
-            assert texts[0].endswith(words[-1])
-            assert texts[-1].startswith(words[0])
-    monkeypatch.setattr("sys.argv", ["infills.py", str(out)])
-    research.main()
-    printed = capsys.readouterr().out
-    assert "nan" not in printed
-    assert [printed.count(f"| {kind}, ") for kind in kinds] == [2] * 5
-
-
 def run_choice(file, *others):
     """The tables of research/reference_choice.py: cells by line and column, by title."""
     choice = importlib.import_module("research.reference_choice")
