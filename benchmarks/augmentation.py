@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from benchmarks.arithmetic import Prices, matrix_rate, operations, planned_tokens
 from benchmarks.common import (
-    add_files,
     in_turns,
     language_model,
     median_ratio,
@@ -25,7 +24,7 @@ from benchmarks.common import (
 )
 from benchmarks.sampling import make_jobs
 from benchmarks.sequential import SequentialInfiller
-from benchmarks.texts import real_pairs
+from benchmarks.texts import example_pairs
 from mars_score.infilling.engine import CausalInfiller
 from mars_score.infilling.jobs import Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
@@ -35,15 +34,14 @@ from mars_score.settings import resolve_settings
 def main() -> None:
     """Run the benchmark."""
     options = speed_parser(__doc__, repeats=1)
-    add_files(options, "--files")
-    options.add_argument("--references", type=int, default=64, help="of examples/ or the files")
+    options.add_argument("--references", type=int, default=64, help="of examples/")
     options.add_argument("--sequential-jobs", type=int, default=6, help="jobs timed on the sequential side")
     options.add_argument("--batch-size", type=int, help="default: as the engine chooses")
     options.add_argument("--planner", choices=("self", "none"), default="self")
     args = parse(options, sequential_jobs=16, repeats=3)
     settings = resolve_settings("mini", "paper", planner=args.planner)
     model = CausalLanguageModel(*language_model())
-    pairs = real_pairs(args, args.references)
+    pairs = example_pairs(args.references)
     make_jobs(model, pairs[:1], settings.masking, settings.infilling.sigma)  # imports spaCy
     start = time.perf_counter()
     jobs = [*make_jobs(model, pairs, settings.masking, settings.infilling.sigma)]
@@ -74,7 +72,7 @@ def main() -> None:
     alike = sum(_tokens(infills["one"][job]) == _tokens(infills["batched"][job]) for job in some)
     figures = {
         "references": len(pairs),
-        "texts": "files" if args.files else "references of examples/, then their candidates",
+        "texts": "references of examples/, then their candidates",
         "jobs": len(jobs),
         "drafted_tokens": sum(drafted.values()),
         "references_a_second": len(pairs) / statistics.median(whole["batched"]),

@@ -22,18 +22,16 @@ from mars_score.report.contents import Table
 from mars_score.store.location import store_folder
 
 
-def parser(description: str | None, *, files: bool = True) -> argparse.ArgumentParser:
-    """Options that all benchmarks take; with ``files`` also those of :func:`sampling.sample_rows`."""
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Options that all benchmarks take."""
     made = argparse.ArgumentParser(description=description, allow_abbrev=False)
-    if files:
-        add_files(made, "files")
     made.add_argument("--json", action="store_true", help="print one JSON object per line")
     return made
 
 
 def speed_parser(description: str | None, repeats: int | None = None) -> argparse.ArgumentParser:
     """Options that all benchmarks of speed take; see :func:`parse`. No ``repeats``: nothing is repeated."""
-    made = parser(description, files=False)
+    made = parser(description)
     made.add_argument("--full", action="store_true", help="the sizes of the targets, which may take long")
     if repeats:
         made.add_argument(
@@ -49,15 +47,17 @@ def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
     return options.parse_args()
 
 
-def add_files(options: argparse.ArgumentParser, name: str) -> None:
-    """Options of :func:`sampling.sample_rows`; the files are an argument or, by its name, an option."""
+def files_parser(description: str | None) -> argparse.ArgumentParser:
+    """Options of benchmarks with :func:`sampling.sample_rows`."""
+    options = parser(description)
     keys = "keys context, references, candidate, group"
-    options.add_argument(name, nargs="+", metavar="FILE.jsonl", help=keys)
+    options.add_argument("files", nargs="+", metavar="FILE.jsonl", help=keys)
     options.add_argument("--max-context-words", type=int, default=150, help="leave out rows with longer contexts")
     options.add_argument(
         "--min-reference-words", type=int, default=5, help="leave out rows with shorter references"
     )
     options.add_argument("--seed", type=int, default=0, help="of the sample")
+    return options
 
 
 @cache

@@ -13,19 +13,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import progress, report
-from benchmarks.streaming import MARS, different_rows, run_parser, run_store, write_rows
+from benchmarks.common import fresh_store, parser, progress, report
+from benchmarks.streaming import MARS, different_rows, write_rows
 
 WORKERS = {"processes": ["--engine", "processes"], "ray": ["--engine", "ray"]}
 
 
 def main() -> None:
     """Run the benchmark."""
-    options = run_parser(__doc__)
+    options = parser(__doc__)
     options.add_argument("--rows", type=int, default=200)
     options.add_argument("--chunk-size", type=int, default=16)
     args = options.parse_args()
-    rows = different_rows(args, args.rows)
+    rows = different_rows(args.rows)
     with tempfile.TemporaryDirectory() as folder:
         one, all_of_them = Path(folder) / "one.jsonl", Path(folder) / "all.jsonl"
         write_rows(one, rows[:1])
@@ -46,7 +46,7 @@ def main() -> None:
 
 def _run(args: Any, file: Path, option: list[str]) -> tuple[float, bytes]:
     """Seconds and output of a run from an empty store."""
-    with run_store(args) as store:
+    with fresh_store() as store:
         out = store / "scores.jsonl"
         common = ["--workers", "2", "--threads", "1", "--chunk-size", str(args.chunk_size), "--quiet"]
         mars = [sys.executable, "-c", MARS, "score", str(file), "--out", str(out), "--preset", "mini"]

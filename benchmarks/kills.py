@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.common import progress, report
-from benchmarks.streaming import different_rows, run_parser, run_store, write_rows
+from benchmarks.common import fresh_store, parser, progress, report
+from benchmarks.streaming import different_rows, write_rows
 
 # "mars" with a line in a log when a worker begins a chunk; child processes read this file, too.
 DRIVER = """
@@ -77,11 +77,12 @@ class Command:
 
 def main() -> None:
     """Run the benchmark."""
-    options = run_parser(__doc__)
+    options = parser(__doc__)
     options.add_argument("--kills", type=int, default=20)
     options.add_argument("--rows", type=int, default=120, help="with a reference each")
     options.add_argument("--chunk-size", type=int, default=6)
     options.add_argument("--workers", type=int, default=1)
+    options.add_argument("--seed", type=int, default=0, help="of the moments")
     args = options.parse_args()
     mars = ["--preset", "mini", "--quiet", "--planner", "none", "--threads", "1"]
     mars += ["--chunk-size", str(args.chunk_size), "--workers", str(args.workers)]
@@ -89,8 +90,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mars-kills-") as temporary:
         folder = Path(temporary)
         file = folder / "rows.jsonl"
-        write_rows(file, different_rows(args, args.rows))
-        with run_store(args) as store:
+        write_rows(file, different_rows(args.rows))
+        with fresh_store() as store:
             undisturbed = Command(folder / "undisturbed", file, store, mars)
             seconds = undisturbed.run()
             expected, chunks = undisturbed.out.read_bytes(), set(undisturbed.begun())
@@ -100,7 +101,7 @@ def main() -> None:
         progress(
             f"undisturbed: {seconds:.1f} s, {len(chunks)} chunks; again with the warm store: {start_up:.1f} s"
         )
-        with run_store(args) as store:
+        with fresh_store() as store:
             killed = Command(folder / "killed", file, store, mars)
             for number in range(args.kills):
                 killed.run(generator.random() * (start_up + 2 * (seconds - start_up) / args.kills))

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from benchmarks.common import fresh_store, parser, progress, report
+from benchmarks.common import files_parser, fresh_store, progress, report
 from benchmarks.sampling import Sample, sample_rows
 from mars_score import MarsScorer
 from mars_score.presets import DEFAULT_VARIANT
@@ -21,7 +21,7 @@ from mars_score.result import MarsResult
 
 def main() -> None:
     """Run the benchmark."""
-    options = parser(__doc__)
+    options = files_parser(__doc__)
     options.add_argument("--rows", type=int, default=20)
     options.add_argument("--variant", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
     options.add_argument("--samples", type=int, default=4)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import make_scorer, parser, progress, report
+from benchmarks.common import files_parser, make_scorer, progress, report
 from benchmarks.sampling import sample_rows
 
 
 def main() -> None:
     """Run the benchmark."""
-    options = parser(__doc__)
+    options = files_parser(__doc__)
     options.add_argument("--rows", type=int, default=60)
     options.add_argument("--max-mask-ratio", type=float, default=0.6, help="a smaller one is faster")
     options.add_argument("--planner", choices=("self", "none"), default="self")

@@ -1,27 +1,21 @@
 """Peak memory and rows per second of ``mars score`` over very many rows, against few; the store is warm.
 
-The rows are real ones, or without files invented ones (see texts.py), repeated: what is measured is the cost of a
+The rows are invented ones (see texts.py), repeated: what is measured is the cost of a
 row besides the models' work. Each number of rows is a new process; rows per second leave out its start-up, which
 is measured with each different row once.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.common import fresh_store, median_ratio, parser, progress, report
-from benchmarks.sampling import sample_rows
 from benchmarks.texts import invented
 
 DIFFERENT = 200  # rows
@@ -39,13 +33,13 @@ print(json.dumps({"seconds": seconds, "peak mebibytes": peak}))
 
 def main() -> None:
     """Run the benchmark."""
-    options = run_parser(__doc__)
+    options = parser(__doc__)
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--few", type=int, default=10_000, help="rows to compare with")
     options.add_argument("--repeats", type=int, default=1, help="runs in turns, of which the median is reported")
     args = options.parse_args()
-    rows = different_rows(args, DIFFERENT)
-    with run_store(args) as store:
+    rows = different_rows(DIFFERENT)
+    with fresh_store() as store:
         once = _file(store, rows, len(rows))
         progress(f"warming the store with {len(rows)} rows")
         _measure(store, once)
@@ -68,31 +62,10 @@ def main() -> None:
         report(args, title, median_ratio(values[args.rows], values[args.few]), target, {**of_name, **figures})
 
 
-def run_parser(description: str | None) -> argparse.ArgumentParser:
-    """Options of the benchmarks of runs over files."""
-    made = parser(description, files=False)
-    keys = "keys context, references, candidate, group (default: invented rows)"
-    made.add_argument("files", nargs="*", metavar="FILE.jsonl", help=keys)
-    made.add_argument("--max-context-words", type=int, default=150, help="leave out rows with longer contexts")
-    made.add_argument("--min-reference-words", type=int, default=5, help="leave out rows with shorter references")
-    made.add_argument("--seed", type=int, default=0, help="of what is drawn at random")
-    made.add_argument("--store", metavar="FOLDER", help="where the converted models are (default: as of mars)")
-    return made
-
-
-def different_rows(args: argparse.Namespace, count: int) -> list[dict[str, str]]:
-    """``count`` rows of ``args.files``, else invented ones; no reference twice."""
-    texts = sample_rows(args, count, np.random.default_rng(args.seed)) if args.files else invented(count)
+def different_rows(count: int, seed: int = 0) -> list[dict[str, str]]:
+    """Invented rows; no reference twice."""
+    texts = invented(count, seed=seed)
     return [{"prediction": one.candidate, "reference": one.reference, "context": one.context} for one in texts]
-
-
-@contextmanager
-def run_store(args: argparse.Namespace) -> Iterator[Path]:
-    """As :func:`common.fresh_store`, with the models of ``args.store``."""
-    if args.store:
-        os.environ["MARS_STORE"] = args.store
-    with fresh_store() as store:
-        yield store
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:

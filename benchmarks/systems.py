@@ -1,13 +1,12 @@
 """Sixteen systems against one on the same references, each from an empty store, models loaded.
 
 The systems are scored one after the other with one scorer, and all in one call. References are those of
-examples/ (or files), candidates are invented (see texts.py).
+examples/, candidates are invented (see texts.py).
 """
 
 from __future__ import annotations
 
 from benchmarks.common import (
-    add_files,
     fresh_store,
     in_turns,
     median_ratio,
@@ -18,19 +17,18 @@ from benchmarks.common import (
     seconds_of,
     speed_parser,
 )
-from benchmarks.texts import invented, real_pairs
+from benchmarks.texts import example_pairs, invented
 from mars_score import MarsScorer
 
 
 def main() -> None:
     """Run the benchmark."""
     options = speed_parser(__doc__, repeats=1)
-    add_files(options, "--files")
     options.add_argument("--systems", type=int, default=16)
     options.add_argument("--references", type=int, default=2)
     options.add_argument("--planner", choices=("self", "none"), default="self")
     args = parse(options, references=24, repeats=3)
-    contexts, references = map(list, zip(*real_pairs(args, args.references), strict=True))
+    contexts, references = map(list, zip(*example_pairs(args.references), strict=True))
     systems = [
         [text.candidate for text in invented(args.references, seed=number)] for number in range(args.systems)
     ]

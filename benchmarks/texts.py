@@ -1,17 +1,13 @@
-"""Texts to time with: real ones from ``examples/`` or files, and any number of invented ones."""
+"""Texts to time with: those of ``examples/``, and any number of invented ones."""
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
-
-from benchmarks.sampling import sample_rows
 from mars_score.data.files import read_rows
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -38,18 +34,14 @@ class Text:
     candidate: str
 
 
-def real_pairs(args: argparse.Namespace, count: int) -> list[tuple[str, str]]:
-    """Different (context, reference) pairs of ``args.files``, else of ``examples/``.
+def example_pairs(count: int) -> list[tuple[str, str]]:
+    """Different (context, reference) pairs of ``examples/``.
 
-    Of the examples first come the references, then their candidates, shuffled ones left out: texts of the
-    right kind for timing.
+    First come the references, then their candidates, shuffled ones left out: texts of the right kind for timing.
 
     Raises:
         ValueError: there are fewer.
     """
-    if args.files:
-        rows = sample_rows(args, count, np.random.default_rng(args.seed))
-        return [(row.context, row.reference) for row in rows]
     examples = [row for path in sorted(EXAMPLES.glob("*.jsonl")) for row in read_rows(path).rows]
     references = [(row["context"], text) for row in examples for text in row["references"]]
     candidates = [
@@ -60,7 +52,7 @@ def real_pairs(args: argparse.Namespace, count: int) -> list[tuple[str, str]]:
     ]
     pairs = list(dict.fromkeys([*references, *candidates]))
     if len(pairs) < count:
-        raise ValueError(f"examples/ hold {len(pairs)} different texts, {count} are wanted; name --files")
+        raise ValueError(f"examples/ hold {len(pairs)} different texts, {count} are wanted")
     return pairs[:count]
 
 

@@ -15,8 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.common import in_turns, median_ratio, medians, parse, report, speed_parser
-from benchmarks.streaming import MARS, write_rows
-from benchmarks.texts import invented
+from benchmarks.streaming import MARS, different_rows, write_rows
 
 OPTIONS = ["--preset", "mini", "--variant", "v3", "--samples", "0", "--no-store", "--quiet"]
 SPINNING = {"OMP_WAIT_POLICY": "ACTIVE"}
@@ -30,14 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{seed}.jsonl" for seed in range(2)]
         for seed, file in enumerate(files):
-            texts = invented(args.rows, seed=seed)
-            write_rows(
-                file,
-                (
-                    {"prediction": one.candidate, "reference": one.reference, "context": one.context}
-                    for one in texts
-                ),
-            )
+            write_rows(file, different_rows(args.rows, seed))
         runs = {
             "one": partial(_score, files[:1], {}),
             "two": partial(_score, files, {}),
