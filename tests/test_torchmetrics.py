@@ -11,11 +11,10 @@ import torch
 from processes import in_processes
 
 from mars_score import scorer as scorer_module
-from mars_score.integrations.packing import empty, from_tensors, to_tensors
 
 torchmetrics = pytest.importorskip("torchmetrics")
 
-from mars_score.integrations.torchmetrics import MarsScore  # noqa: E402
+from mars_score.integrations.torchmetrics import MarsScore, rows_of, to_tensor  # noqa: E402
 
 PREDS = ["She took the bus.", "The cat slept \U0001f408 on the sofa.", " ", "\u05e9\u05dc\u05d5\u05dd a\x00b"]
 TARGETS = [
@@ -213,12 +212,11 @@ def test_half_of_a_character():
 
 
 def test_packing_is_exact():
-    rows = [("", ("a", "\u05e9\U0001f600"), "\x00"), ("b", ("c",), "")]
-    parts = [to_tensors(rows[:1]), empty(), to_tensors([]), to_tensors(rows[1:])]
-    assert from_tensors(*zip(*parts, strict=True)) == rows
-    whole = [torch.cat(tensors) for tensors in zip(*parts, strict=True)]
-    assert [tensor.dtype for tensor in whole] == [torch.uint8, torch.int64]
-    assert from_tensors(*([tensor] for tensor in whole)) == rows
+    rows = [("", ("a", "\u05e9\U0001f600"), "\x00\r\n\x85"), ("b", ("c",), "")]
+    parts = [to_tensor(rows[:1]), to_tensor([]), to_tensor(rows[1:])]
+    assert rows_of(parts) == rows
+    assert torch.cat(parts).dtype == torch.uint8
+    assert rows_of(torch.cat(parts)) == rows
 
 
 # Imports

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 import mars_score
-from mars_score.data.validation import check_candidates, check_contexts, check_lengths, check_references
+from mars_score.data.validation import Row, check_candidates, check_contexts, check_lengths, check_references
 from mars_score.integrations.once import score_once
-from mars_score.integrations.packing import empty, from_tensors, to_tensors
 from mars_score.scorer import ARGUMENTS
 from mars_score.settings import SETTING_NAMES
 
@@ -44,16 +46,14 @@ class MarsScore(Metric):
     full_state_update: bool = False
     plot_lower_bound: float = 0.0
     plot_upper_bound: float = 1.0
-    texts: list[Tensor]
-    lengths: list[Tensor]
+    rows: list[Tensor]
 
     def __init__(self, preset: str | None = None, **options: Any) -> None:
         own = {name: options.pop(name) for name in _OPTIONS if name in options}
         super().__init__(**options)
         self.options = own if preset is None else {"preset": preset, **own}
         mars_score.MarsScorer(**self.options)  # checks them; loads nothing
-        self.add_state("texts", default=[], dist_reduce_fx="cat")
-        self.add_state("lengths", default=[], dist_reduce_fx="cat")
+        self.add_state("rows", default=[], dist_reduce_fx="cat")
 
     def update(self, preds: Any, target: Any, contexts: Any = None) -> None:
         """Add rows.
@@ -71,9 +71,7 @@ class MarsScore(Metric):
         check_lengths(preds=candidates, target=references)
         given = check_contexts(contexts, len(candidates), use_context=self.options.get("use_context", True))
         check_lengths(preds=candidates, contexts=given)
-        texts, lengths = to_tensors(zip(candidates, references, given, strict=True), self.device)
-        self.texts.append(texts)
-        self.lengths.append(lengths)
+        self.rows.append(to_tensor(zip(candidates, references, given, strict=True), self.device))
 
     def compute(self) -> Tensor:
         """The score; 0 without rows."""
@@ -83,20 +81,19 @@ class MarsScore(Metric):
     def sync(self, *args: Any, **kwargs: Any) -> None:
         """Gather the rows of all processes.
 
-        A process without rows contributes empty tensors of the right types: torchmetrics would make float tensors,
-        which cannot be gathered with bytes.
+        A process without rows contributes an empty tensor of bytes: torchmetrics would make one of floats, which
+        cannot be gathered with bytes.
         """
-        if isinstance(self.lengths, list) and not self.lengths:
-            texts, lengths = empty(self.device)
-            self.texts, self.lengths = [texts], [lengths]
+        if isinstance(self.rows, list) and not self.rows:
+            self.rows = [to_tensor([], self.device)]
         super().sync(*args, **kwargs)
 
     def set_dtype(self, dst_type: str | torch.dtype) -> MarsScore:
-        """Change nothing: the states are bytes and integers."""
+        """Change nothing: the state is bytes."""
         return self
 
     def _score(self) -> float:
-        rows = from_tensors(_parts(self.texts), _parts(self.lengths))
+        rows = rows_of(self.rows)
         if not rows:
             return 0.0
         options = dict(self.options)
@@ -106,6 +103,14 @@ class MarsScore(Metric):
         return mars_score.MarsScorer(**options).score(candidates, references, contexts).score
 
 
-def _parts(state: Any) -> list[Tensor]:
-    """A state as a list: syncing makes it one tensor."""
-    return [state] if isinstance(state, Tensor) else list(state)
+def to_tensor(rows: Iterable[Row], device: torch.device | str = "cpu") -> Tensor:
+    """Rows as bytes (uint8) of one JSON list per line, which any process group can gather and concatenate."""
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    return torch.from_numpy(np.frombuffer(lines.encode(), dtype=np.uint8).copy()).to(device)
+
+
+def rows_of(state: Tensor | list[Tensor]) -> list[Row]:
+    """The rows of tensors of :func:`to_tensor`, in order; syncing makes one tensor of them."""
+    parts = [state] if isinstance(state, Tensor) else state
+    lines = b"".join(part.cpu().numpy().tobytes() for part in parts).splitlines()
+    return [(candidate, tuple(references), context) for candidate, references, context in map(json.loads, lines)]
