@@ -90,14 +90,6 @@ def test_info_for_people(run, filled, monkeypatch):
     ]
 
 
-def test_info_on_a_terminal(run, filled, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    _, out, _ = run("info")
-    assert str(filled) in out
-    assert "│ infills" in out
-    assert "293.0 KiB" in out
-
-
 @pytest.mark.parametrize("how", ["missing", "empty folder", "cleared"])
 def test_an_empty_store(run, folder, how):
     if how != "missing":

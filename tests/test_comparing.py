@@ -12,7 +12,7 @@ from scipy import stats
 
 from mars_score.compare import compare_systems, rank_systems
 from mars_score.compare.verdict import verdict
-from mars_score.stats.paired import holm, paired_test, paired_tests
+from mars_score.stats.paired import holm, paired_tests
 
 RNG = np.random.default_rng(5)
 FIRST, SECOND = RNG.normal(0.55, 0.1, 12), RNG.normal(0.5, 0.1, 12)
@@ -24,6 +24,10 @@ CONTEXTS = ["first", ["second", "part"], "", "fourth"]
 @pytest.fixture
 def scorer(monkeypatch):
     return fakes.install(monkeypatch)(preset="mini")
+
+
+def paired_test(first, second, **options):
+    return paired_tests((first, second), **options)[0, 1]
 
 
 def means(counts):

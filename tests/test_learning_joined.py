@@ -106,8 +106,6 @@ def test_what_cannot_be_joined_is_refused(encoder_head, joined, models, tmp_path
         train([rated("lesson", 1)], tmp_path, joined=encoder_head.path, **models)
     with pytest.raises(ValueError, match="is a head of kind 'terms'; only 'encoder' can be joined"):
         train([rated("own", 1)], tmp_path, joined=joined.path, **models)
-    with pytest.raises(ValueError, match="can be joined with a head of kind 'terms' only"):
-        train([rated("own", 1)], tmp_path, head="encoder", joined=encoder_head.path, **models)
 
 
 def test_a_folder_without_the_encoder_s_weights_is_refused_by_name(joined, models, tmp_path):

@@ -49,11 +49,11 @@ def run_info(args: argparse.Namespace) -> None:
     rows = [(kind, str(entries), _shown(size)) for kind, (entries, size) in results.items()]
     rows += [(f"model {name}", "", _shown(size)) for name, size in models.items()]
     empty = not models and not any(entries for entries, _ in results.values())
-    about = [
-        f"store {folder}" + (" (empty)" if empty else ""),
-        f"limit {_shown(kept.limit)} of results (MARS_STORE_LIMIT)",
-    ]
-    _show(about, rows)
+    print_line(f"store {folder}" + (" (empty)" if empty else ""))
+    print_line(f"limit {_shown(kept.limit)} of results (MARS_STORE_LIMIT)")
+    width = max(len(name) for name, _, _ in rows)
+    for name, entries, size in rows:
+        print_line(f"{name:<{width}}  {entries:>9}  {size:>9}")
 
 
 def run_clear(args: argparse.Namespace) -> None:
@@ -101,26 +101,3 @@ def _shown(size: float) -> str:
         if size < 1024:
             return f"{size:.1f} {unit}"
     return f"{size / 1024:,.1f} GiB"
-
-
-def _show(about: list[str], rows: list[tuple[str, str, str]]) -> None:
-    """A table on a terminal, plain lines elsewhere."""
-    if not sys.stdout.isatty():
-        width = max(len(name) for name, _, _ in rows)
-        for line in (*about, *(f"{name:<{width}}  {entries:>9}  {size:>9}" for name, entries, size in rows)):
-            print_line(line)
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    table = Table()
-    table.add_column("kept")
-    table.add_column("entries", justify="right")
-    table.add_column("size", justify="right")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    for line in about:
-        console.print(Text(line), soft_wrap=True)
-    console.print(table)

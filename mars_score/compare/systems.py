@@ -11,7 +11,7 @@ from mars_score.compare.result import ComparedRow, SystemComparison, SystemScore
 from mars_score.data.validation import check_candidates, check_rows
 from mars_score.stats import TESTS, Test
 from mars_score.stats.draws import check_resampling
-from mars_score.stats.paired import paired_test, paired_tests
+from mars_score.stats.paired import paired_tests
 from mars_score.stats.rated import Labels, check_known, codes_of
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def compare_systems(
     """
     columns = {"first": first, "second": second}
     shared = _score(scorer, columns, names, references, contexts, groups, tie_margin, confidence, resamples)
-    scores = zip(*(row.scores for row in shared["rows"]), strict=True)
-    test = paired_test(*scores, groups=groups, confidence=confidence, resamples=resamples, seed=seed)
-    return SystemComparison(names, test, **shared)
+    scores = list(zip(*(row.scores for row in shared["rows"]), strict=True))
+    tests = paired_tests(scores, groups=groups, confidence=confidence, resamples=resamples, seed=seed)
+    return SystemComparison(names, tests[0, 1], **shared)
 
 
 def rank_systems(

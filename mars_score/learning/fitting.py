@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mars_score.learning.folder import HeadFolder, read_head
 from mars_score.learning.heads import check_fits, load_head
@@ -16,29 +16,24 @@ from mars_score.scorer import MarsScorer
 if TYPE_CHECKING:
     from mars_score.learning.encoder import EncoderHead
 
-Kind = Literal["terms", "encoder"]
-
 
 def train(
     sets: Sequence[TrainingSet],
     folder: str | os.PathLike[str],
-    head: Kind = "terms",
     start: str | os.PathLike[str] | None = None,
     joined: str | os.PathLike[str] | None = None,
     **arguments: Any,
 ) -> HeadFolder:
-    """Train a head on ratings and save it.
+    """Train a head "terms" on ratings and save it (an encoder: :mod:`mars_score.learning.objectives`).
 
-    A stopped training goes on when it is started again: what ``"terms"`` learns from is in the store, and
-    ``"encoder"`` writes checkpoints into its folder.
+    A stopped training goes on when it is started again: what it learns from is in the store.
 
     Args:
         sets: from :func:`mars_score.learning.ratings.training_sets`.
         folder: of the head.
-        head: its kind.
         start: a head of this kind to go on from, by folder or name.
-        joined: folder of a trained encoder whose score becomes a term, too; of a head "terms" only. It must have
-            been trained on other sets, and is saved with the head.
+        joined: folder of a trained encoder whose score becomes a term, too. It must have been trained on other
+            sets, and is saved with the head.
         arguments: of :class:`mars_score.MarsScorer`; the head can be used with the same models and settings only.
 
     Raises:
@@ -49,12 +44,6 @@ def train(
     scorer = MarsScorer(**arguments)
     if scorer.settings.learned is not None:
         raise ValueError("a head learns from MARS's own score; leave learned out")
-    if head == "encoder":
-        if joined is not None:
-            raise ValueError(f"{joined} can be joined with a head of kind 'terms' only; leave one of them out")
-        from mars_score.learning.objectives import EncoderTraining
-
-        return EncoderTraining(start=start).run(folder, scorer.settings, scorer.runtime, sets)
     before = load_head(start, scorer.settings, scorer.runtime) if start else None
     if not isinstance(before, TermsHead | None):
         raise ValueError(f"{start} is a head of kind {before.kind!r}; start from one of kind 'terms'")

@@ -49,11 +49,8 @@ class Engine:
         given = [list(row) for row in references] if any(references) else None
         return self._scorer(choices).score(list(candidates), given, list(contexts), explain=explain)
 
-    def ask(self, question: Question, choices: Choices) -> MarsResult:
-        """Scores of all candidates of a question, explained."""
-        return self._ask(question, choices, explain=True)
-
-    def _ask(self, question: Question, choices: Choices, *, explain: bool = False) -> MarsResult:
+    def ask(self, question: Question, choices: Choices, *, explain: bool = True) -> MarsResult:
+        """Scores of all candidates of a question."""
         count = len(question.candidates)
         columns = question.candidates, [question.references] * count, [question.context] * count
         return self.score(*columns, choices, explain=explain)
@@ -73,7 +70,7 @@ class Engine:
         less = choices.without_augmentations if written else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the same as of the first scores
-            alone = self._ask(question, less) if less else None
+            alone = self.ask(question, less, explain=False) if less else None
         return Answer.of(question, result, self._asked(question, choices), alone)
 
     def lowest(

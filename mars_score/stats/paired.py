@@ -48,20 +48,6 @@ class PairedTest:
         return self.bootstrap_p if test == "bootstrap" else self.randomisation_p
 
 
-def paired_test(
-    first: Values,
-    second: Values,
-    *,
-    groups: Labels | None = None,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int | np.random.Generator = 0,
-) -> PairedTest:
-    """Compare the means of paired scores: :func:`paired_tests` of two systems."""
-    options = {"groups": groups, "confidence": confidence, "resamples": resamples}
-    return paired_tests((first, second), **options, seed=seed)[0, 1]  # type: ignore[arg-type]
-
-
 def paired_tests(
     scores: Sequence[Values],
     *,
