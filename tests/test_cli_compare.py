@@ -177,7 +177,6 @@ def test_numbers_out_of_range(compare):
     for option, value, message in [
         ("--rows", -1, "--rows must be at least 0"),
         ("--confidence", 2, "confidence must lie between"),
-        ("--tie-margin", -1, "tie_margin must be"),
     ]:
         code, _, err = compare(option, value)
         assert code == 2

@@ -243,10 +243,6 @@ def test_both_systems_in_one_call(scorer):
     assert found.notices == ("1 blank candidates score 0.0 [rows 0-3: ours, rows 4-7: theirs]",)
 
 
-def test_ties_within_a_margin(scorer):
-    assert compare(scorer, tie_margin=0.5).win_tie_loss == (1, 3, 0)
-
-
 def test_groups_and_seed_reach_the_test(scorer):
     found = compare(scorer, groups=[1, 1, 2, 2], seed=7, confidence=0.8, resamples=50)
     scores = [one.scores for one in found.systems]
@@ -284,8 +280,6 @@ def test_plain_data(scorer):
         ({"second": ["a", 3, "b", "c"]}, r"second\[1\] must be a string, got int"),
         ({"contexts": None}, "contexts are missing"),
         ({"groups": [1]}, "groups must be one label per item"),
-        ({"tie_margin": -1}, "tie_margin must be a number of at least 0, got -1"),
-        ({"tie_margin": math.nan}, "tie_margin must be"),
         ({"resamples": 0}, "resamples must be positive"),
         ({key: [] for key in ("first", "second", "references", "contexts")}, "there are no rows to compare"),
     ],

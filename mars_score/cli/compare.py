@@ -25,7 +25,7 @@ from mars_score.stats import TESTS
 if TYPE_CHECKING:
     from mars_score.compare import SystemComparison, SystemRanking
 
-_OPTIONS = ("tie_margin", "confidence", "resamples", "seed")
+_OPTIONS = ("confidence", "resamples", "seed")
 TABLES = ("text", "markdown", "latex")
 
 
@@ -44,9 +44,6 @@ def add_parser(commands: Any) -> None:
         help="column of the first file; rows that share its value are drawn together (default: each row alone)",
     )
     parser.add_argument("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
-    parser.add_argument(
-        "--tie-margin", type=float, default=0.0, metavar="X", help="scores that differ by no more are a tie (0)"
-    )
     parser.add_argument("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     parser.add_argument(
         "--resamples", type=int, default=10_000, metavar="N", help="of intervals and tests (10000)"

@@ -87,7 +87,7 @@ class SystemRanking(Compared):
 
 
 def pairs_of(
-    systems: Sequence[SystemScore], tests: dict[tuple[int, int], PairedTest], test: Test, tie_margin: float
+    systems: Sequence[SystemScore], tests: dict[tuple[int, int], PairedTest], test: Test
 ) -> tuple[SystemPair, ...]:
     """Each two of the ranked systems, with the p-values of ``test`` adjusted for their number."""
     p_values = [tests[pair].p(test) for pair in combinations(range(len(systems)), 2)]
@@ -100,7 +100,7 @@ def pairs_of(
             tests[i, j].difference,
             p,
             adjusted,
-            win_tie_loss(one.scores, other.scores, tie_margin),
+            win_tie_loss(one.scores, other.scores),
         )
         for ((i, one), (j, other)), p, adjusted in found
     )

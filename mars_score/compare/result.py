@@ -71,11 +71,10 @@ class ComparedRow:
         }
 
 
-def win_tie_loss(first: Sequence[float], second: Sequence[float], margin: float) -> tuple[int, int, int]:
-    """In how many rows the first score is higher, the same (differs by no more than ``margin``), lower."""
-    margin = max(margin, SAME)
-    wins = sum(one - other > margin for one, other in zip(first, second, strict=True))
-    losses = sum(other - one > margin for one, other in zip(first, second, strict=True))
+def win_tie_loss(first: Sequence[float], second: Sequence[float]) -> tuple[int, int, int]:
+    """In how many rows the first score is higher, the same, lower."""
+    wins = sum(one - other > SAME for one, other in zip(first, second, strict=True))
+    losses = sum(other - one > SAME for one, other in zip(first, second, strict=True))
     return wins, len(first) - wins - losses, losses
 
 
@@ -87,7 +86,6 @@ class Compared:
         rows: in input order.
         confidence: coverage of the intervals.
         resamples: number of resamples.
-        tie_margin: scores that differ by no more are a tie.
         signature: all that the scores depend on besides the texts; report it beside them.
         notices: what was done to some inputs (blank, shortened), one sentence each with counts.
     """
@@ -95,7 +93,6 @@ class Compared:
     rows: tuple[ComparedRow, ...]
     confidence: float
     resamples: int
-    tie_margin: float
     signature: Signature
     notices: tuple[str, ...] = ()
 
@@ -113,7 +110,6 @@ class Compared:
             ],
             "confidence": self.confidence,
             "resamples": self.resamples,
-            "tie_margin": self.tie_margin,
             "signature": str(self.signature),
             "notices": list(self.notices),
             "most_different": [row.to_dict() for row in self.most_different(rows)],
@@ -147,7 +143,7 @@ class SystemComparison(Compared):
     def win_tie_loss(self) -> tuple[int, int, int]:
         """In how many rows the first system scores higher, the same, lower."""
         first, second = self.systems
-        return win_tie_loss(first.scores, second.scores, self.tie_margin)
+        return win_tie_loss(first.scores, second.scores)
 
     def verdict(self, test: Test = "randomisation") -> str:
         """Which system scores higher, or that they cannot be told apart, in one sentence."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ def compare_systems(
     *,
     names: tuple[str, str] = ("A", "B"),
     groups: Labels | None = None,
-    tie_margin: float = 0.0,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -44,7 +42,6 @@ def compare_systems(
         contexts: as for :meth:`MarsScorer.score`.
         names: of the systems.
         groups: one label per row, strings or integers; rows of a group (a document) are drawn together.
-        tie_margin: scores of a row that differ by no more are a tie.
         confidence: as for :func:`mars_score.stats.paired.paired_tests`.
         resamples: likewise.
         seed: likewise.
@@ -54,7 +51,7 @@ def compare_systems(
         ModelUnavailableError: a model cannot be loaded.
     """
     columns = {"first": first, "second": second}
-    shared = _score(scorer, columns, names, references, contexts, groups, tie_margin, confidence, resamples)
+    shared = _score(scorer, columns, names, references, contexts, groups, confidence, resamples)
     scores = list(zip(*(row.scores for row in shared["rows"]), strict=True))
     tests = paired_tests(scores, groups=groups, confidence=confidence, resamples=resamples, seed=seed)
     return SystemComparison(names, tests[0, 1], **shared)
@@ -68,7 +65,6 @@ def rank_systems(
     *,
     test: Test = "randomisation",
     groups: Labels | None = None,
-    tie_margin: float = 0.0,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -85,7 +81,6 @@ def rank_systems(
         test: what gives the p-values. Approximate randomisation draws under the hypothesis that both systems are
             alike, and so keeps its level also with few rows; the bootstrap does so with many only.
         groups: as for :func:`compare_systems`, like all that follows.
-        tie_margin: scores of a row that differ by no more are a tie.
         confidence: of the intervals; 1 - confidence is the level of the tests.
         resamples: how many.
         seed: of the random numbers.
@@ -98,9 +93,7 @@ def rank_systems(
         raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
     check_known("test", test, tuple(TESTS))
     columns = {f"systems[{name!r}]": candidates for name, candidates in systems.items()}
-    shared = _score(
-        scorer, columns, list(systems), references, contexts, groups, tie_margin, confidence, resamples
-    )
+    shared = _score(scorer, columns, list(systems), references, contexts, groups, confidence, resamples)
     scores = zip(*(row.scores for row in shared["rows"]), strict=True)
     found = list(map(SystemScore, systems, scores))
     order = sorted(range(len(found)), key=lambda which: -found[which].score)
@@ -111,7 +104,7 @@ def rank_systems(
     return SystemRanking(
         ranked,
         (tests[0, 1].first, *(tests[0, place].second for place in range(1, len(ranked)))),
-        pairs_of(ranked, tests, test, tie_margin),
+        pairs_of(ranked, tests, test),
         test,
         tests[0, 1].groups,
         **{**shared, "rows": tuple(_in_order(row, order) for row in shared["rows"])},
@@ -125,7 +118,6 @@ def _score(
     references: Any,
     contexts: Any,
     groups: Labels | None,
-    tie_margin: float,
     confidence: float,
     resamples: int,
 ) -> dict[str, Any]:
@@ -137,14 +129,12 @@ def _score(
         name: check_candidates(candidates, where=f"{name}[{{}}]".format) for name, candidates in systems.items()
     }
     texts, given = check_rows(references, contexts, use_context=scorer.settings.use_context, **columns)
-    if not (tie_margin >= 0 and math.isfinite(tie_margin)):
-        raise ValueError(f"tie_margin must be a number of at least 0, got {tie_margin}")
     count = len(texts)
     if groups is not None:
         codes_of("groups", groups, count)
     if not texts:
         raise ValueError("there are no rows to compare")
-    check_resampling(confidence, resamples)
+    check_resampling(resamples, confidence)
     candidates = [text for column in columns.values() for text in column]
     result = scorer.score(candidates, texts * len(columns) if any(texts) else None, given * len(columns))
     scores = [result.scores[start : start + count] for start in range(0, len(candidates), count)]
@@ -156,7 +146,6 @@ def _score(
         "rows": tuple(ComparedRow(number, *row) for number, row in enumerate(rows)),
         "confidence": confidence,
         "resamples": resamples,
-        "tie_margin": tie_margin,
         "signature": result.signature,
         "notices": tuple(f"{notice} [{place}]" for notice in result.notices),  # of rows counted through
     }
