@@ -29,14 +29,6 @@ from mars_score.similarity.repetition import repetition
 from mars_score.similarity.score import token_recall
 
 AT_ONCE = 64  # rows whose token vectors are in memory
-# What a user who names the task would say; by default the task follows from the form of each context.
-TASKS = {
-    **dict.fromkeys(("usr_topicalchat", "usr_personachat", "grade_convai2"), "dialogue"),
-    **dict.fromkeys(("union_roc", "openmeva_roc"), "story"),
-    **dict.fromkeys(("newsroom", "summeval", "realsumm", "dialsummeval", "huse_gigaword"), "summary"),
-    **dict.fromkeys(("evouna_nq", "evouna_tq", "mohler_asag", "qa_feedback"), "answer"),
-    **dict.fromkeys(("simplicity_da", "asset_human"), "simplification"),
-}
 
 
 def main() -> None:
@@ -47,15 +39,11 @@ def main() -> None:
     options.add_argument("--groups", type=int, help="groups per file, at most")
     options.add_argument("--preset", default="mini")
     options.add_argument("--store", default=None)
-    options.add_argument(
-        "--tasks", action="store_true", help="name the task of each set, which the form does not tell"
-    )
     options.add_argument("--infills", action="store_true", help="infill the references, as v2 does")
     options.add_argument("--likelihood", action="store_true", help="read every candidate with the language model")
     options.add_argument(
         "--no-references", action="store_true", help="samples as they are drawn without references"
     )
-    options.add_argument("--no-attacks", action="store_true", help="leave out the attacks")
     args = options.parse_args()
     with args.out.open("w", encoding="utf-8") as file:
         for data in read_rated_sets(args.files, groups=args.groups):
@@ -66,9 +54,8 @@ def main() -> None:
 
 def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One line for every item, and one for every attack on it."""
-    task = TASKS.get(data.name) if args.tasks else None
     masking: dict[str, Any] = {"max_mask_ratio": 0.6, "idf_corpus": data.corpus} if args.infills else {}
-    scorer = MarsScorer(args.preset, store=args.store, variant="v3", task=task, **masking)
+    scorer = MarsScorer(args.preset, store=args.store, variant="v3", **masking)
     reader, sampler = Reader(scorer.settings, scorer.runtime), ContextSampler(scorer.settings, scorer.runtime)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)
@@ -83,7 +70,7 @@ def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[s
     }
     drawn = sampler.draw(requests.values())
     rows: list[tuple[int, str | None, Row]] = [(index, None, row) for index, row in enumerate(data.rows)]
-    for kind in () if args.no_attacks else ATTACKS:
+    for kind in ATTACKS:
         attacked = attack(kind, data.rows)
         rows += [(index, kind, row) for index, row in zip(attacked.indices, attacked.rows, strict=True)]
     pairs = [(row[2].strip(), row[0].strip()) for _, _, row in rows if row[0].strip()] if args.likelihood else []
