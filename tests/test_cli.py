@@ -427,7 +427,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     def write_rows():
         with rowfiles.whole_file(target) as file:
             for row in ({"a": "x" * 100_000}, {"a": object()}):  # the second has no form in JSON
-                rowfiles.write_row(file, row)
+                file.write(rowfiles.row_line(row))
 
     with pytest.raises(TypeError):
         write_rows()
@@ -439,7 +439,7 @@ def test_a_link_is_written_through(tmp_path):
     (tmp_path / "real.jsonl").write_text("")
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
     with rowfiles.whole_file(tmp_path / "link.jsonl") as file:
-        rowfiles.write_row(file, {"a": 1})
+        file.write(rowfiles.row_line({"a": 1}))
     assert (tmp_path / "link.jsonl").is_symlink()
     assert read(tmp_path / "real.jsonl") == [{"a": 1}]
 
@@ -450,7 +450,7 @@ def test_what_is_no_file_is_written_in_place(tmp_path):
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     with rowfiles.whole_file(pipe) as file:
-        rowfiles.write_row(file, {"a": 1})
+        file.write(rowfiles.row_line({"a": 1}))
     assert os.read(reader, 100) == b'{"a": 1}\n'
     os.close(reader)
     assert pipe.is_fifo()

@@ -355,10 +355,3 @@ def test_without_matplotlib_only_charts_fail(monkeypatch, tmp_path):
     assert not folder.exists()
     assert write_report(report(TABLE), folder) == (folder / "index.html", folder / "report.md")
     assert sorted(one.name for one in folder.iterdir()) == ["index.html", "report.md"]
-
-
-def test_lengths_must_agree():
-    with pytest.raises(ValueError, match="x 1, y 2"):
-        Scatter("t", "m", (0.0,), (0.0, 1.0), "")
-    with pytest.raises(ValueError, match="labels 1, values 1, lows 0, highs 1"):
-        Bars("t", ("a",), (0.0,), (), (1.0,))

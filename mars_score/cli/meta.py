@@ -11,7 +11,7 @@ from typing import Any
 from mars_score.cli.options import USUAL, add_scorer_options, scorer_arguments
 from mars_score.cli.rated import add_rated_options, rated_columns, set_names
 from mars_score.cli.running import print_line, scoring
-from mars_score.data.files import whole_file, write_row
+from mars_score.data.files import row_line, whole_file
 from mars_score.fields import TASKS
 from mars_score.meta.items import read_rated_sets
 from mars_score.meta.metrics import METRICS, parse_names
@@ -131,7 +131,7 @@ def _write(folder: Path, found: Any, published: Mapping[str, Any] | None) -> Non
     for name, one in found.sets.items():
         with whole_file(folder / "scores" / f"{name}.jsonl") as file:
             for row in score_rows(one):
-                write_row(file, row)
+                file.write(row_line(row))
     with whole_file(folder / "results.json") as file:
         file.write(json.dumps(to_dict(found), ensure_ascii=False, indent=1) + "\n")
     write_report(build_report(found, published), folder)

@@ -95,13 +95,11 @@ def read_parts(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
         start += len(part)
 
 
-def write_row(file: TextIO, row: dict[str, Any]) -> None:
-    """Write ``row`` as one line of JSON; characters that UTF-8 cannot hold (cut emoji) are escaped."""
-    file.write(row_line(row))
-
-
 def row_line(row: dict[str, Any]) -> str:
-    """``row`` as one line of JSON; dates and times, which Parquet has and JSON has not, in ISO 8601.
+    """``row`` as one line of JSON.
+
+    Dates and times, which Parquet has and JSON has not, are in ISO 8601; characters that UTF-8 cannot hold (cut
+    emoji) are escaped.
 
     Raises:
         TypeError: a column holds what JSON cannot hold; names the column.

@@ -18,22 +18,13 @@ def knapsack(priorities: Sequence[int], costs: Sequence[int], budgets: Sequence[
     indices come first in lexicographic order). An item of priority 0 or less is never chosen.
 
     Args:
-        priorities: one integer an item, of any size (sums are exact).
-        costs: one positive integer an item.
+        priorities: one integer per item, of any size (sums are exact).
+        costs: one positive integer per item.
         budgets: non-negative integers, in any order.
 
     Returns:
-        One sorted tuple of item indices a budget. Time and memory (one bit) go with items x largest budget.
-
-    Raises:
-        ValueError: lengths differ, a cost is not positive or a budget is negative.
+        One sorted tuple of item indices per budget. Time and memory (one bit) go with items x largest budget.
     """
-    if len(priorities) != len(costs):
-        raise ValueError(f"{len(priorities)} priorities but {len(costs)} costs")
-    if any(cost <= 0 for cost in costs):
-        raise ValueError(f"costs must be positive, got {min(costs)}")
-    if any(budget < 0 for budget in budgets):
-        raise ValueError(f"budgets must not be negative, got {min(budgets)}")
     total_cost = sum(costs)
     capacities = [min(budget, total_cost) for budget in budgets]
     taken = _take_table(priorities, costs, max(capacities, default=0))

@@ -51,9 +51,6 @@ class Scatter:
     y: tuple[float, ...]
     coefficient: str
 
-    def __post_init__(self) -> None:
-        _check_lengths(x=len(self.x), y=len(self.y))
-
 
 @dataclass(frozen=True)
 class Bars:
@@ -74,11 +71,6 @@ class Bars:
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     highlighted: frozenset[int] = frozenset()
-
-    def __post_init__(self) -> None:
-        _check_lengths(
-            labels=len(self.labels), values=len(self.values), lows=len(self.lows), highs=len(self.highs)
-        )
 
 
 @dataclass(frozen=True)
@@ -170,9 +162,3 @@ def mean(values: Iterable[float]) -> float:
     """The mean of the values that are not NaN; NaN without any."""
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
-
-
-def _check_lengths(**lengths: int) -> None:
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise ValueError(f"lengths differ: {found}")

@@ -48,7 +48,7 @@ class Interval:
         return cls(float(low), float(high), undefined)
 
 
-def check_resampling(confidence: float, resamples: int) -> None:
+def check_resampling(resamples: int, confidence: float = 0.95) -> None:
     """Raise ValueError unless confidence lies between 0 and 1 and resamples is positive."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
@@ -87,7 +87,7 @@ def resample(
     Raises:
         ValueError: fewer than one resample.
     """
-    check_resampling(0.5, resamples)
+    check_resampling(resamples)
     rng = np.random.default_rng(seed)
     rows = max(1, AT_ONCE // max(size, 1))
     chunks = []

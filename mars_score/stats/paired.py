@@ -76,7 +76,7 @@ def paired_tests(
     Raises:
         ValueError: lengths differ or are 0, or a number is out of range.
     """
-    check_resampling(confidence, resamples)
+    check_resampling(resamples, confidence)
     *sums, sizes = _sums(scores, groups)
     pairs, count = list(combinations(range(len(scores)), 2)), len(sizes)
     if count < 2:

@@ -70,7 +70,7 @@ def bootstrap_interval(
     Raises:
         ValueError: as ``correlation``; ``resamples`` out of range.
     """
-    check_resampling(0.95, resamples)
+    check_resampling(resamples)
     items = Rated.of(scores, ratings, level, groups, None)
     reason = estimate(items).reason or _too_few_groups(items)
     if reason:
