@@ -142,12 +142,12 @@ def test_a_pair_does_not_depend_on_its_batch(size):
 
 
 def test_files(models, tmp_path, capsys):
-    """A model by its folder, in a run: scores, terms and notices are those of one call."""
+    """A model by its folder, in a run whose chunks share pairs: all is as in one call."""
     model, tokenizer = classifier(60)
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     names = ("prediction", "reference", "context")
-    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in ROWS]
+    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in ROWS * 2]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines))
     options = [
         "--preset",
@@ -162,11 +162,13 @@ def test_files(models, tmp_path, capsys):
     )
     found = json.loads(capsys.readouterr().out)
     settings = {"entailment_model": str(tmp_path / "model"), "contradiction_penalty": 0.25}
-    result = MarsScorer("mini", **settings).score(*zip(*ROWS, strict=True))
+    result = MarsScorer("mini", **settings).score(*zip(*ROWS * 2, strict=True))
     assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
     terms = [{term["name"]: term for term in row["terms"]} for row in found["rows"][:3]]
     for of_row, row in zip(terms, result.rows, strict=False):
         assert of_row["contradiction"]["weight"] == -0.25
         assert of_row["contradiction"]["value"] == pytest.approx(contradiction(row), abs=1e-6)
-    assert "contradicts its context or a reference: 3 of 4 rows (line 1, 2, 3)" in " ".join(found["notices"])
+    assert "contradicts its context or a reference: 6 of 8 rows (line 1, 2, 3, 5, 6, ...)" in " ".join(
+        found["notices"]
+    )
     assert found["settings"]["entailment_model"].startswith("folder:")

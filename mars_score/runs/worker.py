@@ -21,7 +21,7 @@ from mars_score.runtime import Progress, Runtime
 from mars_score.sampling.samples import ContextSampler, decode_samples, encode_samples
 from mars_score.settings import Settings
 from mars_score.similarity.batch import Scorable
-from mars_score.similarity.features import Reader, decode
+from mars_score.similarity.features import Reader, decode, encode
 from mars_score.similarity.kept import KIND, row_key
 from mars_score.store.results import ResultStore
 from mars_score.store.staged import StagedStore
@@ -150,7 +150,7 @@ class Worker:
         for kind, item in features:
             of_kind.setdefault(kind, []).append(item)
         found = {kind: self._reader.read(kind, items) for kind, items in of_kind.items()}
-        return [found[kind][item].kept for kind, item in features]
+        return [encode(kind, found[kind][item]) for kind, item in features]
 
     def _score(self, chunk: Chunk) -> list[bytes]:
         candidates, contexts, references, requests, samples = zip(*chunk.items, strict=True)

@@ -101,6 +101,11 @@ def all_needs(settings: SimilaritySettings, of_rows: Iterable[Needs]) -> Needs:
     return {kind: list(items) for kind, items in found.items()}
 
 
+def encode(kind: str, evidence: Any) -> bytes:
+    """An item's evidence as bytes."""
+    return contradiction.encode(evidence) if kind == CONTRADICTION else bytes(evidence.kept)
+
+
 def decode(kind: str, kept: bytes) -> Any:
     """An item's evidence from its bytes."""
     if kind == CONTRADICTION:
