@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score.data.validation import Row
 from mars_score.diagnostics import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED
 from mars_score.errors import ModelUnavailableError
+from mars_score.infilling.pipeline import AugmentedText, Infiller, TemplateInContext, augment
 from mars_score.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.masking.idf import Idf
 from mars_score.masking.template import Template
@@ -23,13 +24,8 @@ from mars_score.settings import MaskingSettings, Settings
 from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import digest
 
-if TYPE_CHECKING:
-    from mars_score.infilling.pipeline import AugmentedText, Infiller
-
 Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
 Templates = list[tuple[float, Template]]  # with their mask ratios
-Blanked = tuple[str, Template]  # a context and a template with at least one blank
-Filled = tuple[str, bool, bool]  # an augmented reference's text; whether context and reference were cut
 
 # Part of the keys of what is kept; to be raised when the same settings come to give other infills.
 _METHOD = 2
@@ -145,7 +141,7 @@ class Augmenter:
     def _corpus_idf(self) -> Idf | None:
         return corpus_idf(self.settings.masking, self.analyser)
 
-    def infill(self, blanked: Iterable[Blanked]) -> dict[Blanked, Filled]:
+    def infill(self, blanked: Iterable[TemplateInContext]) -> dict[TemplateInContext, AugmentedText]:
         """The text of each different (context, template) with a blank (section 2.2), stored or infilled."""
         blanked = dict.fromkeys(blanked)
         if not blanked:
@@ -158,22 +154,23 @@ class Augmenter:
             lambda one: digest(common, one[0], one[1].reference, one[1].blanks),
             self._compute_infills,
             lambda filled: json.dumps(filled).encode(),
-            lambda value: tuple(json.loads(value)),
+            lambda value: AugmentedText(*json.loads(value)),
             partial(self.runtime.report, "infill"),
         )
 
-    def _join(self, pair: Pair, templates: Templates, filled: dict[tuple[str, Template], Filled]) -> Augmented:
+    def _join(self, pair: Pair, templates: Templates, filled: dict[TemplateInContext, AugmentedText]) -> Augmented:
         """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
         context, reference = pair
-        of_templates = [filled.get((context, template), (reference, False, False)) for _, template in templates]
+        itself = AugmentedText(reference, context_cut=False, reference_cut=False)
+        of_templates = [filled.get((context, template), itself) for _, template in templates]
         augmentations = tuple(
-            Augmentation(ratio, template, text)
-            for (ratio, template), (text, _, _) in zip(templates, of_templates, strict=True)
+            Augmentation(ratio, template, one.text)
+            for (ratio, template), one in zip(templates, of_templates, strict=True)
         )
         return Augmented(
             AugmentedReference(reference, augmentations),
-            context_cut=any(cut for _, cut, _ in of_templates),
-            reference_cut=any(cut for _, _, cut in of_templates),
+            context_cut=any(one.context_cut for one in of_templates),
+            reference_cut=any(one.reference_cut for one in of_templates),
             untagged=bool(templates) and not self.analyser.tags,
         )
 
@@ -187,13 +184,10 @@ class Augmenter:
             settings |= dataclasses.asdict(planning)
         return model_key(self._model, self._infiller.get, self.settings.models.dtype, settings, _METHOD)
 
-    def _compute_infills(self, missing: list[Blanked], done: Callable[[Blanked, Filled], None]) -> None:
-        from mars_score.infilling.pipeline import augment
-
-        def infilled(one: Blanked, text: AugmentedText) -> None:
-            done(one, (text.text, text.context_cut, text.reference_cut))
-
-        augment(self._infiller.get(), missing, self.settings.infilling.max_context_tokens, infilled)
+    def _compute_infills(
+        self, missing: list[TemplateInContext], done: Callable[[TemplateInContext, AugmentedText], None]
+    ) -> None:
+        augment(self._infiller.get(), missing, self.settings.infilling.max_context_tokens, done)
 
     @property
     def _model(self) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mars_score.infilling.jobs import Infill, Job, OnInfilled, fit_context, make_job
 from mars_score.infilling.tokens import TextCodec
@@ -37,8 +36,7 @@ class Infiller(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class AugmentedText:
+class AugmentedText(NamedTuple):
     """An infilled template.
 
     Attributes:
