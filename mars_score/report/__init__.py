@@ -1,7 +1,7 @@
 """Tables and charts for people: a :class:`~mars_score.report.contents.Report` as one HTML page and as Markdown.
 
-A report holds tables, points, bars and texts, computed and ordered already. Charts need matplotlib, the page needs
-Jinja2; the extra ``mars-score[meta]`` brings both.
+A report holds tables, points, bars and texts, computed and ordered already. Charts need matplotlib (the extra
+``mars-score[meta]``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def write_report(report: Report, folder: str | os.PathLike[str]) -> tuple[Path, 
         The paths of the page and of the Markdown.
 
     Raises:
-        ImportError: Jinja2 is missing, or the report has charts and matplotlib is missing; nothing is written.
+        ImportError: the report has charts and matplotlib is missing; nothing is written.
         OSError: the folder cannot be made or written.
     """
     html, markdown = to_html(report), to_markdown(report)

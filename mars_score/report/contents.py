@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from mars_score.data.validation import whole
 
@@ -129,6 +130,19 @@ class Report:
     summary: tuple[str, ...]
     notices: tuple[str, ...]
     sections: tuple[Section, ...]
+
+
+def together(parts: Iterable[Part]) -> Iterator[tuple[str, list[Part]]]:
+    """Neighbours that are shown under one title: scatters that share it, and disagreements of one data set."""
+
+    def title(numbered: tuple[int, Part]) -> tuple[str, int | type]:
+        place, part = numbered
+        if isinstance(part, Disagreement):
+            return part.data_set, Disagreement
+        return part.title, Scatter if isinstance(part, Scatter) else place
+
+    for (shown, _), found in groupby(enumerate(parts), key=title):
+        yield shown, [part for _, part in found]
 
 
 def showable(text: str) -> str:

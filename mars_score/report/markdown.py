@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from mars_score.report.charts import finite_points
 from mars_score.report.contents import (
@@ -18,6 +17,7 @@ from mars_score.report.contents import (
     shortened,
     showable,
     signed,
+    together,
     true_minus,
 )
 
@@ -45,24 +45,15 @@ def to_markdown(report: Report) -> str:
 def _parts(parts: Sequence[Part]) -> Iterator[str]:
     if not parts:
         yield "Nothing to show."
-    for _, group in groupby(enumerate(parts), key=_key):
-        together = [part for _, part in group]
-        first = together[0]
-        if isinstance(first, Disagreement):
-            yield from (_disagreement(part) for part in together if isinstance(part, Disagreement))
+    for title, block in together(parts):
+        if isinstance(block[0], Disagreement):
+            yield from (_disagreement(part) for part in block if isinstance(part, Disagreement))
             continue
-        yield f"### {_line(first.title)}"
-        if isinstance(first, Table):
-            yield from _noted(first)
+        yield f"### {_line(title)}"
+        if isinstance(block[0], Table):
+            yield from _noted(block[0])
             continue
-        charts = [part for part in together if isinstance(part, Scatter | Bars)]
-        yield _grid(*_numbers(charts))
-
-
-def _key(numbered: tuple[int, Part]) -> object:
-    """Equal for neighbouring scatters of one title; different for other parts."""
-    place, part = numbered
-    return part.title if isinstance(part, Scatter) else place
+        yield _grid(*_numbers([part for part in block if isinstance(part, Scatter | Bars)]))
 
 
 def table_to_markdown(table: Table) -> str:

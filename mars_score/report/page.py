@@ -6,9 +6,7 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,13 @@ from mars_score.report.contents import (
     MISSING,
     Bars,
     Disagreement,
-    Part,
     Report,
     Scatter,
     Table,
     shortened,
     showable,
     signed,
+    together,
     true_minus,
 )
 
@@ -36,24 +34,6 @@ _CHANCE = re.compile(r"\bp\b|\bp[-_ ]?values?\b", re.IGNORECASE)
 _KINDS = {Table: "table", Scatter: "scatters", Bars: "bars", Disagreement: "disagreements"}
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Neighbouring parts that are shown together."""
-
-    id: str
-    kind: str
-    title: str
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True)
-class _Chapter:
-    id: str
-    title: str
-    note: str
-    blocks: tuple[_Block, ...]
-
-
 def to_html(report: Report) -> str:
     """The page; the same report gives the same page.
 
@@ -61,13 +41,11 @@ def to_html(report: Report) -> str:
     security policy lets browsers run its own script only, and load nothing.
 
     Raises:
-        ImportError: Jinja2 is missing, or the report has charts and matplotlib is missing; says how to install it.
+        ImportError: the report has charts and matplotlib is missing; says how to install it.
     """
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError("the report's page needs Jinja2; run: pip install 'mars-score[meta]'") from error
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
     numbers = count(1)
 
     def chart(part: Scatter | Bars) -> Any:
@@ -82,7 +60,7 @@ def to_html(report: Report) -> str:
     hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = environment.from_string(template).render(
         report=report,
-        sections=list(_chapters(report)),
+        sections=_sections(report),
         style=Markup(style),
         script=Markup(script),
         policy="default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -93,21 +71,20 @@ def to_html(report: Report) -> str:
     return showable(page)
 
 
-def _chapters(report: Report) -> Iterator[_Chapter]:
-    for number, section in enumerate(report.sections, 1):
-        groups = groupby(enumerate(section.parts), key=lambda one: _group(*one))
-        blocks = (
-            _Block(f"part-{number}-{place}", kind, title, tuple(part for _, part in parts))
-            for place, ((kind, title, _), parts) in enumerate(groups, 1)
-        )
-        yield _Chapter(f"section-{number}", section.title, section.note, tuple(blocks))
-
-
-def _group(place: int, part: Part) -> tuple[str, str, int]:
-    """Kind, title and what keeps tables and bars apart from their neighbours."""
-    if isinstance(part, Disagreement):
-        return "disagreements", part.data_set, 0
-    return _KINDS[type(part)], part.title, 0 if isinstance(part, Scatter) else place
+def _sections(report: Report) -> list[dict[str, Any]]:
+    """What the template shows: sections with the blocks of parts that stand together, and their ids."""
+    return [
+        {
+            "id": f"section-{number}",
+            "title": section.title,
+            "note": section.note,
+            "blocks": [
+                {"id": f"part-{number}-{place}", "kind": _KINDS[type(parts[0])], "title": title, "parts": parts}
+                for place, (title, parts) in enumerate(together(section.parts), 1)
+            ],
+        }
+        for number, section in enumerate(report.sections, 1)
+    ]
 
 
 def _tinted_columns(table: Table) -> frozenset[int]:
