@@ -11,9 +11,9 @@ import numpy as np
 
 from mars_score.meta.scoring import MetricScores, ScoredSet
 from mars_score.result import RowScore
-from mars_score.stats.correlation import Coefficient, Estimate, Level, Values, correlation, correlation_per_system
+from mars_score.stats.correlation import Estimate, correlation, correlation_per_system
 from mars_score.stats.draws import Interval
-from mars_score.stats.rated import MainLevel
+from mars_score.stats.rated import Coefficient, Level, MainLevel, Values
 from mars_score.stats.resampling import (
     Comparison,
     Test,

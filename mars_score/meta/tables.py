@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.report.contents import MISSING, Table, mean, number, signed
-from mars_score.stats.correlation import Coefficient, Level
 from mars_score.stats.draws import Interval
+from mars_score.stats.rated import Coefficient, Level
 
 Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # set -> metric -> system -> Pearson's r
 _LEVELS: dict[Level, str] = {

@@ -19,17 +19,6 @@ from mars_score.stats.levels import pooled, system_means, within
 from mars_score.stats.rated import Coefficient, Labels, Level, Rated, Values, check_known, codes_of
 from mars_score.stats.weighted import scaled
 
-__all__ = [
-    "Coefficient",
-    "Estimate",
-    "Labels",
-    "Level",
-    "Values",
-    "correlation",
-    "correlation_per_system",
-    "estimate",
-]
-
 # With fewer, a coefficient can only be +-1 (or 0).
 _FEWEST = 3
 _COEFFICIENTS: dict[Coefficient, Any] = {
