@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mars_score import MarsScorer
 from mars_score.cli.tables import show_table
 from mars_score.report.contents import Table
 from mars_score.store.location import store_folder
@@ -71,11 +70,6 @@ def language_model() -> tuple[Any, Any]:
     models = resolve_settings("mini").models
     runtime = Runtime(store=ResultStore(store_folder(None)))
     return load_language_model(models.language_model, "causal", models.dtype, runtime)
-
-
-def make_scorer(batch_size: int, **settings: Any) -> MarsScorer:
-    """A scorer of preset mini without a store, so that nothing is reused."""
-    return MarsScorer("mini", batch_size=batch_size, store=False, language_model=language_model(), **settings)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import files_parser, make_scorer, progress, report
+from benchmarks.common import files_parser, language_model, progress, report
 from benchmarks.sampling import sample_rows
+from mars_score import MarsScorer
 
 
 def main() -> None:
@@ -26,7 +27,8 @@ def main() -> None:
         progress(f"batch size {name}")
         chosen = [rows[index] for index in order]
         columns = ([getattr(row, column) for row in chosen] for column in ("candidate", "reference", "context"))
-        scorer = make_scorer(size, max_mask_ratio=args.max_mask_ratio, planner=args.planner)
+        settings = {"max_mask_ratio": args.max_mask_ratio, "planner": args.planner}
+        scorer = MarsScorer("mini", batch_size=size, store=False, language_model=language_model(), **settings)
         result = scorer.score(*columns)
         texts = [
             [one.text for reference in row.references for one in reference.augmented.augmentations]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from mars_score.models.fingerprints import Current
 from mars_score.runtime import Runtime
 from mars_score.settings import ModelSettings
-from mars_score.similarity.chunks import windows
 from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import digest
 
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 LIKELY = 0.5  # probability above which a candidate is said to contradict
 _METHOD = 1  # part of the keys of what is kept
 _FORMAT = "<d"
-
-
-def premises(candidate: str, references: Sequence[str], context: str) -> list[Pair]:
-    """What a candidate may contradict, each with it: the parts of its context and its references."""
-    return [(text, candidate) for text in dict.fromkeys([*windows(context), *references])]
 
 
 def encode(probability: float) -> bytes:

@@ -13,7 +13,7 @@ from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.settings import Settings, SimilaritySettings
 from mars_score.similarity import contradiction
 from mars_score.similarity.chunks import windows
-from mars_score.similarity.contradiction import ContradictionReader, premises
+from mars_score.similarity.contradiction import ContradictionReader
 from mars_score.similarity.embeddings import Embedder, Embedding
 from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
 
@@ -88,7 +88,8 @@ def needs(settings: SimilaritySettings, row: ScorableRow) -> Needs:
         if uses_likelihood(row, settings):
             found[LIKELIHOOD].append((row.context, row.candidate))
         if settings.contradiction_penalty is not None:
-            found[CONTRADICTION] += premises(row.candidate, [one.reference for one in row.references], row.context)
+            premises = [*windows(row.context), *(one.reference for one in row.references)]
+            found[CONTRADICTION] += [(premise, row.candidate) for premise in premises]
     return {kind: list(dict.fromkeys(items)) for kind, items in found.items()}
 
 

@@ -27,8 +27,8 @@ class Coverage(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """In [0, 1]."""
-        return [_coverage(plain_words(candidate), set(plain_words(context))) for candidate, _, context in rows]
-
-
-def _coverage(words: Sequence[str], of_context: set[str]) -> float:
-    return sum(word in of_context for word in words) / len(words) if words else 0.0
+        scores = []
+        for candidate, _, context in rows:
+            words, of_context = plain_words(candidate), set(plain_words(context))
+            scores.append(sum(word in of_context for word in words) / len(words) if words else 0.0)
+        return scores
