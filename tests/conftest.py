@@ -2,6 +2,7 @@
 
 import copy
 import os
+import sys
 import tempfile
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 _FOLDER = tempfile.TemporaryDirectory(prefix="mars-tests-")
 os.environ.pop("MARS_PRESET", None)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # child processes would each compile the package
+sys.dont_write_bytecode = False  # nor does each run compile all tests
 os.environ.update(
     MARS_STORE=os.path.join(_FOLDER.name, "store"),
     HF_HOME=os.path.join(_FOLDER.name, "huggingface"),
@@ -29,8 +31,30 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("MARS_STORE", str(tmp_path / "store"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def passing_samples():
+    """What tiny models draw is noise, of which the gates would drop most, after three attempts: it passes them."""
+    from mars_score.sampling.gates import fault_of
+
+    def judged(text, *others):
+        fault_of(text, *others)
+        return None if text else "empty"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mars_score.sampling.samples.fault_of", judged)
+        yield
+
+
 @pytest.fixture
-def shared_store(own_store, monkeypatch):
+def gates(monkeypatch):
+    """The gates of samples drop what they should."""
+    from mars_score.sampling.gates import fault_of
+
+    monkeypatch.setattr("mars_score.sampling.samples.fault_of", fault_of)
+
+
+@pytest.fixture
+def shared_store(own_store, gates, monkeypatch):
     """One store for all tests with the models of preset mini: converting its language model takes long."""
     monkeypatch.setenv("MARS_STORE", os.path.join(_FOLDER.name, "store"))
 
@@ -112,9 +136,3 @@ def tiny_space(monkeypatch, llama, encoder):
 
     models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, PRESET, models)
-
-
-@pytest.fixture
-def all_samples(monkeypatch):
-    """What tiny models draw is noise that the gates would drop."""
-    monkeypatch.setattr("mars_score.sampling.samples.fault_of", lambda text, *_: None if text else "empty")

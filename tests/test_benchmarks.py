@@ -44,8 +44,8 @@ def test_operations_of_a_job():
 
 
 @pytest.fixture
-def rated(tiny_mini, tmp_path, all_samples):
-    """Rated rows and their file; tiny models, whose samples pass the gates."""
+def rated(tiny_mini, tmp_path):
+    """Rated rows and their file; tiny models."""
     words = tiny_models.TEXT.split()
     rows = [
         {

@@ -3,7 +3,9 @@
 import itertools
 import json
 import math
+import random
 import re
+import statistics
 
 import fakes
 import numpy as np
@@ -12,6 +14,7 @@ from scipy import stats
 
 from mars_score.compare import compare_systems, rank_systems
 from mars_score.compare.verdict import verdict
+from mars_score.stats.means import mean_interval
 from mars_score.stats.paired import holm, paired_tests
 
 RNG = np.random.default_rng(5)
@@ -173,6 +176,31 @@ def test_holm_is_the_closure_of_bonferroni():
             assert holm(list(p_values)) == pytest.approx(expected)
     assert holm([0.01, math.nan, 0.03])[::2] == pytest.approx([0.02, 0.03])
     assert math.isnan(holm([0.01, math.nan])[1])
+
+
+def test_interval_of_a_mean_against_a_plain_bootstrap():
+    draw = random.Random(0)
+    groups = [f"group {number // 3}" for number in range(60)]
+    offsets = {group: draw.gauss(0, 1) for group in groups}
+    scores = [offsets[group] + draw.gauss(0, 0.1) for group in groups]
+    by_group = [[score for score, one in zip(scores, groups, strict=True) if one == group] for group in offsets]
+    means = sorted(
+        statistics.fmean(score for group in draw.choices(by_group, k=len(by_group)) for score in group)
+        for _ in range(5000)
+    )
+    found = mean_interval(scores, groups)
+    assert (found.low, found.high) == pytest.approx((means[125], means[4875]), abs=0.05)
+    rows = mean_interval(scores)
+    assert rows.high - rows.low < 0.8 * (found.high - found.low)  # rows of a group say less than as many groups
+    assert mean_interval(scores, groups) == mean_interval(scores, groups)
+
+
+def test_means_of_too_few_groups_and_bad_input():
+    assert math.isnan(mean_interval([0.5, 0.7], ["a", "a"]).low)
+    assert mean_interval([]).reason == "fewer than two groups"
+    assert (mean_interval([0.5, 0.5]).low, mean_interval([0.5, 0.5]).high) == (0.5, 0.5)
+    with pytest.raises(ValueError, match="one label per item"):
+        mean_interval([0.5, 0.7], ["a"])
 
 
 # Systems

@@ -23,10 +23,7 @@ from mars_score.similarity.features import Reader
 from mars_score.similarity.kept import KIND, _code, decode, encode, row_key
 from mars_score.store.results import FILE, ResultStore
 
-pytestmark = [
-    pytest.mark.usefixtures("all_samples"),
-    pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 WORDS = tiny_models.TEXT.split()
 ROW_KINDS = ("v3", "v3-lm", "free", "free-lm")  # rows of the others depend on each other, by IDF
 

@@ -23,6 +23,7 @@ from mars_score.runs import executors
 from mars_score.runs import input as rows
 from mars_score.runs.folder import SUFFIX, is_stream
 from mars_score.runs.records import Distinct, Records
+from mars_score.store.results import ResultStore
 
 ROOT = Path(__file__).parent.parent
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
@@ -61,7 +62,7 @@ def score(*argv):
 
 
 @pytest.mark.parametrize("variant", ["v1", "v2-lm", "v3-lm"])  # all that others read is among what these do
-def test_a_run_scores_as_the_scorer_does(models, all_samples, tmp_path, monkeypatch, capsys, variant):
+def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, variant):
     monkeypatch.setattr("mars_score.runs.survey.PART", 7)
     models = [*models, "--variant", variant]
     if "-lm" in variant:
@@ -244,7 +245,7 @@ def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, variant, s
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
 
 
-def test_a_run_stopped_between_samples_keeps_its_bytes(models, all_samples, tmp_path, monkeypatch):
+def test_a_run_stopped_between_samples_keeps_its_bytes(models, tmp_path, monkeypatch):
     work, drawn, stop_at = executors.work.Worker.work, [], [2]
 
     def stopping(self, chunk):
@@ -383,6 +384,42 @@ def test_distinct_keys():
 
 
 # Processes that die
+
+# A shell that runs the tests in the background has its children ignore Ctrl-C.
+STOPPABLE = """if True:
+    import signal, sys
+    from mars_score.cli import main
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.exit(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_run_has_stored_its_infills(models, tmp_path, workers):
+    made = [
+        {
+            "prediction": "a book",
+            "reference": f"{' '.join(WORDS[row % 200 : row % 200 + 12])} {row}",
+            "context": " ".join(WORDS[row % 150 : row % 150 + 20]),
+        }
+        for row in range(2000)
+    ]
+    command = [sys.executable, "-c", STOPPABLE, "score", str(write(tmp_path / "rows.jsonl", made)), *models]
+    command += ["--chunk-size", "1000", "--batch-size", "2", "--workers", str(workers), "--quiet"]  # minutes
+    command += ["--variant", "v2", "--store", str(tmp_path / "store")]  # which infills
+    store, environment = ResultStore(tmp_path / "store"), {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while not (before := store.info()["infills"][0]) and process.poll() is None:
+            time.sleep(0.2)
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "mars: error: interrupted\n"  # and with --quiet nothing else
+    kept = store.info()["infills"][0]
+    assert kept >= before > 0
+    assert kept > before or workers == 2  # a worker process is killed; it saves every two seconds
 
 
 @pytest.mark.slow

@@ -66,12 +66,6 @@ def test_a_missing_ray_is_named():
     assert done.stderr.strip().endswith("ImportError: Ray is not installed; run: pip install 'mars-score[ray]'")
 
 
-def test_ray_is_imported_for_its_executor_only():
-    code = "import sys, mars_score.runs.worker; print('ray' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip() == "False"
-
-
 @pytest.mark.parametrize(
     ("nodes", "plan", "workers", "expected"),
     [

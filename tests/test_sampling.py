@@ -211,7 +211,7 @@ def drawn_by(sampler, requests, **settings):
 REQUESTS = [Request(text, 16, "story") for text in ("The old harbour town wakes early.", "She took the train.")]
 
 
-def test_samples_depend_on_their_request_alone(sampler):
+def test_samples_depend_on_their_request_alone(sampler, gates):
     both = drawn_by(sampler, REQUESTS, samples=3)
     assert list(drawn_by(sampler, REQUESTS[::-1], samples=3)) != list(both) or len(both) == 2
     for request in REQUESTS:
@@ -221,7 +221,7 @@ def test_samples_depend_on_their_request_alone(sampler):
 
 
 @pytest.mark.parametrize("task", ["story", "summary", "dialogue"])
-def test_a_small_window_has_room_for_prompt_and_sample(all_samples, task):
+def test_a_small_window_has_room_for_prompt_and_sample(task):
     small = Sampler(CausalLanguageModel(*tiny_models.tiny_gpt2(n_positions=40)), 1.0, 0.95)
     request = Request("The road is busy.\n" * 20, 128, task)
     found = drawn_by(small, [request], samples=3)[request]
@@ -229,8 +229,7 @@ def test_a_small_window_has_room_for_prompt_and_sample(all_samples, task):
     assert found.context_cut
 
 
-def test_more_samples_begin_with_the_fewer(sampler, monkeypatch):
-    monkeypatch.setattr(samples, "fault_of", lambda *_: None)
+def test_more_samples_begin_with_the_fewer(sampler):
     few, more = (drawn_by(sampler, REQUESTS, samples=count) for count in (2, 5))
     for request in REQUESTS:
         assert more[request].texts[:2] == few[request].texts
@@ -288,7 +287,7 @@ def test_other_variants_draw_no_samples():
         assert resolve_settings("mini", variant).sampling.samples == 0
 
 
-def test_samples_are_references_for_other_metrics(settings, all_samples):
+def test_samples_are_references_for_other_metrics(settings):
     scorer = MarsScorer("mini", store=False, samples=3, **settings)
     drawn = scorer.sample(REFERENCES, CONTEXTS)
     assert [len(texts) > 0 for texts in drawn] == [True, False, False, True]

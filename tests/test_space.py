@@ -318,7 +318,7 @@ def test_the_terms_of_a_score_are_shown():
         assert re.findall("<dt>(.*?)</dt>", page) == named
 
 
-def test_every_term_has_its_meaning(all_samples):
+def test_every_term_has_its_meaning():
     rows = [
         *answer("a b x y", context=STORY, max_mask_ratio=0.2).rows,
         *answer("a b", context="area=riverside").rows,
@@ -333,7 +333,7 @@ def test_every_task_is_put_in_plain_words():
     assert {*ASKED, *NOT_ASKED} == set(TASKS)
 
 
-def test_samples_are_shown_with_what_was_asked(all_samples):
+def test_samples_are_shown_with_what_was_asked():
     one = answer("He ran.", "A cat sat.", context=DIALOGUE)
     assert len(one.samples) == Choices.samples
     assert one.asked.task == "dialogue"

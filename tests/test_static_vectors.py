@@ -24,9 +24,15 @@ TEXTS = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return pipeline(tmp_path / "pipeline")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return pipeline(tmp_path_factory.mktemp("vectors") / "pipeline")
+
+
+@pytest.fixture(scope="module")
+def known(folder):
+    """The encoder of the folder."""
+    return static_encoder(folder)
 
 
 def pipeline(folder, words=WORDS):
@@ -51,48 +57,45 @@ def cosines(rows):
     return unit @ unit.T
 
 
-def test_a_text_is_the_mean_of_its_words_that_have_a_vector(folder):
-    [mean] = vectors(static_encoder(folder), ["The cat didn't see the dog."])
+def test_a_text_is_the_mean_of_its_words_that_have_a_vector(known):
+    [mean] = vectors(known, ["The cat didn't see the dog."])
     assert mean == pytest.approx([1 / 3, 2 / 3, 1])  # cat, dog and n't
 
 
-def test_words_are_told_apart_by_case_and_cut_as_spacy_cuts_them(folder):
-    found = vectors(static_encoder(folder), ["Cat", "CAT", "U.K.'s", "dog-dog", "dogdog"])
+def test_words_are_told_apart_by_case_and_cut_as_spacy_cuts_them(known):
+    found = vectors(known, ["Cat", "CAT", "U.K.'s", "dog-dog", "dogdog"])
     assert found.tolist() == [[4, 0, 4], [0, 0, 0], [-1, 5, 0], [0, 2, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "nothing known here"])
-def test_a_text_without_a_known_word_is_zeros(folder, text):
-    encoder = static_encoder(folder)
-    assert not vectors(encoder, [text]).any()
-    assert vectors(encoder, [text, "cat", text]).tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 0]]
+def test_a_text_without_a_known_word_is_zeros(known, text):
+    assert not vectors(known, [text]).any()
+    assert vectors(known, [text, "cat", text]).tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 0]]
 
 
-def test_words_without_a_vector_are_unknown(folder):
-    encoded = SentenceEncoder(static_encoder(folder)).encode(["cat dog", "cat xyzzy", "xyzzy"])
+def test_words_without_a_vector_are_unknown(known):
+    encoded = SentenceEncoder(known).encode(["cat dog", "cat xyzzy", "xyzzy"])
     assert [one.unknown for one in encoded] == [0, 0.5, 1]
 
 
-def test_cosines_are_those_of_spacys_document_vectors(folder):
+def test_cosines_are_those_of_spacys_document_vectors(known, folder):
     nlp = spacy.blank("en")
     nlp.vocab.vectors = Vectors().from_disk(folder / "vocab")
     texts = [*TEXTS, "cat", "dog", "unknown"]
-    assert cosines(vectors(static_encoder(folder), texts)) == pytest.approx(
+    assert cosines(vectors(known, texts)) == pytest.approx(
         cosines(np.array([nlp(text).vector for text in texts])), abs=1e-6
     )
 
 
-def test_a_text_is_read_to_its_end_whatever_its_length(folder):
-    encoder = static_encoder(folder)
+def test_a_text_is_read_to_its_end_whatever_its_length(known):
     long = "cat " * 30_000 + "dog"
-    assert not SentenceEncoder(encoder).encode([long])[0].shortened
-    assert vectors(encoder, [long])[0][1] > 0
+    assert not SentenceEncoder(known).encode([long])[0].shortened
+    assert vectors(known, [long])[0][1] > 0
 
 
-def test_a_vector_does_not_depend_on_the_other_texts(folder):
-    encoder = static_encoder(folder)
-    together = vectors(encoder, TEXTS)
-    assert all(np.array_equal(vectors(encoder, [text])[0], row) for text, row in zip(TEXTS, together, strict=True))
+def test_a_vector_does_not_depend_on_the_other_texts(known):
+    together = vectors(known, TEXTS)
+    assert all(np.array_equal(vectors(known, [text])[0], row) for text, row in zip(TEXTS, together, strict=True))
 
 
 def test_a_ready_made_encoder_is_told_apart_by_its_words(tmp_path):
@@ -117,11 +120,11 @@ def test_what_holds_no_vectors_of_words_is_refused(tmp_path):
         static_encoder(tmp_path / "floret")
 
 
-def test_they_have_no_vectors_of_tokens(folder):
+def test_they_have_no_vectors_of_tokens(known):
     texts = ["The cat."], ["The dog."], ["A cat and a dog."]
     with pytest.raises(ModelUnavailableError, match=r'no token vectors .* or matching="sentences"'):
-        MarsScorer("mini", encoder=static_encoder(folder), samples=0).score(*texts)
-    scorer = MarsScorer("mini", variant="v1", context_weight=0.5, encoder=static_encoder(folder), max_mask_ratio=0)
+        MarsScorer("mini", encoder=known, samples=0).score(*texts)
+    scorer = MarsScorer("mini", variant="v1", context_weight=0.5, encoder=known, max_mask_ratio=0)
     references, context = scorer.score(*texts).rows[0].terms
     assert references.value == pytest.approx(0)  # cat and dog
     assert context.value == pytest.approx(0.5 / (0.25 + 1) ** 0.5)  # cat, and the mean of cat and dog

@@ -109,11 +109,11 @@ def nothing(taken):
 
 def gpt2_of(seed, dtype=torch.float64):
     """One that reads the contexts of ROWS to their end; the shared one reads none of some."""
-    return tiny_models.tiny_gpt2(seed, dtype, n_positions=128)
+    return tiny_models.tiny_gpt2(seed, dtype, n_positions=128, n_layer=1)
 
 
 def roberta_of(seed, dtype=torch.float64):
-    return tiny_models.tiny_roberta_mlm(seed, dtype, n_positions=128)
+    return tiny_models.tiny_roberta_mlm(seed, dtype, n_positions=128, num_hidden_layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -497,7 +497,6 @@ def test_settings_that_infills_do_not_depend_on(make, work, store, scored, setti
 
 
 @pytest.mark.parametrize(("settings", "changes"), [*NEW_SAMPLES, *OLD_SAMPLES], ids=",".join)
-@pytest.mark.usefixtures("all_samples")
 def test_settings_that_samples_depend_on(make, work, store, scored, settings, changes):
     scored(store, {**settings, "mask_ratio_step": 0.6})
     assert bool(counts(store)["samples"]) == (settings is SAMPLED)
@@ -810,7 +809,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.usefixtures("all_samples")
 def test_cold_warm_and_without_a_store(make, work, store, case):
     settings = {
         "dtype": "float32",
