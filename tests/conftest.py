@@ -119,6 +119,18 @@ def tiny_mini(monkeypatch, gpt2, encoder):
 
 
 @pytest.fixture
+def run(capsys):
+    """Runs ``mars``; returns exit code, standard output, standard error."""
+    from mars_score.cli import main
+
+    def run_command(*argv):
+        code = main(list(map(str, argv)))
+        return code, *capsys.readouterr()
+
+    return run_command
+
+
+@pytest.fixture
 def nothing_loaded():
     """Before and after the test no model is loaded."""
     from mars_score.models import loading

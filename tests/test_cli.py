@@ -46,18 +46,6 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def run(capsys):
-    """Runs the command and returns exit code, standard output, standard error."""
-
-    def run_command(*argv):
-        code = main([str(one) for one in argv])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
-
-
-@pytest.fixture
 def score(run):
     """Runs ``mars score`` with variant v2, whose scores are easily computed by hand."""
     return lambda *argv: run("score", *argv, "--variant", "v2")
@@ -238,12 +226,6 @@ def test_augment(run, write, tmp_path):
     assert augmented[1]["samples"] == ["second", "part"]
 
 
-def test_augment_needs_a_file_to_write(run, write):
-    code, _, err = run("augment", write())
-    assert code == 2
-    assert err.startswith("mars: error: the following arguments are required: --out")
-
-
 # Options
 
 
@@ -374,6 +356,7 @@ BAD_USAGE = [
     ((), "the following arguments are required: COMMAND (see: mars --help)"),
     (("scores", "FILE"), "argument COMMAND: invalid choice: 'scores'"),
     (("score",), "the following arguments are required: FILE (see: mars score --help)"),
+    (("augment", "FILE"), "the following arguments are required: --out"),
     (("score", "FILE", "--max-mask", "1"), "unrecognized arguments: --max-mask 1"),
     (("score", "FILE", "--sigma", "2.5"), "argument --sigma: invalid int value: '2.5'"),
     (("score", "FILE", "--preset", "huge"), "unknown preset 'huge'; choose one of mini, base, paper"),

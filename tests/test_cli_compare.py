@@ -28,20 +28,18 @@ def fake(monkeypatch):
 
 
 @pytest.fixture
-def compare(tmp_path, capsys):
+def compare(tmp_path, run):
     """Runs the command over lists of rows; returns exit code, standard output, standard error."""
 
-    def run(*options, first=ROWS, second=OTHERS, more=(), names=("ours", "theirs")):
+    def run_command(*options, first=ROWS, second=OTHERS, more=(), names=("ours", "theirs")):
         paths = []
         for name, rows in zip(names, (first, second, *more), strict=True):
             paths.append(tmp_path / f"{name}.jsonl")
             paths[-1].parent.mkdir(exist_ok=True)
             jsonl.write(paths[-1], rows)
-        code = main(["compare", *map(str, paths), *map(str, options)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return run("compare", *paths, *options)
 
-    return run
+    return run_command
 
 
 def changed(row, **values):

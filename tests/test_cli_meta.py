@@ -39,13 +39,8 @@ def rated(tmp_path):
 
 
 @pytest.fixture
-def run(capsys):
-    def run_command(*argv):
-        code = main(["meta", *map(str, argv), "--preset", "mini"])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_command
+def run(run):
+    return lambda *argv: run("meta", *argv, "--preset", "mini")
 
 
 def test_prints_a_table(rated, run):

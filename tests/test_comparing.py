@@ -110,13 +110,6 @@ def test_a_group_a_row_is_no_groups():
     assert paired_test(FIRST, SECOND, groups=GROUPS).groups == 4
 
 
-def test_swapped_systems():
-    one, other = paired_test(FIRST, SECOND), paired_test(SECOND, FIRST)
-    assert one.bootstrap_p == other.bootstrap_p
-    assert one.randomisation_p == other.randomisation_p
-    assert one.difference.low == pytest.approx(-other.difference.high, abs=1e-12)
-
-
 def test_many_rows_are_drawn_in_parts(monkeypatch):
     whole = paired_test(FIRST, SECOND, resamples=500)
     monkeypatch.setattr("mars_score.stats.draws.AT_ONCE", 100)
@@ -279,12 +272,6 @@ def test_groups_and_seed_reach_the_test(scorer):
 
 def test_plain_data(scorer):
     found = json.loads(json.dumps(compare(scorer).to_dict(rows=1), allow_nan=False))
-    assert found["systems"][0] == {
-        "name": "A",
-        "mars": 0.625,
-        "interval": found["systems"][0]["interval"],
-        "scores": [1, 0.5, 1, 0],
-    }
     assert (found["wins"], found["ties"], found["losses"]) == (2, 2, 0)
     assert found["most_different"] == [
         {

@@ -2,6 +2,7 @@
 
 import json
 
+import jsonl
 import pytest
 import tiny_models
 import torch
@@ -147,19 +148,10 @@ def test_files(models, tmp_path, capsys):
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     names = ("prediction", "reference", "context")
-    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in ROWS * 2]
-    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
-    options = [
-        "--preset",
-        "mini",
-        "--entailment-model",
-        str(tmp_path / "model"),
-        "--contradiction-penalty",
-        "0.25",
-    ]
-    assert (
-        main(["score", str(tmp_path / "rows.jsonl"), *options, "--json", "--detailed", "--chunk-size", "2"]) == 0
-    )
+    jsonl.write(tmp_path / "rows.jsonl", [dict(zip(names, row, strict=True)) for row in ROWS * 2])
+    options = ["--preset", "mini", "--contradiction-penalty", "0.25", "--chunk-size", "2", "--json", "--detailed"]
+    model_of = ["--entailment-model", str(tmp_path / "model")]
+    assert main(["score", str(tmp_path / "rows.jsonl"), *model_of, *options]) == 0
     found = json.loads(capsys.readouterr().out)
     settings = {"entailment_model": str(tmp_path / "model"), "contradiction_penalty": 0.25}
     result = MarsScorer("mini", **settings).score(*zip(*ROWS * 2, strict=True))

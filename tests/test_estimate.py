@@ -157,24 +157,15 @@ def test_the_command_scores_a_few_rows_and_writes_nothing(tmp_path, capsys, monk
     monkeypatch.setattr(module, "FEWEST", 3)
     write(tmp_path / "rows.jsonl", 20, 1)
     out = tmp_path / "out.jsonl"
-    command = [
-        "score",
-        str(tmp_path / "rows.jsonl"),
-        "--preset",
-        "mini",
-        "--out",
-        str(out),
-        "--estimate",
-        *options,
-    ]
-    assert main(command) == 0
+    command = ["score", str(tmp_path / "rows.jsonl"), "--preset", "mini", "--out", str(out), "--estimate"]
+    assert main([*command, *options]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("about 0:0")
     assert " for 20 rows\nnew: 100% of the rows, " in shown
     assert "measured on 3 rows" in shown
     assert not out.exists()
     assert not list(tmp_path.glob("*out.jsonl*"))
-    assert main([*command, "--json"]) == 0
+    assert main([*command, *options, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["estimate"]
     assert found["rows"] == 20
     assert found["seconds"] > 0

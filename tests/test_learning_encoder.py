@@ -81,19 +81,6 @@ def test_a_loaded_head_scores_the_same(learned):
     assert loaded.fingerprint == head.fingerprint == saved.fingerprint
 
 
-@pytest.mark.slow
-def test_another_process_scores_the_same(learned, named_models):
-    head, saved, _ = learned
-    code = (
-        "import json, sys; from test_learning_encoder import *; "
-        "head = load_head(sys.argv[1], settings(sys.argv[2]), Runtime()); "
-        "print(json.dumps(score_of(head, rated(count=40)[1][:5])))"
-    )
-    command = [sys.executable, "-c", code, str(saved.path), named_models["encoder"]]
-    found = subprocess.run(command, cwd=Path(__file__).parent, check=True, capture_output=True, text=True)
-    assert json.loads(found.stdout) == pytest.approx(score_of(head, rated(count=40)[1][:5]), abs=1e-6)
-
-
 def test_weights_of_another_encoder_are_refused(learned):
     _, of_learned, of_file = learned
     with pytest.raises(ValueError, match="trained with encoder"):

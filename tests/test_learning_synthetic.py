@@ -8,7 +8,6 @@ import pytest
 import tiny_models
 import torch
 from test_learning_encoder import WORDS, rated, score_of, settings
-from transformers import BartConfig, BartForConditionalGeneration
 
 from mars_score.cli import main
 from mars_score.errors import UnsupportedModelError
@@ -50,17 +49,7 @@ def all_tiny():
 
 
 def tiny_translator(seed):
-    """A random translation model; it talks nonsense, and always the same."""
-    tokenizer = tiny_models.roberta_tokenizer()
-    size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 300}
-    heads = {
-        "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2,
-        "encoder_ffn_dim": 16,
-        "decoder_ffn_dim": 16,
-    }
-    config = BartConfig(vocab_size=len(tokenizer), init_std=0.5, **size, **heads, forced_eos_token_id=None)
-    return tiny_models._build(BartForConditionalGeneration, config, seed, torch.float32), tokenizer
+    return tiny_models.tiny_bart(seed), tiny_models.roberta_tokenizer()
 
 
 @pytest.fixture(autouse=True)

@@ -53,22 +53,7 @@ def test_offsets_are_right_and_only_whitespace_lies_outside_the_words(analyser, 
 
 def test_tags(analyser):
     (found,) = analyser.analyse(["The small dog barks very loudly in London."])
-    assert [word.pos for word in found.words] == [
-        "DET",
-        "ADJ",
-        "NOUN",
-        "VERB",
-        "ADV",
-        "ADV",
-        "ADP",
-        "PROPN",
-        "PUNCT",
-    ]
-
-
-def test_contractions_are_two_words(analyser):
-    (found,) = analyser.analyse(["I don't know."])
-    assert [word.text for word in found.words] == ["I", "do", "n't", "know", "."]
+    assert " ".join(word.pos for word in found.words) == "DET ADJ NOUN VERB ADV ADV ADP PROPN PUNCT"
 
 
 def test_words_are_the_analysis_lower_cased(analyser):

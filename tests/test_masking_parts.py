@@ -1,6 +1,5 @@
 """What masks are made of: IDF, the words that carry the context, and the knapsack with its rule for ties."""
 
-import dataclasses
 import itertools
 import math
 import random
@@ -34,14 +33,6 @@ def test_idf_by_hand():
 def test_idf_of_no_texts_and_texts_without_words():
     assert Idf.count({})["word"] == pytest.approx(math.log(2))
     assert Idf.count({"a": ("a",), " ": ()})["a"] == pytest.approx(math.log(3))
-
-
-def test_idf_is_frozen():
-    idf = Idf.count(TEXTS)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        idf.documents = 4
-    with pytest.raises(TypeError):
-        idf.frequencies["the"] = 4
 
 
 # Context-carrying words: a longest common subsequence, of the textbook's length

@@ -134,21 +134,6 @@ def test_words_are_masked_by_priority():
     ]
 
 
-def test_equal_priorities_are_masked_from_the_left():
-    found = analysis_of("a b c d e")
-    assert [
-        masked_words(found, template) for _, template in make_templates(found, [], idf_of(found), DEFAULT)
-    ] == [[0], [0, 1], [0, 1, 2]]
-
-
-@pytest.mark.parametrize("word", ["the", "The"])
-def test_a_word_in_every_reference_is_masked_before_rare_ones(word):
-    found = analysis_of(f"rare {word} words here now")
-    others = [analysis_of(f"the {number}") for number in range(20)]
-    (_, template), *_ = make_templates(found, [], idf_of(found, *others), DEFAULT)
-    assert masked_words(found, template) == [1]
-
-
 def test_context_carrying_words_cost_more():
     found = analysis_of("a b c d e f g h i j", ["ADJ", "X", "X", "ADJ", *["X"] * 6])
     made = make_templates(found, ["z", "a"], idf_of(found), MaskingSettings(max_mask_ratio=1))

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mars_score.meta.attacks import CHANGES, attack, change_number, changes, copy, negate, reorder, retrieve
-from research.ladders import FLAWED, LADDERS
+from mars_score.scorer import MarsScorer
+from research.ladders import FLAWED, KINDS, LADDERS, in_order, score_ladders, to_markdown
 
 CONTEXT = "It rained. The dog slept. Nobody came to the door."
 
@@ -141,3 +142,28 @@ def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
     assert attack("reorder", rows[::-1]).rows == found.rows[::-1]
     assert attack("reorder", rows, seed=1).rows != found.rows
     assert attack("retrieve", rows).indices == (0, 1, 3)  # a blank candidate is no text to attack
+
+
+# The ladders with the small real models: their tables are reported, not asserted
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("shared_store")
+@pytest.mark.parametrize("variant", ["v3", "v2"])
+def test_the_reference_is_above_a_text_off_topic(variant, record_property):
+    scores = score_ladders(MarsScorer("mini", variant=variant))
+    table = to_markdown({variant: scores})
+    print(table)
+    record_property("table", table)
+    assert len(scores) == 10
+    assert in_order(scores, "reference", "off_topic") == 1.0
+
+
+def test_shares_and_means_of_ladders():
+    ladder = {kind: 1.0 - place / 10 for place, kind in enumerate(KINDS)}
+    scores = [ladder, {**ladder, "paraphrase": 0.3}]
+    assert in_order(scores, "reference", "paraphrase") == 1.0
+    assert in_order(scores, "paraphrase", "negated") == 0.5
+    text = to_markdown({"v3": scores, "v2": [ladder]})
+    assert "| paraphrase | 0.600 | 0.900 |" in text
+    assert "| paraphrase > negated | 50% | 100% |" in text

@@ -2,6 +2,7 @@
 
 import json
 
+import jsonl
 import pytest
 
 from mars_score.cli import main
@@ -86,20 +87,9 @@ def test_on_the_command_line(module, tmp_path, capsys):
     path = module(*BODIES["list"])
     assert parse_names(f"length,evaluate:{path}") == ["length", f"evaluate:{path}"]
     rated = tmp_path / "rated.jsonl"
-    rated.write_text(
-        "".join(
-            json.dumps(
-                {
-                    "candidate": "a " * n + "b",
-                    "references": ["b " + "a " * (n % 2)],
-                    "context": f"{n}",
-                    "human": n % 2,
-                }
-            )
-            + "\n"
-            for n in range(1, 9)
-        )
-    )
+    rows = [("a " * n + "b", ["b " + "a " * (n % 2)], f"{n}", n % 2) for n in range(1, 9)]
+    names = ("candidate", "references", "context", "human")
+    jsonl.write(rated, [dict(zip(names, row, strict=True)) for row in rows])
     options = ["--no-attacks", "--resamples", "20", "--preset", "mini", "--json", "--quiet"]
     assert main(["meta", str(rated), "--metrics", f"length,evaluate:{path}", *options]) == 0
     found = json.loads(capsys.readouterr().out)["sets"]["rated"]["metrics"]

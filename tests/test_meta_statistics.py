@@ -88,20 +88,6 @@ def test_coefficients_follow_their_definitions(data, coefficient, level):
     assert found.n == {"items": len(data.ratings), "within_groups": len(data.ratings) - 1, "systems": 5}[level]
 
 
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
-def test_one_group_is_the_same_as_all_items(data, coefficient):
-    within = correlation(
-        data.first,
-        data.ratings,
-        coefficient=coefficient,
-        level="within_groups",
-        groups=["one"] * len(data.ratings),
-    )
-    assert within.value == pytest.approx(
-        correlation(data.first, data.ratings, coefficient=coefficient).value, abs=1e-12
-    )
-
-
 def test_each_system_has_the_figure_of_its_items(data):
     found = correlation_per_system(data.first, data.ratings, data.systems)
     assert list(found) == [0, 1, 2, 3, 4]

@@ -1,10 +1,7 @@
 """The evaluate module: rows, settings, locks, and company. A fake scorer stands in for the models."""
 
-import gc
 import inspect
 import json
-import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -429,21 +426,3 @@ def test_the_examples_call_what_exists(monkeypatch, fake):
         examples = [example for example in test.examples if "> results" not in example.source]
         test.examples = [one for one in examples if "< results" not in one.source]
         assert runner.run(test).failed == 0
-
-
-@pytest.mark.slow
-def test_loading_is_light(tmp_path):
-    """A fresh process without models: construction and checks work, nothing is left behind in the home."""
-    code = (
-        "import mars_metric\n"
-        "metric = mars_metric.Mars(preset='mini')\n"
-        "try: metric.compute(predictions=['a'], references=['b'])\n"
-        "except ValueError as error: print(error)\n"
-    )
-    home = {**os.environ, "HOME": str(tmp_path), "HF_HOME": str(tmp_path / "hf"), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=home, capture_output=True, text=True, check=True
-    )
-    assert "use_context=False" in done.stdout
-    gc.collect()
-    assert not list((tmp_path / "hf").rglob("*.arrow"))

@@ -518,19 +518,6 @@ def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, faul
     assert scores == pytest.approx(sound, abs=1e-12)
 
 
-@pytest.mark.slow
-def test_eight_processes_on_one_store(models, tmp_path):
-    path = write(tmp_path / "rows.jsonl", make_rows(30))
-    outs = [tmp_path / f"{number}.jsonl" for number in range(8)]
-    command = [*MARS, "score", str(path), "--chunk-size", "3", "--threads", "1", *models]
-    running = [subprocess.Popen([*command, "--out", str(out)], cwd=ROOT, stdout=subprocess.PIPE) for out in outs]
-    assert [process.wait(300) for process in running] == [0] * 8
-    for process in running:
-        process.stdout.close()
-    first, *others = ([row["mars"] for row in read(out)] for out in outs)
-    assert all(other == pytest.approx(first, abs=1e-9) for other in others)
-
-
 def test_a_batch_too_large_for_memory_is_halved():
     import torch
 

@@ -311,23 +311,3 @@ def test_a_failure_keeps_no_process_waiting(processes):
         "OSError: the Hub is out of reach",
         "RuntimeError: scoring failed in process 0: OSError: the Hub is out of reach",
     ]
-
-
-def with_models(rank, models):
-    return score_with_models(ROWS[rank : rank + 1], models)
-
-
-def score_with_models(rows, models):
-    metric = MarsScore("mini", **models, planner="none", dtype="float64", store=False)
-    add(metric, rows)
-    return metric.compute().item()
-
-
-@pytest.mark.slow
-def test_processes_with_models(tmp_path, monkeypatch, gpt2, encoder):
-    monkeypatch.undo()
-    models = {"language_model": gpt2, "encoder": encoder}
-    first, second = in_processes(tmp_path, with_models, models)
-    expected = score_with_models(ROWS[:2], models)
-    assert first == second == pytest.approx(expected, abs=1e-7)
-    assert 0 < abs(expected) < 1

@@ -38,28 +38,10 @@ def mars(tmp_path):
     return Mars(preset="mini", cache_dir=str(tmp_path / "cache"))
 
 
-def tiny_bart():
-    import torch
-    from transformers import BartConfig, BartForConditionalGeneration
-
-    size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 64}
-    heads = {
-        "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2,
-        "encoder_ffn_dim": 32,
-        "decoder_ffn_dim": 32,
-    }
-    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2}
-    config = BartConfig(vocab_size=len(tiny_models.roberta_tokenizer()), init_std=0.5, **size, **heads, **ids)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        return BartForConditionalGeneration(config)
-
-
 def seq2seq_trainer(folder, metrics, **arguments):
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-    model, tokenizer = tiny_bart(), tiny_models.roberta_tokenizer()
+    model, tokenizer = tiny_models.tiny_bart(3, 64), tiny_models.roberta_tokenizer()
     data = [
         {"input_ids": tokenizer(context)["input_ids"], "labels": tokenizer(reference)["input_ids"]}
         for context, reference in zip(CONTEXTS, REFERENCES, strict=True)

@@ -15,6 +15,8 @@ from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -194,6 +196,15 @@ def tiny_encoder(
         transformer = Transformer(folder, max_seq_length=n_positions)
     encoder = SentenceTransformer(modules=[transformer, Pooling(HIDDEN, "mean")], device="cpu")
     return encoder.to(dtype).eval()
+
+
+def tiny_bart(seed: int = 0, n_positions: int = 300, **config) -> BartForConditionalGeneration:
+    """A sequence-to-sequence model; it talks nonsense, and always the same."""
+    tokens = {"vocab_size": len(roberta_tokenizer()), "decoder_start_token_id": 2, "forced_eos_token_id": None}
+    heads = dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2)
+    size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    sizes = BartConfig(**tokens, **heads, **size, max_position_embeddings=n_positions, init_std=0.5, **config)
+    return _build(BartForConditionalGeneration, sizes, seed, torch.float32)
 
 
 def tiny_classifier(classes: int = 3, seed: int = 7, dtype: torch.dtype = torch.float32, **config):
