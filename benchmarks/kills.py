@@ -57,7 +57,7 @@ class Command:
         """Run it, or kill it after some seconds and wait for its workers to exit; the seconds it took.
 
         Raises:
-            AssertionError: it failed, or workers stay behind.
+            AssertionError: it failed, or workers are still running.
         """
         start = time.perf_counter()
         environment = {**os.environ, "KILLS_LOG": str(self._log)}
@@ -152,7 +152,7 @@ def _wait_until_gone(pids: list[int]) -> None:
     deadline = time.monotonic() + GONE_SECONDS
     while any(_stat(pid)[:1] not in ([], ["Z"]) for pid in pids):
         if time.monotonic() > deadline:
-            raise AssertionError(f"processes stay behind: {pids}")
+            raise AssertionError(f"processes are still running: {pids}")
         time.sleep(0.01)
 
 

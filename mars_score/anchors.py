@@ -69,7 +69,7 @@ def find_anchors(scorer: MarsScorer, references: Sequence[Sequence[str]], contex
         )
     candidates = [*(row[0] for row in own), *(own[other][0] for other in others if other is not None)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MarsWarning)  # the rows' own scores have told
+        warnings.simplefilter("ignore", MarsWarning)  # already issued with the rows' own scores
         scores = scorer.score(candidates, own * 2, around * 2).scores
     found = Anchors(unrelated=sum(scores[count:]) / count, identical=sum(scores[:count]) / count)
     if found.identical <= found.unrelated:

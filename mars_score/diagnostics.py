@@ -23,7 +23,7 @@ UNKNOWN = (
     f"more than {UNKNOWN_SHARE:.0%} of the tokens of the candidate or a reference are unknown to the sentence "
     "encoder and match nothing"
 )
-# In the order in which they are told.
+# In the order in which they are reported.
 NOTICES = (
     *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, SAMPLES_CUT, TEXT_CUT, UNKNOWN, CONTRADICTED),
 )

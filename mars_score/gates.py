@@ -25,7 +25,7 @@ def failures(
     *,
     row_word: str,
 ) -> Iterator[str]:
-    """What does not reach its threshold, a line each; nothing if all does.
+    """What does not reach its threshold, one line each; nothing if everything does.
 
     Args:
         mean: of all scores.

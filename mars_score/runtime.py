@@ -1,4 +1,4 @@
-"""How models are run, where results are saved and who hears of progress; scores do not depend on it."""
+"""How models are run, where results are saved and progress is reported; scores do not depend on it."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def attacks(found: Sequence[FeatureSet], _: argparse.Namespace) -> None:
 
 
 def aspects(found: Sequence[FeatureSet], args: argparse.Namespace) -> None:
-    """Spearman's rho with each aspect of the ratings, and what of it length does not explain (in brackets)."""
+    """Spearman's rho with each aspect of the ratings, and in brackets the part that length does not explain."""
     (data,) = found
     rated = read_rated_set(args.ratings).sample(len({row["group"] for row in data.rows}))
     ids = [rated.items[row["item"]].id for row in data.rows]

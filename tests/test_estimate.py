@@ -191,8 +191,8 @@ def test_lines():
     found = Estimate(rows=12_345, kept=0.25, measured=42, loading=4.04, new=0.5, old=0.01, workers=2)
     assert lines(found) == [
         "about 0:38:54 for 12,345 rows with 2 workers, if they do not slow each other",
-        "new: 75% of the rows, 2 a second",
-        "in the store: 25% of the rows, 100 a second",
+        "new: 75% of the rows, 2 per second",
+        "in the store: 25% of the rows, 100 per second",
         "loading models: 4.0 s",
         "measured on 42 rows",
     ]

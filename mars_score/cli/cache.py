@@ -62,7 +62,7 @@ def run_clear(args: argparse.Namespace) -> None:
     files = list(folder.glob("results.sqlite3*"))
     models = _models(folder)
     before = sum(map(_bytes, [*files, *models]))
-    with scoring():  # a damaged file is as good as gone
+    with scoring():  # a damaged file counts as empty
         count = sum(entries for entries, _ in kept.info().values())
         kept.clear()
     for model in models:

@@ -68,4 +68,4 @@ def lines(found: Estimate) -> list[str]:
 
 
 def _rate(seconds: float) -> str:
-    return f"{1 / max(seconds, 1e-9):.3g} a second"
+    return f"{1 / max(seconds, 1e-9):.3g} per second"

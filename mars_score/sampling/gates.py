@@ -29,7 +29,7 @@ def tidy(text: str, *, ended: bool) -> str:
 
     Args:
         text: as it was drawn.
-        ended: whether it ended by itself; otherwise it is cut behind its last sentence, if that leaves 40 % of it.
+        ended: whether it ended by itself; otherwise it is cut after its last sentence, if that leaves 40 % of it.
     """
     text = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if not ended:

@@ -92,7 +92,7 @@ class Sampler:
     def sample(self, jobs: Sequence[SampleJob], done: Done | None = None) -> list[Sample]:
         """One sample for each job; equal jobs are drawn once, and reported as they are done.
 
-        ``done`` may return further jobs that are as the one that it is told of but for their keys.
+        ``done`` may return further jobs that equal the finished one but for their keys.
         """
         drawn: dict[SampleJob, Sample] = {}
         asked = dict.fromkeys(jobs)

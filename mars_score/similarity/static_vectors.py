@@ -34,7 +34,7 @@ class MeanOfWordVectors(torch.nn.Module):
         rows: the row of each word, by spaCy's number of the word (``Token.orth``).
         vectors: (rows, dimensions).
         origin: what the tokenizer and the rows come from; part of the module's printed form, by which a
-            ready-made encoder's kept results are told apart.
+            ready-made encoder's kept results are distinguished.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ def static_encoder(folder: str | PathLike[str], device: str | None = None) -> An
         The encoder; it cannot be saved.
 
     Raises:
-        ModelUnavailableError: the folder holds no pipeline with one vector a word (floret vectors, made from parts
-            of words, are none).
+        ModelUnavailableError: the folder holds no pipeline with one vector per word (floret vectors are made
+            from parts of words).
     """
     import spacy
     from sentence_transformers import SentenceTransformer

@@ -30,7 +30,7 @@ class Models:
 
     Attributes:
         settings: name the models and their number type.
-        runtime: how they are run, where results are saved and who hears of progress.
+        runtime: how they are run, where results are saved and progress is reported.
         arguments: what ``settings`` were made from: preset, variant and single settings by name.
     """
 
@@ -127,7 +127,7 @@ class Metric(ABC):
 
 
 class OwnMetric(Metric):
-    """A user's object with a ``score`` method, with defaults for what it does not say of itself.
+    """A user's object with a ``score`` method, with defaults for the attributes that it lacks.
 
     Its title is the name of its class, its family "reference", a blank candidate scores 0.0. Without a ``key``
     its scores are computed in every run; with one they are kept in the store.

@@ -26,7 +26,7 @@ class EvaluateModule(Metric):
 
     Args:
         models: the run's.
-        name: what stands behind ``evaluate:``.
+        name: what follows ``evaluate:``.
     """
 
     family = "reference"
