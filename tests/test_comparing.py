@@ -101,15 +101,6 @@ def test_the_seed_decides():
     assert paired_test(FIRST, SECOND, seed=3) != paired_test(FIRST, SECOND, seed=4)
 
 
-def test_a_group_a_row_is_no_groups():
-    alone = paired_test(FIRST, SECOND, groups=range(len(FIRST)))
-    plain = paired_test(FIRST, SECOND)
-    for one, other in zip((alone.first, alone.difference), (plain.first, plain.difference), strict=True):
-        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=1e-12)
-    assert (alone.bootstrap_p, alone.randomisation_p) == (plain.bootstrap_p, plain.randomisation_p)
-    assert paired_test(FIRST, SECOND, groups=GROUPS).groups == 4
-
-
 def test_many_rows_are_drawn_in_parts(monkeypatch):
     whole = paired_test(FIRST, SECOND, resamples=500)
     monkeypatch.setattr("mars_score.stats.draws.AT_ONCE", 100)

@@ -11,7 +11,7 @@ import torch
 from jsonl import columns
 
 from mars_score import MarsScorer
-from mars_score.errors import MarsWarning, ModelUnavailableError
+from mars_score.errors import MarsWarning
 from mars_score.masking.analysis import WordAnalyser
 from mars_score.result import AugmentedReference
 from mars_score.sampling.samples import Samples
@@ -300,27 +300,6 @@ def test_only_variants_with_likelihoods_read_candidates_with_the_language_model(
     assert not asked
 
 
-def test_what_is_read_of_a_row():
-    settings = resolve_settings("mini", "v2-lm").similarity
-    assert evidence.kinds(settings) == ("embed", "match", "likelihood")
-    assert evidence.kinds(resolve_settings("mini", "v1").similarity) == ("embed",)
-    assert evidence.kinds(resolve_settings("mini", "v3", context_weight=0).similarity) == ("match",)
-    assert not any(evidence.needs(settings, evidence.ScorableRow("", (), "a context")).values())
-    reference = AugmentedReference("b", ())
-    row = evidence.ScorableRow("a", (reference,), "a context", "answer", ("c",))
-    adaptive = resolve_settings("mini", "v3-lm").similarity
-    assert evidence.needs(adaptive, row) == {"embed": [], "match": ["a", "b", "c"], "likelihood": []}
-    of_lines = dataclasses.replace(row, context="a\ncontext")
-    assert evidence.needs(adaptive, of_lines)["likelihood"] == [("a\ncontext", "a")]
-    in_dialogue = dataclasses.replace(row, task="dialogue")
-    assert evidence.needs(adaptive, in_dialogue) == {
-        "embed": ["a context"],
-        "match": ["a", "b", "c"],
-        "likelihood": [],
-    }
-    assert evidence.needs(settings, in_dialogue)["likelihood"] == [("a context", "a")]
-
-
 def test_token_vectors_are_the_encoders(encoder):
     texts = ["She took a train.", "", "\u4f60\u597d a", "They won the old game again and again."]
     for text, one in zip(texts, SentenceEncoder(encoder).encode(texts, tokens=True), strict=True):
@@ -398,24 +377,6 @@ def test_a_cut_context_is_told(models):
             ["They won.", "They won."], ["They did.", "They did."], [far, "It was late."]
         )
     assert any("1 of 2 rows (0)" in notice for notice in result.notices)
-
-
-def test_word_vectors_have_no_tokens():
-    class Table(torch.nn.Module):
-        def preprocess(self, texts, prompt=None, **_):
-            return {"input_ids": torch.zeros(len(texts), 1, dtype=torch.long)}
-
-        def forward(self, features):
-            return {**features, "sentence_embedding": torch.ones(len(features["input_ids"]), 4)}
-
-        def get_embedding_dimension(self):
-            return 4
-
-    from sentence_transformers import SentenceTransformer
-
-    table = SentenceTransformer(modules=[Table()], device="cpu")
-    with pytest.raises(ModelUnavailableError, match='matching="sentences"'):
-        MarsScorer("mini", store=False, encoder=table, samples=0).score(["a"], ["b"], ["c"])
 
 
 def test_repetition_is_of_long_words_near_each_other():

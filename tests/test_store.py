@@ -764,20 +764,6 @@ def test_a_model_that_was_never_fetched_is_loaded_first(named, hub, folders, wor
     assert loads == [name]
 
 
-@pytest.mark.parametrize("what", HUB)
-def test_a_commit_that_comes_while_another_is_loaded(named, hub, folders, second, work, what):
-    folder = Path(named[what]).name
-    hub.fetch(HUB[what], ONE, folders / folder)
-    settings = {**named, what: HUB[what]}
-    scorer = MarsScorer(**settings)
-    scorer.score(*columns(ROWS))
-    hub.fetch(HUB[what], TWO, second / folder)
-    scorer.score(*columns(ROWS))
-    models.free_models()  # as another process
-    result = MarsScorer(**settings).score(*columns(ROWS))
-    assert alike(result, MarsScorer(**settings, store=False).score(*columns(ROWS)))
-
-
 def test_an_encoder_without_an_owner(named, hub, folders):
     hub.fetch("sentence-transformers/tiny-short", ONE, folders / "encoder")
     assert models.load_encoder("tiny-short", "float32", Runtime(device="cpu"))
