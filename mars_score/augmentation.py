@@ -63,9 +63,11 @@ def prepare_rows(
     candidates: Sequence[str], rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
 ) -> list[Row]:
     """What each score depends on: the candidate, its prepared references, the context without outer whitespace."""
-    pairs = prepare_pairs(rows, contexts, masking)
-    columns = zip(candidates, pairs, map(str.strip, contexts), strict=True)
-    return [(candidate, tuple(text for _, text in of_row), context) for candidate, of_row, context in columns]
+    prepare = partial(prepare_reference, strip_urls_hashtags=masking.strip_urls_hashtags)
+    return [
+        (candidate, tuple(map(prepare, of_row)), context.strip())
+        for candidate, of_row, context in zip(candidates, rows, contexts, strict=True)
+    ]
 
 
 def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:

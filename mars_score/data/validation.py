@@ -26,7 +26,7 @@ def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".forma
     Raises:
         TypeError: not a list, or a row that is not a string.
     """
-    return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
+    return [_text(where, row, value) for row, value in enumerate(_column("predictions", predictions))]
 
 
 def check_candidate_lists(predictions: Any) -> list[list[str]]:
@@ -37,7 +37,7 @@ def check_candidate_lists(predictions: Any) -> list[list[str]]:
         ValueError: a row without candidates.
     """
     where = "predictions[{}]".format
-    checked = [_texts(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
+    checked = [_texts(where, row, value) for row, value in enumerate(_column("predictions", predictions))]
     if [] in checked:
         raise ValueError(
             f"{where(checked.index([]))} is an empty list; give at least one candidate or leave the row out"
@@ -58,7 +58,7 @@ def check_references(references: Any, *, where: Where = "references[{}]".format)
     """
     checked = []
     for row, value in enumerate(_column("references", references)):
-        texts = _texts(where(row), value)
+        texts = _texts(where, row, value)
         if not texts:
             raise ValueError(
                 f"{where(row)} is an empty list; give at least one reference or leave the row out. {_NO_MIX}"
@@ -90,18 +90,20 @@ def check_contexts(
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
         return [""] * rows
     column = _column("contexts", contexts)
-    checked = [_context(where(row), value) for row, value in enumerate(column)]
+    checked = [_context(where, row, value) for row, value in enumerate(column)]
     return checked if use_context else [""] * len(checked)
 
 
-def _context(where: str, value: Any) -> str:
+def _context(where: Where, row: int, value: Any) -> str:
     """A context in any of its forms as one text."""
+    if isinstance(value, str):
+        return _text(where, row, value)
     if isinstance(value, Mapping):
-        return _text(where, text_of_passages(where, value))
-    entries = None if isinstance(value, str) else entries_of(value)
+        return _text(where, row, text_of_passages(where(row), value))
+    entries = entries_of(value)
     if entries and all(isinstance(one, Mapping) for one in entries):
-        return _text(where, _lines(turns_of_messages(where, entries)))
-    return _lines([_text(where, one) for one in ([value] if entries is None else entries)])
+        return _text(where, row, _lines(turns_of_messages(where(row), entries)))
+    return _lines([_text(where, row, one) for one in ([value] if entries is None else entries)])
 
 
 def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format) -> list[str]:
@@ -183,10 +185,12 @@ def _column(name: str, value: Any) -> list[Any]:
     return entries
 
 
-def _texts(where: str, value: Any) -> list[str]:
+def _texts(where: Where, row: int, value: Any) -> list[str]:
     """A row that is a text or a list of texts, as a list."""
-    entries = None if isinstance(value, str) else entries_of(value)
-    return [_text(where, text) for text in ([value] if entries is None else entries)]
+    if isinstance(value, str):
+        return [_text(where, row, value)]
+    entries = entries_of(value)
+    return [_text(where, row, text) for text in ([value] if entries is None else entries)]
 
 
 def entries_of(value: Any) -> list[Any] | None:
@@ -206,14 +210,16 @@ def is_table(value: Any) -> bool:
     return hasattr(value, "columns") or hasattr(value, "column_names")
 
 
-def _text(where: str, value: Any) -> str:
+def _text(where: Where, row: int, value: Any) -> str:
     """``value`` as a plain string; unpaired surrogates become U+FFFD."""
     if not isinstance(value, str):
         raise TypeError(
-            f"{where} must be a string, got {type(value).__name__} ({_shown(value)}); "
+            f"{where(row)} must be a string, got {type(value).__name__} ({_shown(value)}); "
             f"convert it or leave the row out"
         )
     text = str(value)
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:  # from cut emoji in JSON; tokenizers, files and Arrow tables refuse them
