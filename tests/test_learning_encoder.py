@@ -180,6 +180,30 @@ def test_sequences_are_read_the_same_alone_and_together(monkeypatch):
             assert torch.allclose(network.pooled(rows), expected, atol=1e-5)
 
 
+def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments():
+    network = EncoderHead(settings(), Runtime()).network.eval()
+    reference, candidate, context = rows = ("the old harbour", "boats on the river", "bread")
+    lengths = list(map(len, network.token_ids(rows)))
+    ids = [token for text in network.token_ids(rows) for token in [network._separator, *text]]
+    ids = [network._begin, *ids[1:], network._separator]
+    types = [0] * (lengths[0] + 2) + [1] * (lengths[1] + 1) + [0] * (lengths[2] + 1)
+
+    def cosine(x, y):
+        return float(torch.nn.functional.cosine_similarity(x, y, dim=0))
+
+    with torch.no_grad():
+        states = network.transformer(torch.tensor([ids]), token_type_ids=torch.tensor([types])).last_hidden_state[
+            0
+        ]
+        first, second = lengths[0] + 1, sum(lengths[:2]) + 2
+        parts = states[1:first], states[first + 1 : second], states[second + 1 : -1]
+        means = [part.mean(0) for part in parts]
+        found = network([rows, ("", candidate, context), (reference, candidate, "")])["rating"][:, 0].tolist()
+    assert found[0] == pytest.approx(2 * cosine(means[0], means[1]) + cosine(means[1], means[2]), abs=1e-5)
+    assert all(one != pytest.approx(found[0]) for one in found[1:])
+    assert float(network([("", candidate, "")])["rating"]) == 0.0
+
+
 def test_training_keeps_the_weights_of_the_lowest_held_out_loss(tmp_path):
     network, trainer = linear_trainer(tmp_path)
     lowest = trainer.train()

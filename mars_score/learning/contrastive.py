@@ -47,7 +47,14 @@ class LsNetwork(CrossEncoder):
     """
 
     def __init__(self, encoder: Any, seed: int = 0) -> None:
-        super().__init__(encoder, {LINGUISTIC: encoder[0].auto_model.config.hidden_size}, seed)
+        self._seed = seed
+        super().__init__(encoder, {LINGUISTIC: encoder[0].auto_model.config.hidden_size})
+
+    def make_layer(self, size: int) -> torch.nn.Linear:
+        """A layer on single token vectors, with random weights."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._seed)
+            return torch.nn.Linear(size, size)
 
     def parts(self, texts: Sequence[str], contexts: Sequence[str]) -> tuple[Tensor, Tensor]:
         """The semantic part of each text (0 without a context) and the linguistic one, (texts,) each."""

@@ -19,6 +19,9 @@ Segments = tuple[str, str, str]  # reference, candidate, parts of the context; e
 TEXT_TOKENS = 96  # read of a reference, and of a candidate
 ALL_TOKENS = 256  # of a sequence; the context gets what is left
 READ_TOGETHER = 8  # sequences
+# The first weights of a layer: none for the mean of all token vectors, twice the cosine of reference and candidate,
+# once that of candidate and context.
+START = (0.0, 2.0, 1.0)
 
 
 class CrossEncoder(torch.nn.Module):
@@ -27,14 +30,13 @@ class CrossEncoder(torch.nn.Module):
     Args:
         encoder: a ``SentenceTransformer``.
         outputs: size of each layer's output by its name.
-        seed: of the layers' first weights.
 
     Raises:
         ModelUnavailableError: the encoder has no transformer.
         UnsupportedModelError: its tokenizer has no separator.
     """
 
-    def __init__(self, encoder: Any, outputs: Mapping[str, int], seed: int = 0) -> None:
+    def __init__(self, encoder: Any, outputs: Mapping[str, int]) -> None:
         super().__init__()
         inner = Transformer.of(encoder)
         self._tokenizer, self._window = inner.tokenizer, min(inner.window, ALL_TOKENS)
@@ -47,7 +49,7 @@ class CrossEncoder(torch.nn.Module):
         self.transformer = copy.deepcopy(inner.model).float().requires_grad_(True)
         self.transformer.get_input_embeddings().requires_grad_(False)
         self.layers = torch.nn.ModuleDict()
-        self._add(outputs, seed)
+        self._add(outputs)
 
     def forward(self, rows: Sequence[Segments]) -> dict[str, Tensor]:
         """What each layer makes of each row: (rows, size of the output)."""
@@ -55,8 +57,22 @@ class CrossEncoder(torch.nn.Module):
         return {name: layer(pooled) for name, layer in self.layers.items()}
 
     def pooled(self, rows: Sequence[Segments]) -> Tensor:
-        """The mean of all token vectors of each row, (rows, dimensions)."""
-        return torch.stack([one.mean(0) for one in self.read([self._sequence(one) for one in self._ids(rows)])])
+        """What the layers see of each row, (rows, 3 x dimensions).
+
+        The mean of all token vectors, and two products of segments' mean vectors (of length 1): of reference and
+        candidate, and of candidate and context; 0 where one of them is blank. Summed up, a product is a cosine,
+        which sentence encoders were trained for.
+        """
+        cut = [self._cut(one) for one in self._ids(rows)]
+        pooled = []
+        for states, segments in zip(self.read([self._sequence(one) for one in cut]), cut, strict=True):
+            reference, candidate, context = (
+                torch.nn.functional.normalize(part.sum(0), dim=-1)
+                for part in _segments(states, list(map(len, segments)))
+            )
+            products = torch.cat([reference * candidate, candidate * context]) * states.shape[1]
+            pooled.append(torch.cat([states.mean(0), products]))
+        return torch.stack(pooled)
 
     def read(self, sequences: Sequence[tuple[list[int], list[int]]]) -> list[Tensor]:
         """Last hidden states of each sequence, (tokens, dimensions).
@@ -94,12 +110,16 @@ class CrossEncoder(torch.nn.Module):
             self._tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
         )
 
-    def _sequence(self, segments: list[list[int]]) -> tuple[list[int], list[int]]:
-        """Token ids and types: begin, reference, separator, candidate, separator, context, separator."""
+    def _cut(self, segments: list[list[int]]) -> list[list[int]]:
+        """As much of reference, candidate and context as is read."""
         reference, candidate, context = segments
         most = min(TEXT_TOKENS, (self._window - 4) // 2)
         reference, candidate = reference[:most], candidate[:most]
-        context = context[: self._window - 4 - len(reference) - len(candidate)]
+        return [reference, candidate, context[: self._window - 4 - len(reference) - len(candidate)]]
+
+    def _sequence(self, segments: list[list[int]]) -> tuple[list[int], list[int]]:
+        """Token ids and types: begin, reference, separator, candidate, separator, context, separator."""
+        reference, candidate, context = segments
         end = self._separator
         ids = [self._begin, *reference, end, *candidate, end, *context, end]
         types = [0] * (len(reference) + 2) + [1] * (len(candidate) + 1) + [0] * (len(context) + 1)
@@ -110,21 +130,28 @@ class CrossEncoder(torch.nn.Module):
         return [self._begin, *ids[: self._window - 2], self._separator]
 
     @contextmanager
-    def more_layers(self, outputs: Mapping[str, int], seed: int) -> Iterator[None]:
+    def more_layers(self, outputs: Mapping[str, int]) -> Iterator[None]:
         """Within, the network has further layers."""
-        self._add(outputs, seed)
+        self._add(outputs)
         try:
             yield
         finally:
             for name in outputs:
                 del self.layers[name]
 
-    def _add(self, outputs: Mapping[str, int], seed: int) -> None:
-        with torch.random.fork_rng(devices=[]), ordinary_mode(grad=True):
-            torch.manual_seed(seed)
+    def _add(self, outputs: Mapping[str, int]) -> None:
+        with ordinary_mode(grad=True):
             for name, size in outputs.items():
-                layer = torch.nn.Linear(self.transformer.config.hidden_size, size)
-                self.layers[name] = layer.to(self.transformer.device)
+                self.layers[name] = self.make_layer(size).to(self.transformer.device)
+
+    def make_layer(self, size: int) -> torch.nn.Linear:
+        """A linear layer on the pooled output, which starts as a weighted sum of the two cosines."""
+        dimensions = self.transformer.config.hidden_size
+        layer = torch.nn.Linear(len(START) * dimensions, size)
+        with torch.no_grad():
+            layer.weight.copy_(torch.tensor(START).repeat_interleave(dimensions) / dimensions)
+            layer.bias.zero_()
+        return layer
 
     def trained(self) -> dict[str, np.ndarray[Any, Any]]:
         """The weights that differ from the encoder's own, by name."""
@@ -147,3 +174,11 @@ class CrossEncoder(torch.nn.Module):
                     "encoder, or by another version"
                 )
             parameter.data.copy_(torch.from_numpy(np.array(arrays[name])))
+
+
+def _segments(states: Tensor, lengths: Sequence[int]) -> Iterator[Tensor]:
+    """The token vectors of each segment, which begin after one special token each, (tokens, dimensions)."""
+    start = 1
+    for length in lengths:
+        yield states[start : start + length]
+        start += length + 1

@@ -1,7 +1,7 @@
 """The head ``"encoder"``: BLEURT's cross-encoder (Sellam et al. 2020, https://aclanthology.org/2020.acl-main.704).
 
 The preset's encoder reads reference, candidate and the nearest parts of the context as one sequence; a linear
-layer on the mean of its token vectors gives the score. Word embeddings stay as they are: they are half of a small
+layer on the means of its token vectors gives the score. Word embeddings stay as they are: they are half of a small
 encoder, and few ratings cannot say much about single words.
 """
 
@@ -84,7 +84,7 @@ class EncoderHead:
 
     def make_network(self, encoder: Any) -> CrossEncoder:
         """The network before training."""
-        return CrossEncoder(encoder, {RATING: 1}, self.training.seed)
+        return CrossEncoder(encoder, {RATING: 1})
 
     @property
     def batch_size(self) -> int:

@@ -71,7 +71,7 @@ def pretrain(
     ]
     examples = Examples.split(sources, lengths, [is_held_out(source) for source in sources])
     key = digest([(one.candidate, one.method) for one in pairs], sources, sorted(weights.items()))
-    with network.more_layers({name: values.shape[1] for name, values in targets.items()}, head.training.seed):
+    with network.more_layers({name: values.shape[1] for name, values in targets.items()}):
         head.run_training(loss, examples, key.hex())
 
 
