@@ -192,9 +192,7 @@ def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments():
         return float(torch.nn.functional.cosine_similarity(x, y, dim=0))
 
     with torch.no_grad():
-        states = network.transformer(torch.tensor([ids]), token_type_ids=torch.tensor([types])).last_hidden_state[
-            0
-        ]
+        (states,) = network.read([(ids, types)])
         first, second = lengths[0] + 1, sum(lengths[:2]) + 2
         parts = states[1:first], states[first + 1 : second], states[second + 1 : -1]
         means = [part.mean(0) for part in parts]

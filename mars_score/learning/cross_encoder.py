@@ -19,7 +19,7 @@ Segments = tuple[str, str, str]  # reference, candidate, parts of the context; e
 TEXT_TOKENS = 96  # read of a reference, and of a candidate
 ALL_TOKENS = 256  # of a sequence; the context gets what is left
 READ_TOGETHER = 8  # sequences
-# The first weights of a layer: none for the mean of all token vectors, twice the cosine of reference and candidate,
+# First weights of a layer: none for the mean of all token vectors, twice the cosine of reference and candidate,
 # once that of candidate and context.
 START = (0.0, 2.0, 1.0)
 
