@@ -1,6 +1,5 @@
 """Experiments with the trained encoder and with LS_Score, small enough for one core (docs/learning.md).
 
-    python -m research.encoder left-out DATA --out DIR    trained on some families of sets, measured on others
     python -m research.encoder drift DATA --out DIR       learned from worse candidates than it is tested on
     python -m research.encoder newsroom DATA --out DIR    LS_Score by aspect of Newsroom
 
@@ -45,13 +44,14 @@ from mars_score.store.results import ResultStore
 from research.learned import drifted
 
 FOLDS = (  # sets of one family are left out together
-    ("bagel", "sfhot", "sfres", "usr_personachat", "grade_convai2", "huse_gigaword"),
+    ("bagel", "sfhot", "sfres", "usr_personachat", "usr_topicalchat", "grade_convai2", "huse_gigaword"),
     ("evouna_nq", "evouna_tq", "union_roc", "openmeva_roc", "mohler_asag", "simplicity_da", "asset_human"),
+    ("newsroom", "summeval", "realsumm", "dialsummeval", "qa_feedback", "qgeval"),
 )
 DRIFTING = ("mohler_asag", "sfres")
 SKEWS = (0.0, 1.5, 3.0)
 TESTED = 100  # rows of a set, about
-CORPUS = ("newsroom", "summeval", "realsumm", "dialsummeval", "qa_feedback", "qgeval")  # none of them in FOLDS
+CORPUS = FOLDS[2]  # synthetic pairs are made from their contexts
 SETTINGS = resolve_settings("mini", "v2", max_context_tokens=64)
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
 
@@ -73,37 +73,23 @@ class Pretraining(NamedTuple):
     share: float
     without: Sequence[str]
 
-
-def run_left_out(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining, rows: int) -> None:
-    """The encoder with and without pre-training, and MARS without augmentations, on sets of other families."""
-    start = _pretrained(data, out, runtime, pretraining)
-    for number, left_out in enumerate(FOLDS):
-        names = [name for fold in FOLDS if fold is not left_out for name in fold]
-        sets = [few(one, rows) for one in training_sets([sample(data, name, rows) for name in names])]
-        heads = {}
-        for name, saved in (("encoder", None), ("encoder, pre-trained", start)):
-            folder = out / f"fold{number}{'-pretrained' if saved else ''}"
-            heads[name] = kept(folder, runtime, partial(fit_on, start=saved, sets=sets))
-        for name in left_out:
-            test = sample(data, name, TESTED)
-            mars = make_metric("mars[max_mask_ratio=0]", _models(runtime))
-            scores: dict[str, Sequence[float]] = {"MARS, no augmentations": mars.score(test.rows, test.corpus)}
-            scores |= {title: scores_of(head, test.rows) for title, head in heads.items()}
-            found = {title: float(pearsonr(one, test.ratings)[0]) for title, one in scores.items()}
-            print(json.dumps({"set": name, "rows": len(test.rows), **found}), flush=True)
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Pretraining:
+        """From the options of the command line."""
+        return cls(args.pairs, args.epochs, args.share, args.without)
 
 
 def run_drift(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining, rows: int) -> None:
     """The encoder with and without pre-training, and MARS, where learning and test differ in quality."""
-    start = _pretrained(data, out, runtime, pretraining)
-    scorer = MarsScorer("mini", variant="v3", samples=8, progress=report)
+    start = pretrained(data, out, runtime, pretraining)
+    scorer = MarsScorer("mini", progress=report)
     for name in DRIFTING:
         (whole,) = training_sets([sample(data, name, 8 * rows)])
         for skew in SKEWS:
             taught, test = (
                 whole.take(each.tolist()) for each in drifted(whole.ratings, np.array(whole.groups), skew, 0)
             )
-            found = {"v3": scorer.score(*map(list, zip(*test.rows, strict=True))).scores}
+            found = {"v3-lm": scorer.score(*map(list, zip(*test.rows, strict=True))).scores}
             for title, saved in (("encoder", None), ("encoder, pre-trained", start)):
                 folder = out / f"drift-{name}-{skew:g}{'-pretrained' if saved else ''}"
                 head = kept(folder, runtime, partial(fit_on, start=saved, sets=[taught]))
@@ -119,7 +105,7 @@ def fit_on(head: EncoderHead, start: Path | None, sets: Sequence[TrainingSet]) -
     head.fit(sets, [examples(one.rows) for one in sets])
 
 
-def _pretrained(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> Path:
+def pretrained(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> Path:
     """The folder of an encoder that learned synthetic pairs of sentences, each given the one before it."""
     sources = []
     for context in dict.fromkeys(c for name in CORPUS for _, _, c in read_rated_set(data / f"{name}.jsonl").rows):
@@ -228,23 +214,26 @@ def scores_of(head: LearnedHead, rows: Sequence[Row]) -> list[float]:
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=("left-out", "drift", "newsroom"))
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pairs", type=int, default=1200, help="synthetic pairs")
-    parser.add_argument("--epochs", type=int, default=2, help="of pre-training")
-    parser.add_argument("--share", type=float, default=1.0, help="of the texts, for the language model")
-    parser.add_argument("--without", nargs="*", choices=SIGNALS, default=(), help="signals")
-    parser.add_argument("--rows", type=int, default=50, help="ratings of each set, about")
+    parser.add_argument("experiment", choices=("drift", "newsroom"))
+    add_options(parser)
     parser.add_argument("--texts", type=int, default=60, help="for LS_Score to learn from")
     args = parser.parse_args()
     runtime = Runtime(store=ResultStore(store_folder()), progress=report)
-    if args.experiment != "newsroom":
-        run = run_left_out if args.experiment == "left-out" else run_drift
-        how = Pretraining(args.pairs, args.epochs, args.share, args.without)
-        run(args.data, args.out, runtime, how, args.rows)
+    if args.experiment == "drift":
+        run_drift(args.data, args.out, runtime, Pretraining.of(args), args.rows)
     else:
         run_newsroom(args.data, args.out, runtime, args.texts)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The data, and how much is learned from."""
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--pairs", type=int, default=8000, help="synthetic pairs")
+    parser.add_argument("--epochs", type=int, default=1, help="of pre-training")
+    parser.add_argument("--share", type=float, default=0.15, help="of the texts, for the language model")
+    parser.add_argument("--without", nargs="*", choices=SIGNALS, default=("likelihood",), help="signals")
+    parser.add_argument("--rows", type=int, default=50, help="ratings of each set, about")
 
 
 def report(stage: str, done: int, total: int) -> None:

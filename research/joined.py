@@ -1,12 +1,11 @@
-"""Terms and a trained encoder joined, measured on sets that taught neither (docs/learning.md).
+"""A trained encoder, alone and joined with terms, measured on sets that taught neither (docs/learning.md).
 
     python -m research.joined DATA --out DIR
 
-``DATA`` is a folder of rated sets, ``DIR`` the one of ``research.encoder left-out``, whose folds and encoders
-these are; what is finished is kept there, so that a stopped run goes on. The weight of the encoder's term is
-nested: each half of the sets that teach is scored by an encoder trained on the other half, and the sets left out
-by one trained on both. "Not left out": weights from the sets that they are measured on, which bounds what could
-be gained.
+``DATA`` is a folder of rated sets; what is finished is kept in ``DIR``, so that a stopped run goes on. The sets
+are in three folds. Those of a fold are scored by an encoder trained on both others. The weight of the encoder's
+term is nested: of these two, each is scored by an encoder trained on the other. "Not left out": weights from the
+sets that they are measured on, which bounds what could be gained.
 """
 
 from __future__ import annotations
@@ -29,16 +28,24 @@ from mars_score.result import Term, weighted_sum
 from mars_score.runtime import Runtime
 from mars_score.store.location import store_folder
 from mars_score.store.results import ResultStore
-from research.encoder import FOLDS, TESTED, few, fit_on, kept, report, sample, scores_of
+from research.encoder import (
+    FOLDS,
+    TESTED,
+    Pretraining,
+    add_options,
+    few,
+    fit_on,
+    kept,
+    pretrained,
+    report,
+    sample,
+    scores_of,
+)
 from research.forms import FeatureSet
 from research.learned import table
 
 Floats = NDArray[np.float64]
 Scores = Mapping[str, Sequence[float]]  # an encoder's, by set
-HALVES = (  # of each fold; sets of one family are in one half
-    (("bagel", "sfhot", "sfres"), ("usr_personachat", "grade_convai2", "huse_gigaword")),
-    (("evouna_nq", "evouna_tq", "mohler_asag"), ("union_roc", "openmeva_roc", "simplicity_da", "asset_human")),
-)
 TERMS = ("repetition", "length")
 JOINED = (*TERMS, "encoder")
 FREER = 1.0  # penalty
@@ -52,32 +59,37 @@ class Encoders:
         data: folder of rated sets.
         out: folder of the encoders and their scores.
         rows: ratings of each set that teach an encoder, about.
+        pretraining: what is learned before ratings.
     """
 
-    def __init__(self, data: Path, out: Path, rows: int) -> None:
-        self._data, self._out, self._rows = data, out, rows
+    def __init__(self, data: Path, out: Path, rows: int, pretraining: Pretraining) -> None:
+        self._data, self._out, self._rows, self._pretraining = data, out, rows, pretraining
         self._runtime = Runtime(store=ResultStore(store_folder()), progress=report)
 
     def scored(self, name: str) -> TrainingSet:
         """The part of a set that is scored."""
         return training_sets([sample(self._data, name, TESTED)])[0]
 
-    def nested(self, start: str | None) -> Iterator[tuple[Scores, Scores]]:
-        """For each fold, scores of the sets that teach weights and of those that are left out."""
-        for number, left_out in enumerate(FOLDS):
-            folder, halves = f"fold{number}{'-pretrained' if start else ''}", HALVES[1 - number]
-            teaching: dict[str, Sequence[float]] = {}
-            for half, names in enumerate(halves):
-                teaching |= self._scores(f"{folder}-half{half}", names, halves[1 - half], start)
-            yield teaching, self._scores(folder, [*halves[0], *halves[1]], left_out, start)
+    def nested(self, warm: bool) -> Iterator[tuple[Scores, Scores]]:
+        """For each fold, scores of the sets that teach weights and of those that are left out.
 
-    def _scores(self, folder: str, teaching: Sequence[str], names: Sequence[str], start: str | None) -> Scores:
-        files = {name: self._out / folder / f"{name}.json" for name in names}
+        Args:
+            warm: whether the encoders are pre-trained.
+        """
+        for number, left_out in enumerate(FOLDS):
+            one, other = (each for each in range(len(FOLDS)) if each != number)
+            teaching = {**self._scores([one], FOLDS[other], warm), **self._scores([other], FOLDS[one], warm)}
+            yield teaching, self._scores([one, other], left_out, warm)
+
+    def _scores(self, folds: Sequence[int], names: Sequence[str], warm: bool) -> Scores:
+        folder = self._out / f"taught-by-{'-'.join(map(str, folds))}{'-pretrained' if warm else ''}"
+        files = {name: folder / f"{name}.json" for name in names}
         missing = [name for name, file in files.items() if not file.is_file()]
         if missing:
+            teaching = [name for fold in folds for name in FOLDS[fold]]
             sets = [few(training_sets([sample(self._data, name, self._rows)])[0], self._rows) for name in teaching]
-            warm = self._out / start if start else None
-            head = kept(self._out / folder, self._runtime, partial(fit_on, start=warm, sets=sets))
+            start = pretrained(self._data, self._out, self._runtime, self._pretraining) if warm else None
+            head = kept(folder, self._runtime, partial(fit_on, start=start, sets=sets))
             for name in missing:
                 files[name].write_text(json.dumps(scores_of(head, self.scored(name).rows)))
         return {name: json.loads(file.read_text()) for name, file in files.items()}
@@ -86,10 +98,10 @@ class Encoders:
 def run(encoders: Encoders) -> None:
     """Print the tables."""
     of_folds = {
-        "encoder, pre-trained": list(encoders.nested("pretrained")),
-        "encoder": list(encoders.nested(None)),
+        "encoder, pre-trained": list(encoders.nested(warm=True)),
+        "encoder": list(encoders.nested(warm=False)),
     }
-    scorer = MarsScorer("mini", variant="v3", samples=8, progress=report)
+    scorer = MarsScorer("mini", progress=report)
 
     @cache
     def read(name: str) -> tuple[TrainingSet, list[Example]]:
@@ -112,8 +124,8 @@ def run(encoders: Encoders) -> None:
 
     plain = of_folds["encoder"]
     names = [name for _, tested in plain for name in tested]
-    v3 = [_sums([one.terms for one in read(name)[1]]) for name in names]
-    rows = [("v3", v3), ("terms", left_out(plain, TERMS, PENALTY))]
+    mars = [_sums([one.terms for one in read(name)[1]]) for name in names]
+    rows = [("v3-lm", mars), ("terms", left_out(plain, TERMS, PENALTY))]
     for name, folds in of_folds.items():
         rows.append((name, [np.array(scores) for _, tested in folds for scores in tested.values()]))
         for penalty in PENALTIES:
@@ -122,7 +134,7 @@ def run(encoders: Encoders) -> None:
         rows.append((f"the same, not left out, penalty {FREER:g}", left_out(own, JOINED, FREER)))
     rows.append((f"terms, not left out, penalty {FREER:g}", left_out(own, TERMS, FREER)))
     sets = [_rated(read(name)[0]) for name in names]
-    table(sets, v3, rows, names)
+    table(sets, mars, rows, names)
 
 
 def _sums(rows: Sequence[Sequence[Term]]) -> Floats:
@@ -137,11 +149,9 @@ def _rated(one: TrainingSet) -> FeatureSet:
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rows", type=int, default=50, help="ratings of each set that teach an encoder, about")
+    add_options(parser)
     args = parser.parse_args()
-    run(Encoders(args.data, args.out, args.rows))
+    run(Encoders(args.data, args.out, args.rows, Pretraining.of(args)))
 
 
 if __name__ == "__main__":
