@@ -23,10 +23,12 @@ from scipy.stats import pearsonr, spearmanr
 
 from mars_score import MarsScorer
 from mars_score.data.validation import Row
+from mars_score.learning import Objective
 from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import read_head
 from mars_score.learning.heads import Example, LearnedHead
+from mars_score.learning.objectives import LEARNING_RATES
 from mars_score.learning.pairs import Source, generator, infillers, make_pairs, references_of, with_sentences
 from mars_score.learning.pretraining import pretrain
 from mars_score.learning.ratings import TrainingSet, training_sets
@@ -118,7 +120,7 @@ def pretrained(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> Pat
         signals = read_signals(pairs, SETTINGS, runtime, without=how.without, share=how.share)
         pretrain(head, pairs, signals)
 
-    kept(out / "pretrained", runtime, train, epochs=how.epochs)
+    kept(out / "pretrained", runtime, train, epochs=how.epochs, objective="pretrain")
     return out / "pretrained"
 
 
@@ -134,7 +136,9 @@ def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
     length = np.array(make_metric("length", _models(runtime)).score(test.rows, test.corpus))
 
     def of_head(folder: str, sources: Sequence[Source], cls: type[EncoderHead] = LsHead) -> list[float]:
-        return scores_of(kept(out / folder, runtime, lambda head: fit_contrast(head, sources), cls, 2), test.rows)
+        return scores_of(
+            kept(out / folder, runtime, lambda head: fit_contrast(head, sources), cls, 2, "contrastive"), test.rows
+        )
 
     def of_metric(name: str) -> list[float]:
         return list(make_metric(name, _models(runtime)).score(test.rows, test.corpus))
@@ -171,12 +175,14 @@ def kept(
     train: Callable[[Any], None],
     cls: type[EncoderHead] = EncoderHead,
     epochs: int = 3,
+    objective: Objective = "ratings",
 ) -> EncoderHead:
     """A head from its folder, or trained and saved there."""
     if (folder / "head.json").is_file():
         return cls.load(read_head(folder), SETTINGS, runtime)
     folder.mkdir(parents=True, exist_ok=True)
-    head = cls(SETTINGS, runtime, TrainingSettings(epochs=epochs), checkpoints=folder)
+    training = TrainingSettings(epochs, learning_rate=LEARNING_RATES[objective])
+    head = cls(SETTINGS, runtime, training, checkpoints=folder)
     train(head)
     head.save(folder)
     return head

@@ -202,6 +202,14 @@ def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments():
     assert float(network([("", candidate, "")])["rating"]) == 0.0
 
 
+def test_outputs_are_centred_before_training():
+    network = EncoderHead(settings(), Runtime()).network
+    rows = [(one.references[0], one.candidate, one.context) for one in rated(count=20)[1]]
+    with network.more_layers({"signal": 2}), torch.no_grad():
+        network.centre(rows)
+        assert all(abs(values.mean(0)).max() < 1e-5 < values.std() for values in network(rows).values())
+
+
 def test_training_keeps_the_weights_of_the_lowest_held_out_loss(tmp_path):
     network, trainer = linear_trainer(tmp_path)
     lowest = trainer.train()

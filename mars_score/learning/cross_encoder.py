@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ ALL_TOKENS = 256  # of a sequence; the context gets what is left
 READ_TOGETHER = 8  # sequences
 # First weights of a layer: none for the mean of all token vectors, twice the cosine of reference and candidate,
 # once that of candidate and context.
+CENTRED = 128  # rows that say by how much a layer's output is shifted
 START = (0.0, 2.0, 1.0)
 
 
@@ -128,6 +130,17 @@ class CrossEncoder(torch.nn.Module):
     def begin_and_end(self, ids: list[int]) -> list[int]:
         """The sequence of a single text, as much of it as is read."""
         return [self._begin, *ids[: self._window - 2], self._separator]
+
+    def centre(self, rows: Sequence[Segments]) -> None:
+        """Let the mean of each layer's outputs over some of the rows be 0, as that of standardised targets is.
+
+        Else the transformer would be changed most to shift what the layers make of it.
+        """
+        some = rows[:: math.ceil(len(rows) / CENTRED)]
+        self.eval()
+        with torch.no_grad():
+            for name, values in self(some).items():
+                self.layers[name].bias -= values.mean(0)
 
     @contextmanager
     def more_layers(self, outputs: Mapping[str, int]) -> Iterator[None]:

@@ -145,6 +145,8 @@ class EncoderHead:
         held_out = [is_held_out(f"{name} {group}") for name, group in names]
         lengths = [len(one.candidate) + len(context) for one, context in zip(rows, contexts, strict=True)]
         key = digest(self.loss, [(one.candidate, one.references, one.context) for one in rows], targets.tolist())
+        first = [(one.references or ("",))[0] for one in rows]
+        self.network.centre([(first[i], rows[i].candidate, contexts[i]) for i in range(len(rows))])
         self.run_training(loss, Examples.split(pools, lengths, held_out), key.hex())
         self.learned_from += learned_from(sets)
         return self

@@ -12,7 +12,7 @@ from torch import Tensor
 from mars_score.learning.encoder import RATING, EncoderHead
 from mars_score.learning.losses import ranking_loss, same
 from mars_score.learning.pairs import INTACT, Pair
-from mars_score.learning.signals import CLASSIFICATIONS, Signals
+from mars_score.learning.signals import CLASSIFICATIONS, MARS, Signals
 from mars_score.learning.training import Examples, is_held_out
 from mars_score.store.results import digest
 
@@ -44,13 +44,15 @@ def pretrain(
         for name, values in signals.items()
         if weights[name]
     }
+    layers = {name: RATING if name == MARS else name for name in targets}
     quality = -torch.tensor([one.damage for one in pairs])
     contexts = head.nearest([(one.candidate.strip(), one.source.context) for one in pairs])
     sources = [f"{one.source.text}\0{one.source.context}" for one in pairs]
     network = head.network
+    rows = [(one.source.text, one.candidate, context) for one, context in zip(pairs, contexts, strict=True)]
 
     def loss(batch: Sequence[int]) -> Tensor:
-        found = network([(pairs[i].source.text, pairs[i].candidate, contexts[i]) for i in batch])
+        found = network([rows[i] for i in batch])
         score, of_source = found[RATING][:, 0], same([sources[i] for i in batch])
         intact = torch.tensor([pairs[i].method == INTACT for i in batch])
         compared = of_source & (same([pairs[i].method for i in batch]) | intact[:, None] | intact[None])
@@ -62,16 +64,14 @@ def pretrain(
                 torch.nn.functional.cross_entropy if name in CLASSIFICATIONS else torch.nn.functional.mse_loss
             )
             if read.any():
-                total = total + weights[name] * of_task(found[name][read], wanted[read])
+                total = total + weights[name] * of_task(found[layers[name]][read], wanted[read])
         return total
 
-    lengths = [
-        len(one.source.text) + len(one.candidate) + len(context)
-        for one, context in zip(pairs, contexts, strict=True)
-    ]
+    lengths = [sum(map(len, row)) for row in rows]
     examples = Examples.split(sources, lengths, [is_held_out(source) for source in sources])
     key = digest([(one.candidate, one.method) for one in pairs], sources, sorted(weights.items()))
-    with network.more_layers({name: values.shape[1] for name, values in targets.items()}):
+    with network.more_layers({name: one.shape[1] for name, one in targets.items() if layers[name] != RATING}):
+        network.centre(rows)
         head.run_training(loss, examples, key.hex())
 
 

@@ -27,8 +27,9 @@ from mars_score.store.results import ResultStore
 
 # By name (pairs, size), nan where not read; of a classification, the probabilities of its classes.
 Signals = Mapping[str, NDArray[np.float64]]
+MARS = "MARS"
 LIKELIHOODS, FLAG, ENTAILMENT = "back-translation", "back-translation flag", "entailment"
-SIGNALS = ("BLEU", "ROUGE-L", "BERTScore", "MARS", "likelihood", LIKELIHOODS, FLAG, ENTAILMENT)
+SIGNALS = ("BLEU", "ROUGE-L", "BERTScore", MARS, "likelihood", LIKELIHOODS, FLAG, ENTAILMENT)
 CLASSIFICATIONS = (ENTAILMENT, FLAG)
 _PART = 256  # pairs whose token vectors are in memory together
 
@@ -63,7 +64,7 @@ def read_signals(
         "BLEU": lambda part: [[sentence_bleu(one.candidate, [one.source.text]) / 100] for one in part],
         "ROUGE-L": _rouge,
         "BERTScore": partial(_bertscore, metric=_bertscore_metric(settings, runtime)),
-        "MARS": partial(_mars_terms, reader=_reader(settings, runtime)),
+        MARS: partial(_mars_scores, reader=_reader(settings, runtime)),
         "likelihood": partial(
             _likelihoods, reader=LikelihoodReader(settings.models, runtime), share=share, seed=seed
         ),
@@ -106,8 +107,8 @@ def _reader(settings: Settings, runtime: Runtime) -> Reader:
     return Reader(settings, Runtime(None, runtime.encoder_batch_size, runtime.device, ResultStore(None)))
 
 
-def _mars_terms(pairs: Sequence[Pair], reader: Reader) -> list[list[float]]:
-    """MARS's similarity with the text, and with the context (0 without one)."""
+def _mars_scores(pairs: Sequence[Pair], reader: Reader) -> list[list[float]]:
+    """MARS's own score, without augmentations."""
     form = resolve_settings(None, "v2", max_mask_ratio=0).similarity
     rows = [
         ScorableRow(one.candidate.strip(), (AugmentedReference(one.source.text, ()),), one.source.context)
@@ -118,8 +119,7 @@ def _mars_terms(pairs: Sequence[Pair], reader: Reader) -> list[list[float]]:
         for kind, needed in needs(form, row).items():
             items.setdefault(kind, {}).update(dict.fromkeys(needed))
     evidence = {kind: reader.read(kind, list(of_kind)) for kind, of_kind in items.items()}
-    terms = [{one.name: one.value for one in score_row(row, evidence, form).terms} for row in rows]
-    return [[one["references"], one.get("context", 0.0)] for one in terms]
+    return [[score_row(row, evidence, form).score] for row in rows]
 
 
 def _likelihoods(
