@@ -1,6 +1,7 @@
 """Experiments with the trained encoder and with LS_Score, small enough for one core (docs/learning.md).
 
     python -m research.encoder drift DATA --out DIR       learned from worse candidates than it is tested on
+    python -m research.encoder ablation DATA --out DIR    pre-trained without one of the signals
     python -m research.encoder newsroom DATA --out DIR    LS_Score by aspect of Newsroom
 
 ``DATA`` is a folder of rated sets. What is finished is kept in ``DIR``; a run that was stopped goes on there.
@@ -12,8 +13,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +30,10 @@ from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import read_head
 from mars_score.learning.heads import Example, LearnedHead
 from mars_score.learning.objectives import LEARNING_RATES
-from mars_score.learning.pairs import Source, generator, infillers, make_pairs, references_of, with_sentences
-from mars_score.learning.pretraining import pretrain
+from mars_score.learning.pairs import Pair, Source, generator, infillers, make_pairs, references_of, with_sentences
+from mars_score.learning.pretraining import DAMAGE, pretrain
 from mars_score.learning.ratings import TrainingSet, training_sets
-from mars_score.learning.signals import SIGNALS, read_signals
+from mars_score.learning.signals import SIGNALS, Signals, read_signals
 from mars_score.learning.training import TrainingSettings
 from mars_score.meta.items import RatedSet, read_rated_set
 from mars_score.meta.metrics import make_metric
@@ -107,21 +108,49 @@ def fit_on(head: EncoderHead, start: Path | None, sets: Sequence[TrainingSet]) -
     head.fit(sets, [examples(one.rows) for one in sets])
 
 
+class Synthetic:
+    """Synthetic pairs of sentences, each given the one before it, and their signals; made when first needed."""
+
+    def __init__(self, data: Path, runtime: Runtime, how: Pretraining) -> None:
+        self._data, self._runtime, self._how = data, runtime, how
+
+    @cached_property
+    def _pairs_and_signals(self) -> tuple[list[Pair], Signals]:
+        sets = [read_rated_set(self._data / f"{name}.jsonl") for name in CORPUS]
+        sources = []
+        for context in dict.fromkeys(context for one in sets for _, _, context in one.rows):
+            found = [one for one in sentences(context) if 4 <= len(one.split()) <= 25]
+            sources += [Source(one, found[i - 1] if i else "") for i, one in enumerate(found)]
+        runtime, (count, _, share, without) = self._runtime, self._how
+        pairs = make_pairs(list(dict.fromkeys(sources)), count, 0, infillers(SETTINGS, runtime), share=share)
+        return pairs, read_signals(pairs, SETTINGS, runtime, without=without, share=share)
+
+    def pretrained(self, folder: Path, weights: Mapping[str, float] | None = None) -> EncoderHead:
+        """A pre-trained encoder, kept in a folder."""
+
+        def train(head: EncoderHead) -> None:
+            pretrain(head, *self._pairs_and_signals, weights)
+
+        return kept(folder, self._runtime, train, epochs=self._how.epochs, objective="pretrain")
+
+
 def pretrained(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> Path:
-    """The folder of an encoder that learned synthetic pairs of sentences, each given the one before it."""
-    sources = []
-    for context in dict.fromkeys(c for name in CORPUS for _, _, c in read_rated_set(data / f"{name}.jsonl").rows):
-        of_context = [one for one in sentences(context) if 4 <= len(one.split()) <= 25]
-        sources += [Source(one, of_context[i - 1] if i else "") for i, one in enumerate(of_context)]
-
-    def train(head: EncoderHead) -> None:
-        by = infillers(SETTINGS, runtime)
-        pairs = make_pairs(list(dict.fromkeys(sources)), how.pairs, 0, by, share=how.share)
-        signals = read_signals(pairs, SETTINGS, runtime, without=how.without, share=how.share)
-        pretrain(head, pairs, signals)
-
-    kept(out / "pretrained", runtime, train, epochs=how.epochs, objective="pretrain")
+    """The folder of a pre-trained encoder."""
+    Synthetic(data, runtime, how).pretrained(out / "pretrained")
     return out / "pretrained"
+
+
+def run_ablation(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> None:
+    """What pre-training alone makes of sets of other families, with all signals and without each of them."""
+    synthetic = Synthetic(data, runtime, how)
+    tests = [sample(data, name, TESTED) for fold in FOLDS[:2] for name in fold]
+    heads = {"untrained": EncoderHead(SETTINGS, runtime), "all": synthetic.pretrained(out / "pretrained")}
+    for signal in (*(name for name in SIGNALS[:4] if name not in how.without), DAMAGE):
+        title = f"without {signal}"
+        heads[title] = synthetic.pretrained(out / title.replace(" ", "-"), {signal: 0.0})
+    for title, head in heads.items():
+        found = {one.name: float(pearsonr(scores_of(head, one.rows), one.ratings)[0]) for one in tests}
+        print(json.dumps({"signals": title, "mean": float(np.mean(list(found.values()))), **found}), flush=True)
 
 
 def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
@@ -220,13 +249,15 @@ def scores_of(head: LearnedHead, rows: Sequence[Row]) -> list[float]:
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=("drift", "newsroom"))
+    parser.add_argument("experiment", choices=("drift", "ablation", "newsroom"))
     add_options(parser)
     parser.add_argument("--texts", type=int, default=60, help="for LS_Score to learn from")
     args = parser.parse_args()
     runtime = Runtime(store=ResultStore(store_folder()), progress=report)
     if args.experiment == "drift":
         run_drift(args.data, args.out, runtime, Pretraining.of(args), args.rows)
+    elif args.experiment == "ablation":
+        run_ablation(args.data, args.out, runtime, Pretraining.of(args))
     else:
         run_newsroom(args.data, args.out, runtime, args.texts)
 
