@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.meta.sweeps import choose
 from mars_score.sampling.samples import UNSAMPLED_TASKS
 from mars_score.similarity.aggregation import combine_augmentations
 from mars_score.similarity.chunks import RUN_WORDS
@@ -307,48 +308,6 @@ class FeatureSet:
         originals = {row["item"]: score for row, score in zip(self.rows, form(self.items), strict=True)}
         before = np.array([originals[row["item"]] for row in attacked])
         return float((before > form(Columns(attacked))).mean())
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A choice among alternatives, made on other sets than those it is reported on.
-
-    Attributes:
-        best: the alternative with the best mean over all sets.
-        mean: this mean.
-        left_out: by set, the alternative that is best on the mean of the other sets, and its figure on this one.
-    """
-
-    best: str
-    mean: float
-    left_out: Mapping[str, tuple[str, float]]
-
-
-def choose(figures: Mapping[str, Mapping[str, float]]) -> Choice:
-    """Choose by the mean over sets, and by leaving each set out in turn.
-
-    Args:
-        figures: by alternative and set; larger is better. Sets with NaN anywhere are left out.
-
-    Raises:
-        ValueError: fewer than two sets have all figures.
-    """
-    alternatives = list(figures)
-    sets = [
-        one for one in next(iter(figures.values())) if all(figures[a][one] == figures[a][one] for a in figures)
-    ]
-    if len(sets) < 2:
-        raise ValueError(f"a choice that leaves a set out needs two sets or more, got {len(sets)}")
-
-    def best(among: Sequence[str]) -> str:
-        return max(alternatives, key=lambda one: float(np.mean([figures[one][name] for name in among])))
-
-    left_out = {}
-    for name in sets:
-        chosen = best([other for other in sets if other != name])
-        left_out[name] = chosen, figures[chosen][name]
-    overall = best(sets)
-    return Choice(overall, float(np.mean([figures[overall][name] for name in sets])), left_out)
 
 
 def choice(sets: Sequence[FeatureSet]) -> None:

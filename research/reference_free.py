@@ -20,10 +20,11 @@ import numpy as np
 from scipy.stats import rankdata
 
 from mars_score.meta.items import read_rated_set
+from mars_score.meta.sweeps import choose
 from mars_score.presets import VARIANTS
 from mars_score.similarity.reference_free import TYPICAL
 from mars_score.stats.draws import Interval
-from research.forms import Columns, FeatureSet, Floats, _allowed, _figures, _print, choose, options_of, read
+from research.forms import Columns, FeatureSet, Floats, _allowed, _figures, _print, options_of, read
 
 LIKELIHOOD = VARIANTS["free-lm"]["likelihood_weight"]
 

@@ -4,7 +4,6 @@ import contextlib
 import importlib
 import io
 import json
-import math
 
 import jsonl
 import numpy as np
@@ -17,7 +16,6 @@ from benchmarks.arithmetic import Prices, operations
 from mars_score import MarsScorer
 from mars_score.infilling.jobs import Blank, Infill, Job
 from mars_score.infilling.language_model import CausalLanguageModel
-from research import forms
 
 
 @pytest.mark.parametrize("build", [tiny_models.tiny_gpt2, tiny_models.tiny_llama])
@@ -78,6 +76,7 @@ def features(rated, monkeypatch):
 
 def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
     rows, file = features
+    forms = importlib.import_module("research.forms")
     [data] = forms.read([str(file)], [])
     assert set(data.attacks) == {"reorder", "retrieve"}
     columns = (
@@ -100,21 +99,6 @@ def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
         else:
             forms.main()
             assert " nan" not in capsys.readouterr().out
-
-
-def test_choose_reports_each_set_by_the_choice_of_the_others():
-    figures = {"plain": {"a": 0.1, "b": 0.5, "c": 0.5}, "fancy": {"a": 0.9, "b": 0.3, "c": 0.4}}
-    choice = forms.choose(figures)
-    assert choice.best == "fancy"  # for the sake of set a alone
-    assert choice.mean == pytest.approx(1.6 / 3)
-    assert choice.left_out == {"a": ("plain", 0.1), "b": ("fancy", 0.3), "c": ("fancy", 0.4)}
-
-
-def test_choose_leaves_out_sets_without_a_figure_and_refuses_fewer_than_two():
-    figures = {"x": {"a": 0.1, "b": math.nan, "c": 0.2}, "y": {"a": 0.2, "b": 0.9, "c": 0.1}}
-    assert set(forms.choose(figures).left_out) == {"a", "c"}
-    with pytest.raises(ValueError, match="two sets"):
-        forms.choose({"x": {"a": 0.1}})
 
 
 def run_choice(file, *others):

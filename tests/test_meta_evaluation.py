@@ -1,4 +1,4 @@
-"""A whole meta-evaluation on invented ratings: figures, report, also where much is undefined."""
+"""A whole meta-evaluation on invented ratings: figures, sweeps, report, also where much is undefined."""
 
 import json
 import math
@@ -11,6 +11,7 @@ from mars_score.meta.evaluation import meta_evaluate
 from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.plain import score_rows, to_dict
 from mars_score.meta.report import build_report
+from mars_score.meta.sweeps import VARIANTS
 from mars_score.report.markdown import to_markdown
 from mars_score.report.page import to_html
 from mars_score.stats.correlation import correlation
@@ -129,6 +130,7 @@ def test_a_missing_model_is_stated_and_the_report_appears(found):
     text = to_markdown(build_report(found))
     assert "skipped: MARS, naive" in text
     assert "What each part brings" in text
+    assert "MARS, v2; step 20 %" in text  # the default has no infills to combine
     html = to_html(build_report(found))
     assert "<table" in html
     assert "MARS without context" in html
@@ -151,6 +153,16 @@ def test_the_same_seed_gives_the_same_digits(found, tiny):
     assert (ours.coefficients, ours.interval) == (before.coefficients, before.interval)
     assert ours.system_intervals == before.system_intervals
     assert ours.mars_better.bootstrap.p == before.mars_better.bootstrap.p
+
+
+@pytest.mark.parametrize("variants", [VARIANTS[::4], pytest.param(VARIANTS, marks=pytest.mark.slow)])
+def test_a_sweep_runs_on_a_sample_of_its_own(tiny, tmp_path, monkeypatch, variants):
+    monkeypatch.setattr("mars_score.meta.evaluation.VARIANTS", variants)
+    sets = [make_set(name, groups=3, systems=2) for name in ("one", "two")]
+    found = meta_evaluate(sets, ["length"], sweep_groups=2, resamples=20, store=tmp_path, **tiny)
+    assert {len(set(one.scored.data.groups)) for one in found.sweep.values()} == {2}
+    assert not found.failures()
+    assert "chosen without the set it is measured on" in to_markdown(build_report(found))
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,13 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--no-attacks", action="store_true", help="leave out Reorder and Retrieve")
     parser.add_argument(
+        "--sweep-groups",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also sweep settings that need the language model again, on N groups per file (default: 0, no sweep)",
+    )
+    parser.add_argument(
         "--worth",
         action="store_true",
         help="also measure the worth of augmentations in human references; rows with several are scored again",
@@ -98,6 +105,7 @@ def run(args: argparse.Namespace) -> None:
             args.metrics,
             within_groups=args.within_groups,
             attacks=[] if args.no_attacks else list(ATTACKS),
+            sweep_groups=args.sweep_groups,
             worth_choices=CHOICES if args.worth else 0,
             resamples=args.resamples,
             seed=args.seed,

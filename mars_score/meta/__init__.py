@@ -1,8 +1,8 @@
 """Meta-evaluation: how well metrics of generated text agree with human ratings.
 
 In the order that data flows: ``items`` (rated candidates), ``attacks`` -> ``metrics`` (one file each),
-``scoring`` -> ``agreement`` (by ``mars_score.stats``) -> ``evaluation`` (all of it) -> ``report``, ``plain`` (for
-people, for programs).
+``scoring`` -> ``agreement`` (by ``mars_score.stats``), ``sweeps`` -> ``evaluation`` (all of it) -> ``report``,
+``plain`` (for people, for programs).
 
 >>> from mars_score.meta import meta_evaluate, read_rated_sets  # doctest: +SKIP
 >>> found = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP

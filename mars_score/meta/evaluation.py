@@ -1,17 +1,18 @@
-"""The whole of a meta-evaluation: sets, metrics and attacks -> one frozen result."""
+"""The whole of a meta-evaluation: sets, metrics, attacks and sweeps -> one frozen result."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mars_score.meta.agreement import Agreement, agreements
 from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.items import RatedSet, check_names
 from mars_score.meta.metrics import METRICS
-from mars_score.meta.metrics.base import Models, Scoring
+from mars_score.meta.metrics.base import Metric, Models, Scoring
 from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
+from mars_score.meta.sweeps import VARIANTS
 from mars_score.meta.worth import Worth, worth, worth_metrics
 from mars_score.models.fingerprints import unchanging
 from mars_score.runtime import Progress, Runtime
@@ -49,12 +50,15 @@ class MetaEvaluation:
     Attributes:
         sets: by name.
         titles: of the metrics, by name, in the order of tables.
+        sweep: by set the metrics of a sweep over settings that need the language model, on a smaller sample;
+            empty without one.
         resamples: of intervals and tests.
         seed: of attacks, intervals and tests.
     """
 
     sets: Mapping[str, SetResult]
     titles: Mapping[str, str]
+    sweep: Mapping[str, SetResult]
     resamples: int
     seed: int
 
@@ -90,6 +94,7 @@ def meta_evaluate(
     preset: str | None = None,
     within_groups: Collection[str] = (),
     attacks: Sequence[str] = tuple(ATTACKS),
+    sweep_groups: int = 0,
     worth_choices: int = 0,
     resamples: int = 1000,
     seed: int = 0,
@@ -108,6 +113,7 @@ def meta_evaluate(
         preset: which models; see :class:`mars_score.MarsScorer`.
         within_groups: names of sets whose ratings compare within a group only.
         attacks: names of :data:`ATTACKS`.
+        sweep_groups: run a sweep over settings that need the language model, on this many groups per set; 0: none.
         worth_choices: measure what augmentations are worth in human references, over this many choices of
             references within each row; 0: do not. Rows are scored again with each.
         resamples: of intervals and tests.
@@ -125,25 +131,32 @@ def meta_evaluate(
         raise ValueError("no data sets to evaluate on; give at least one")
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}")
-    if worth_choices < 0:
-        raise ValueError(f"worth_choices must be at least 0, got {worth_choices}")
+    for name, number in (("sweep_groups", sweep_groups), ("worth_choices", worth_choices)):
+        if number < 0:
+            raise ValueError(f"{name} must be at least 0, got {number}")
     check_names("data set", within_groups, [one.name for one in sets])
     check_names("attack", attacks, ATTACKS)
     arguments = {**({"preset": preset} if preset else {}), **settings}
     runtime = Runtime(batch_size, batch_size, device, ResultStore(store_folder(store)), progress)
     models = Models(resolve_settings(**arguments), runtime, arguments)
     of_run = make_metrics(metrics, models)
+    of_sweep = make_metrics(VARIANTS, models) if sweep_groups else {}
     of_worth = worth_metrics(models) if worth_choices else {}
+
+    def result(data: RatedSet, which: Mapping[str, Metric], under: Sequence[str]) -> SetResult:
+        level: MainLevel = "within_groups" if data.name in within_groups else "items"
+        scored = score_set(data, which, under, seed)
+        return SetResult(scored, level, agreements(scored, level, resamples=resamples, seed=seed))
 
     results = {}
     for done, data in enumerate(sets):
         if progress:
             progress("data sets", done, len(sets))
-        level: MainLevel = "within_groups" if data.name in within_groups else "items"
-        scored = score_set(data, of_run, attacks, seed)
-        found = agreements(scored, level, resamples=resamples, seed=seed)
-        measured = None
+        one = result(data, of_run, attacks)
         if of_worth:
-            measured = worth(data, of_worth, level, choices=worth_choices, resamples=resamples, seed=seed)
-        results[data.name] = SetResult(scored, level, found, measured)
-    return MetaEvaluation(results, {name: metric.title for name, metric in of_run.items()}, resamples, seed)
+            measured = worth(data, of_worth, one.level, choices=worth_choices, resamples=resamples, seed=seed)
+            one = replace(one, worth=measured)
+        results[data.name] = one
+    sweep = {data.name: result(data.sample(sweep_groups), of_sweep, ()) for data in sets} if sweep_groups else {}
+    titles = {name: metric.title for name, metric in {**of_run, **of_sweep}.items()}
+    return MetaEvaluation(results, titles, sweep, resamples, seed)

@@ -19,6 +19,7 @@ def to_dict(found: MetaEvaluation) -> dict[str, Any]:
         "resamples": found.resamples,
         "titles": dict(found.titles),
         "sets": {name: _set(one) for name, one in found.sets.items()},
+        "sweep": {name: _set(one) for name, one in found.sweep.items()},
     }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from mars_score import __version__
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
+from mars_score.meta.sweep_tables import sweep_tables
 from mars_score.meta.tables import (
     Published,
     attack_tables,
@@ -38,6 +39,7 @@ def build_report(found: MetaEvaluation, published: Published | None = None) -> R
         Section("What MARS brings", "", tuple(mars_tables(found))),
         Section("Worth of augmentations", "", tuple(worth_tables(found))),
         Section("Attacks", "", tuple(attack_tables(found))),
+        Section("Settings", "", tuple(sweep_tables(found))),
         Section("Per system", "", tuple(systems)),
         Section(
             "Other coefficients and levels",
