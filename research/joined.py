@@ -1,11 +1,12 @@
 """A trained encoder, alone and joined with terms, measured on sets that taught neither (docs/learning.md).
 
-    python -m research.joined DATA --out DIR
+    python -m research.joined DATA FEATURES.jsonl... --out DIR
 
-``DATA`` is a folder of rated sets; what is finished is kept in ``DIR``, so that a stopped run goes on. The sets
-are in three folds. Those of a fold are scored by an encoder trained on both others. The weight of the encoder's
-term is nested: of these two, each is scored by an encoder trained on the other. "Not left out": weights from the
-sets that they are measured on, which bounds what could be gained.
+``DATA`` is a folder of rated sets, ``FEATURES`` are theirs by ``research.features --likelihood``; what is finished
+is kept in ``DIR``, so that a stopped run goes on. The sets are in three folds. Those of a fold are scored by an
+encoder trained on both others. The weight of the encoder's term is nested: of these two, each is scored by an
+encoder trained on the other. "Not left out": weights from the sets that they are measured on, which bounds what
+could be gained. All figures are of the rows that are both among the scored and in the features.
 """
 
 from __future__ import annotations
@@ -14,17 +15,15 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score import MarsScorer
-from mars_score.learning.heads import Example
-from mars_score.learning.ratings import TrainingSet, training_sets
-from mars_score.learning.terms import PENALTY, TermsHead
-from mars_score.result import Term, weighted_sum
+from mars_score.learning.ratings import training_sets
+from mars_score.learning.terms import PENALTY, Part
+from mars_score.meta.items import RatedSet
 from mars_score.runtime import Runtime
 from mars_score.store.location import store_folder
 from mars_score.store.results import ResultStore
@@ -41,8 +40,9 @@ from research.encoder import (
     sample,
     scores_of,
 )
-from research.forms import FeatureSet
-from research.learned import table
+from research.forms import V3_LM, FeatureSet, read
+from research.learned import features as of_terms
+from research.learned import learn, table
 
 Floats = NDArray[np.float64]
 Scores = Mapping[str, Sequence[float]]  # an encoder's, by set
@@ -66,9 +66,9 @@ class Encoders:
         self._data, self._out, self._rows, self._pretraining = data, out, rows, pretraining
         self._runtime = Runtime(store=ResultStore(store_folder()), progress=report)
 
-    def scored(self, name: str) -> TrainingSet:
+    def scored(self, name: str) -> RatedSet:
         """The part of a set that is scored."""
-        return training_sets([sample(self._data, name, TESTED)])[0]
+        return sample(self._data, name, TESTED)
 
     def nested(self, warm: bool) -> Iterator[tuple[Scores, Scores]]:
         """For each fold, scores of the sets that teach weights and of those that are left out.
@@ -95,63 +95,69 @@ class Encoders:
         return {name: json.loads(file.read_text()) for name, file in files.items()}
 
 
-def run(encoders: Encoders) -> None:
+def run(encoders: Encoders, features: Sequence[str]) -> None:
     """Print the tables."""
     of_folds = {
         "encoder, pre-trained": list(encoders.nested(warm=True)),
         "encoder": list(encoders.nested(warm=False)),
     }
-    scorer = MarsScorer("mini", progress=report)
+    names = [name for fold in FOLDS for name in fold]
+    rows_of = {one.name: one for one in read(features, [])}
+    found = {name: among(rows_of[name], encoders.scored(name)) for name in names}
 
-    @cache
-    def read(name: str) -> tuple[TrainingSet, list[Example]]:
-        found = encoders.scored(name)
-        return found, scorer.examples(found.rows)
+    def part(name: str, scores: Scores | None) -> Part:
+        one, places = found[name]
+        columns = [of_terms(one.items, TERMS)]
+        if scores is not None:
+            columns.append(np.array(scores[name])[places, None])
+        ratings, groups = np.array([row["rating"] for row in one.rows]), [row["group"] for row in one.rows]
+        return Part(np.hstack(columns), V3_LM(one.items), ratings, groups, within_groups=False)
 
-    def with_encoder(name: str, scores: Scores) -> list[Example]:
-        both = zip(read(name)[1], scores[name], strict=True)
-        return [replace(one, features={**one.features, "encoder": score}) for one, score in both]
-
-    def left_out(folds: Sequence[tuple[Scores, Scores]], features: Sequence[str], penalty: float) -> list[Floats]:
-        """Scores of each set, with the weights that the other fold teaches."""
-        found = []
+    def left_out(folds: Sequence[tuple[Scores, Scores]], penalty: float, *, joined: bool = True) -> list[Floats]:
+        """Scores of each set, with the weights that the other folds teach."""
+        scores = []
         for teaching, tested in folds:
-            head = TermsHead(scorer.settings, penalty=penalty, features=features)
-            head.fit([read(name)[0] for name in teaching], [with_encoder(name, teaching) for name in teaching])
-            print(f"{', '.join(features)}; penalty {penalty:g}: {head.weights}")
-            found += [_sums(head.score(with_encoder(name, tested))) for name in tested]
-        return found
+            parts = [part(name, teaching if joined else None) for name in teaching]
+            weights = learn(parts, JOINED if joined else TERMS, penalty)
+            print(f"encoder: {joined}; penalty {penalty:g}: {weights.round(3).tolist()}")
+            for name in tested:
+                one = part(name, tested if joined else None)
+                scores.append(one.scores + one.features @ weights)
+        return scores
 
+    mars = [part(name, None).scores for name in names]
     plain = of_folds["encoder"]
-    names = [name for _, tested in plain for name in tested]
-    mars = [_sums([one.terms for one in read(name)[1]]) for name in names]
-    rows = [("v3-lm", mars), ("terms", left_out(plain, TERMS, PENALTY))]
-    for name, folds in of_folds.items():
-        rows.append((name, [np.array(scores) for _, tested in folds for scores in tested.values()]))
-        for penalty in PENALTIES:
-            rows.append((f"terms and {name}, penalty {penalty:g}", left_out(folds, JOINED, penalty)))
+    rows = [("v3-lm", mars), ("terms", left_out(plain, PENALTY, joined=False))]
+    for title, folds in of_folds.items():
+        every = {name: scores for _, tested in folds for name, scores in tested.items()}
+        rows.append((title, [np.array(every[name])[found[name][1]] for name in names]))
+        rows += [(f"terms and {title}, penalty {one:g}", left_out(folds, one)) for one in PENALTIES]
         own = [(tested, tested) for _, tested in folds]
-        rows.append((f"the same, not left out, penalty {FREER:g}", left_out(own, JOINED, FREER)))
-    rows.append((f"terms, not left out, penalty {FREER:g}", left_out(own, TERMS, FREER)))
-    sets = [_rated(read(name)[0]) for name in names]
-    table(sets, mars, rows, names)
+        rows.append((f"the same, not left out, penalty {FREER:g}", left_out(own, FREER)))
+    rows.append((f"terms, not left out, penalty {FREER:g}", left_out(own, FREER, joined=False)))
+    table([found[name][0] for name in names], mars, rows, names)
 
 
-def _sums(rows: Sequence[Sequence[Term]]) -> Floats:
-    return np.array(list(map(weighted_sum, rows)))
-
-
-def _rated(one: TrainingSet) -> FeatureSet:
-    both = zip(one.ratings.tolist(), one.groups, strict=True)
-    return FeatureSet(one.name, "items", [{"rating": rating, "group": group} for rating, group in both], {})
+def among(features: FeatureSet, scored: RatedSet) -> tuple[FeatureSet, list[int]]:
+    """Those rows of features that are among some items, and the places of their items."""
+    places: dict[tuple[str, str, float], list[int]] = {}
+    for place, item in enumerate(scored.items):
+        places.setdefault((item.group, item.system, item.rating), []).append(place)
+    both = [
+        (row, found.pop(0))
+        for row in features.rows
+        if (found := places.get((row["group"], row["system"], row["rating"])))
+    ]
+    return replace(features, rows=[row for row, _ in both]), [place for _, place in both]
 
 
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
+    parser.add_argument("features", nargs="+")
     args = parser.parse_args()
-    run(Encoders(args.data, args.out, args.rows, Pretraining.of(args)))
+    run(Encoders(args.data, args.out, args.rows, Pretraining.of(args)), args.features)
 
 
 if __name__ == "__main__":
