@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -70,16 +70,21 @@ class Encoders:
         """The part of a set that is scored."""
         return sample(self._data, name, TESTED)
 
-    def nested(self, warm: bool) -> Iterator[tuple[Scores, Scores]]:
-        """For each fold, scores of the sets that teach weights and of those that are left out.
+    def left_out(self, warm: bool) -> list[Scores]:
+        """For each fold, scores of its sets by an encoder that the others taught.
 
         Args:
             warm: whether the encoders are pre-trained.
         """
-        for number, left_out in enumerate(FOLDS):
-            one, other = (each for each in range(len(FOLDS)) if each != number)
-            teaching = {**self._scores([one], FOLDS[other], warm), **self._scores([other], FOLDS[one], warm)}
-            yield teaching, self._scores([one, other], left_out, warm)
+        return [self._scores(_others(number), names, warm) for number, names in enumerate(FOLDS)]
+
+    def teaching(self, warm: bool) -> list[Scores]:
+        """For each fold, scores of the sets that teach weights: of each other fold by the encoder of the third."""
+        found = []
+        for number in range(len(FOLDS)):
+            one, other = _others(number)
+            found.append({**self._scores([one], FOLDS[other], warm), **self._scores([other], FOLDS[one], warm)})
+        return found
 
     def _scores(self, folds: Sequence[int], names: Sequence[str], warm: bool) -> Scores:
         folder = self._out / f"taught-by-{'-'.join(map(str, folds))}{'-pretrained' if warm else ''}"
@@ -95,12 +100,13 @@ class Encoders:
         return {name: json.loads(file.read_text()) for name, file in files.items()}
 
 
+def _others(fold: int) -> list[int]:
+    return [number for number in range(len(FOLDS)) if number != fold]
+
+
 def run(encoders: Encoders, features: Sequence[str]) -> None:
-    """Print the tables."""
-    of_folds = {
-        "encoder, pre-trained": list(encoders.nested(warm=True)),
-        "encoder": list(encoders.nested(warm=False)),
-    }
+    """Print the table."""
+    alone = {"encoder": encoders.left_out(warm=False), "encoder, pre-trained": encoders.left_out(warm=True)}
     names = [name for fold in FOLDS for name in fold]
     rows_of = {one.name: one for one in read(features, [])}
     found = {name: among(rows_of[name], encoders.scored(name)) for name in names}
@@ -113,28 +119,28 @@ def run(encoders: Encoders, features: Sequence[str]) -> None:
         ratings, groups = np.array([row["rating"] for row in one.rows]), [row["group"] for row in one.rows]
         return Part(np.hstack(columns), V3_LM(one.items), ratings, groups, within_groups=False)
 
-    def left_out(folds: Sequence[tuple[Scores, Scores]], penalty: float, *, joined: bool = True) -> list[Floats]:
-        """Scores of each set, with the weights that the other folds teach."""
+    def learned(penalty: float, teaching: Sequence[Scores], tested: Sequence[Scores] | None) -> list[Floats]:
+        """Scores of each set, with the weights that the other folds teach; terms alone where nothing is tested."""
         scores = []
-        for teaching, tested in folds:
-            parts = [part(name, teaching if joined else None) for name in teaching]
+        for number, names_of_fold in enumerate(FOLDS):
+            joined = tested is not None
+            parts = [part(name, teaching[number] if joined else None) for name in teaching[number]]
             weights = learn(parts, JOINED if joined else TERMS, penalty)
-            print(f"encoder: {joined}; penalty {penalty:g}: {weights.round(3).tolist()}")
-            for name in tested:
-                one = part(name, tested if joined else None)
+            print(f"weights of fold {number}, penalty {penalty:g}: {weights.round(3).tolist()}")
+            for name in names_of_fold:
+                one = part(name, tested[number] if tested else None)
                 scores.append(one.scores + one.features @ weights)
         return scores
 
+    warm, teaching = alone["encoder, pre-trained"], encoders.teaching(warm=True)
     mars = [part(name, None).scores for name in names]
-    plain = of_folds["encoder"]
-    rows = [("v3-lm", mars), ("terms", left_out(plain, PENALTY, joined=False))]
-    for title, folds in of_folds.items():
-        every = {name: scores for _, tested in folds for name, scores in tested.items()}
+    rows = [("v3-lm", mars), ("terms", learned(PENALTY, teaching, None))]
+    for title, folds in alone.items():
+        every = {name: scores for tested in folds for name, scores in tested.items()}
         rows.append((title, [np.array(every[name])[found[name][1]] for name in names]))
-        rows += [(f"terms and {title}, penalty {one:g}", left_out(folds, one)) for one in PENALTIES]
-        own = [(tested, tested) for _, tested in folds]
-        rows.append((f"the same, not left out, penalty {FREER:g}", left_out(own, FREER)))
-    rows.append((f"terms, not left out, penalty {FREER:g}", left_out(own, FREER, joined=False)))
+    rows += [(f"joined, penalty {one:g}", learned(one, teaching, warm)) for one in PENALTIES]
+    rows.append((f"terms, not left out, penalty {FREER:g}", learned(FREER, warm, None)))
+    rows.append((f"joined, not left out, penalty {FREER:g}", learned(FREER, warm, warm)))
     table([found[name][0] for name in names], mars, rows, names)
 
 

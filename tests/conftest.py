@@ -53,6 +53,13 @@ def gates(monkeypatch):
     monkeypatch.setattr("mars_score.sampling.samples.fault_of", fault_of)
 
 
+@pytest.fixture(autouse=True)
+def gates_in_slow_tests(request):
+    """Slow tests start processes, in which the gates are at work."""
+    if request.node.get_closest_marker("slow"):
+        request.getfixturevalue("gates")
+
+
 @pytest.fixture
 def shared_store(own_store, gates, monkeypatch):
     """One store for all tests with the models of preset mini: converting its language model takes long."""

@@ -283,7 +283,7 @@ def test_weights_are_those_that_maximise_the_correlation():
 
 
 @pytest.mark.slow
-def test_a_head_that_a_process_has_trained_scores_the_same_in_another(named_models, tmp_path, rated_file, gates):
+def test_a_head_that_a_process_has_trained_scores_the_same_in_another(named_models, tmp_path, rated_file):
     """With models in folders, as objects cannot be shared."""
     paths = {name: named_models[name] for name in ("encoder", "language_model")}
     options = ["--encoder", paths["encoder"], "--language-model", paths["language_model"], "--quiet"]

@@ -87,7 +87,7 @@ def found(settings, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", SHARES)
-def test_process_0_scores_all_rows_as_one_process_would(name, found, settings, gates):
+def test_process_0_scores_all_rows_as_one_process_would(name, found, settings):
     one = SHARES[name]
     at_load = {**settings, **one.get("settings", {})}
     together = MarsScorer(**at_load).score(*columns(ROWS, at_load).values())
