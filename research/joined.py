@@ -80,7 +80,7 @@ class Encoders:
 
     def teaching(self, warm: bool) -> list[Scores]:
         """For each fold, scores of the sets that teach weights: of each other fold by the encoder of the third."""
-        found = []
+        found: list[Scores] = []
         for number in range(len(FOLDS)):
             one, other = _others(number)
             found.append({**self._scores([one], FOLDS[other], warm), **self._scores([other], FOLDS[one], warm)})
