@@ -45,12 +45,14 @@ def passing_samples():
         yield
 
 
-@pytest.fixture
-def gates(monkeypatch):
+@pytest.fixture(scope="module")
+def gates():
     """The gates of samples drop what they should."""
     from mars_score.sampling.gates import fault_of
 
-    monkeypatch.setattr("mars_score.sampling.samples.fault_of", fault_of)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mars_score.sampling.samples.fault_of", fault_of)
+        yield
 
 
 @pytest.fixture(autouse=True)
