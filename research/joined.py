@@ -4,9 +4,10 @@
 
 ``DATA`` is a folder of rated sets, ``FEATURES`` are theirs by ``research.features --likelihood``; what is finished
 is kept in ``DIR``, so that a stopped run goes on. The sets are in three folds. Those of a fold are scored by an
-encoder trained on both others. The weight of the encoder's term is nested: of these two, each is scored by an
-encoder trained on the other. "Not left out": weights from the sets that they are measured on, which bounds what
-could be gained. All figures are of the rows that are both among the scored and in the features.
+encoder trained on both others. The weight of the encoder's term is learned from the scores of the two other
+folds: their encoders have seen ratings of the sets left out, so one number, the weight, may know of them. "Not
+left out": weights from the sets that they are measured on, which bounds what could be gained. All figures are of
+the rows that are both among the scored and in the features.
 """
 
 from __future__ import annotations
@@ -76,15 +77,10 @@ class Encoders:
         Args:
             warm: whether the encoders are pre-trained.
         """
-        return [self._scores(_others(number), names, warm) for number, names in enumerate(FOLDS)]
-
-    def teaching(self, warm: bool) -> list[Scores]:
-        """For each fold, scores of the sets that teach weights: of each other fold by the encoder of the third."""
-        found: list[Scores] = []
-        for number in range(len(FOLDS)):
-            one, other = _others(number)
-            found.append({**self._scores([one], FOLDS[other], warm), **self._scores([other], FOLDS[one], warm)})
-        return found
+        return [
+            self._scores([one for one in range(len(FOLDS)) if one != number], names, warm)
+            for number, names in enumerate(FOLDS)
+        ]
 
     def _scores(self, folds: Sequence[int], names: Sequence[str], warm: bool) -> Scores:
         folder = self._out / f"taught-by-{'-'.join(map(str, folds))}{'-pretrained' if warm else ''}"
@@ -98,10 +94,6 @@ class Encoders:
             for name in missing:
                 files[name].write_text(json.dumps(scores_of(head, self.scored(name).rows)))
         return {name: json.loads(file.read_text()) for name, file in files.items()}
-
-
-def _others(fold: int) -> list[int]:
-    return [number for number in range(len(FOLDS)) if number != fold]
 
 
 def run(encoders: Encoders, features: Sequence[str]) -> None:
@@ -119,28 +111,33 @@ def run(encoders: Encoders, features: Sequence[str]) -> None:
         ratings, groups = np.array([row["rating"] for row in one.rows]), [row["group"] for row in one.rows]
         return Part(np.hstack(columns), V3_LM(one.items), ratings, groups, within_groups=False)
 
-    def learned(penalty: float, teaching: Sequence[Scores], tested: Sequence[Scores] | None) -> list[Floats]:
-        """Scores of each set, with the weights that the other folds teach; terms alone where nothing is tested."""
+    def learned(penalty: float, folds: Sequence[Scores] | None, *, own: bool = False) -> list[Floats]:
+        """Scores of each set, with the weights that the other folds teach, or its own.
+
+        Args:
+            penalty: see :class:`mars_score.learning.terms.TermsHead`.
+            folds: the encoder's scores; None: terms alone.
+            own: whether the set's own fold teaches the weights.
+        """
+        every = {name: one for fold in folds or () for name, one in fold.items()} or None
         scores = []
-        for number, names_of_fold in enumerate(FOLDS):
-            joined = tested is not None
-            parts = [part(name, teaching[number] if joined else None) for name in teaching[number]]
-            weights = learn(parts, JOINED if joined else TERMS, penalty)
-            print(f"weights of fold {number}, penalty {penalty:g}: {weights.round(3).tolist()}")
-            for name in names_of_fold:
-                one = part(name, tested[number] if tested else None)
-                scores.append(one.scores + one.features @ weights)
+        for fold in FOLDS:
+            weights = learn(
+                [part(name, every) for name in names if (name in fold) == own], JOINED if folds else TERMS, penalty
+            )
+            print(f"weights for {fold[0]}, ..., penalty {penalty:g}: {weights.round(3).tolist()}")
+            scores += [one.scores + one.features @ weights for one in (part(name, every) for name in fold)]
         return scores
 
-    warm, teaching = alone["encoder, pre-trained"], encoders.teaching(warm=True)
+    warm = alone["encoder, pre-trained"]
     mars = [part(name, None).scores for name in names]
-    rows = [("v3-lm", mars), ("terms", learned(PENALTY, teaching, None))]
+    rows = [("v3-lm", mars), ("terms", learned(PENALTY, None))]
     for title, folds in alone.items():
         every = {name: scores for tested in folds for name, scores in tested.items()}
         rows.append((title, [np.array(every[name])[found[name][1]] for name in names]))
-    rows += [(f"joined, penalty {one:g}", learned(one, teaching, warm)) for one in PENALTIES]
-    rows.append((f"terms, not left out, penalty {FREER:g}", learned(FREER, warm, None)))
-    rows.append((f"joined, not left out, penalty {FREER:g}", learned(FREER, warm, warm)))
+    rows += [(f"joined, penalty {one:g}", learned(one, warm)) for one in PENALTIES]
+    rows.append((f"terms, not left out, penalty {FREER:g}", learned(FREER, None, own=True)))
+    rows.append((f"joined, not left out, penalty {FREER:g}", learned(FREER, warm, own=True)))
     table([found[name][0] for name in names], mars, rows, names)
 
 
