@@ -193,7 +193,7 @@ def chunks():
 
 
 @pytest.fixture(scope="module")
-def expected(plan, chunks, gates):
+def expected(plan, chunks, gates_of_module):
     """The results of a worker here, and a chunk of rows."""
     worker = Worker(plan)
     results = {(chunk.stage, chunk.number): worker.work(chunk) for chunk in chunks}
