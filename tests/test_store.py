@@ -5,12 +5,9 @@ import copy
 import json
 import multiprocessing
 import os
-import random
 import shutil
-import sqlite3
 import subprocess
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +17,6 @@ import pytest
 import tiny_models
 import torch
 from jsonl import columns
-from users import unprivileged
 
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.infilling.engine import CausalInfiller
@@ -270,50 +266,6 @@ def test_another_process_with_new_candidates_loads_the_encoder_alone(named, stor
     here = MarsScorer(**named).score(*columns(rows))
     assert here == result
     assert models._loaded == {}  # this process is the other one's other process
-
-
-def score_together(barrier, sender, settings, rounds):
-    """In a forked child: score each round's rows, all children at once."""
-    torch.set_num_threads(1)  # a fork has no threads but this one
-    warnings.simplefilter("error")
-    MarsScorer(**settings, store=False).score(*columns(rounds[0]))
-    barrier.wait(60)
-    sender.send([MarsScorer(**settings).score(*columns(rows)) for rows in rounds])
-
-
-@pytest.mark.skipif(os.name != "posix", reason="forks")
-def test_processes_at_once(named, work, store):
-    settings = {**named, "dtype": "float64", "idf_corpus": CORPUS}
-    words = ["baker", "ferry", "museum", "bridge", "garage", "train", "mayor"]
-    rows = [(f"A {word}.", [f"The {word} was closed and nobody came."], f"Look at the {word}.") for word in words]
-    alone = MarsScorer(**settings, store=False)
-    expected = {row[0]: alone.score(*columns([row])) for row in rows}
-    choose, context = random.Random(1), multiprocessing.get_context("fork")
-    barrier, children = context.Barrier(3), []
-    models.free_models()
-    for _ in range(3):
-        rounds = [choose.sample(rows, 4) for _ in range(3)]
-        receiver, sender = context.Pipe(duplex=False)
-        child = context.Process(target=score_together, args=(barrier, sender, settings, rounds))
-        child.start()
-        sender.close()
-        children.append((child, receiver, rounds))
-    for child, receiver, rounds in children:
-        assert receiver.poll(100)
-        for result, of_round in zip(receiver.recv(), rounds, strict=True):
-            for found, (candidate, _, _) in zip(result.rows, of_round, strict=True):
-                [wanted] = expected[candidate].rows
-                assert found.score == pytest.approx(wanted.score, abs=1e-12)
-                assert [one.augmented for one in found.references] == [one.augmented for one in wanted.references]
-        child.join(60)
-        assert child.exitcode == 0
-    with contextlib.closing(sqlite3.connect(store / "results.sqlite3")) as db:
-        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert os.listdir(store) == ["results.sqlite3"]
-    work.take()
-    again = MarsScorer(**settings).score(*columns(rows))
-    assert nothing(work.take())  # they have scored every row
-    assert infilled(again) == [infilled(expected[row[0]])[0] for row in rows]
 
 
 # A new row
@@ -818,81 +770,6 @@ def test_cold_warm_and_without_a_store(make, work, store, case):
     assert ("end of the context" in words) == (case != "no context")
     assert "its end was not augmented" in words
     assert "sentence encoder" in words
-
-
-# Damage
-
-
-def flip_values(file):
-    """Another first byte for each value."""
-    with contextlib.closing(sqlite3.connect(file)) as db:
-        values = [value for (value,) in db.execute("SELECT value FROM entries")]
-    content = bytearray(file.read_bytes())
-    for value in values:
-        start = content.find(value[:500])
-        if start >= 0:
-            content[start] ^= 0xFF
-    file.write_bytes(content)
-
-
-def test_damage_between_calls(make, work, store):
-    """There is a warning and all is computed again, until the store is cleared."""
-    scorer = make()
-    result = scorer.score(*columns(ROWS))
-    first = work.take()
-    flip_values(store / "results.sqlite3")
-    for again in (scorer, make()):
-        with warnings_of_mars() as messages:
-            assert again.score(*columns(ROWS)) == result
-        assert len(messages) == 1
-        assert "is damaged" in messages[0]
-        assert f"mars cache clear --store {store}" in messages[0]
-        done = work.take()
-        assert (done.jobs, done.embedded) == (first.jobs, first.embedded)
-    with warnings_of_mars() as messages:
-        assert scorer.score(*columns(ROWS)) == result
-    assert messages == []  # one warning is enough
-    ResultStore(store).clear()
-    make().score(*columns(ROWS))
-    work.take()
-    assert make().score(*columns(ROWS)) == result
-    assert nothing(work.take())
-
-
-@pytest.fixture
-def open_folder():
-    """A folder that all users reach, as they do not reach pytest's."""
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-        os.chmod(name, 0o755)
-
-
-@pytest.mark.parametrize("warm", [True, False])
-def test_a_read_only_folder(make, work, open_folder, warm, monkeypatch):
-    expected = make(store=False).score(*columns(ROWS))
-    if warm:
-        make(store=open_folder).score(*columns(ROWS))
-        (open_folder / "results.sqlite3").chmod(0o444)
-    open_folder.chmod(0o555)
-    usual = ResultStore._use
-
-    def as_another_user(self, *arguments, **options):  # who may not be able to read anything else
-        with unprivileged():
-            return usual(self, *arguments, **options)
-
-    monkeypatch.setattr(ResultStore, "_use", as_another_user)
-    scorer = make(store=open_folder)
-    work.take()
-    with warnings_of_mars() as messages:
-        assert scorer.score(*columns(ROWS)) == expected
-    assert nothing(work.take()) == warm
-    assert len(messages) == (0 if warm else 1)
-    with warnings_of_mars() as more:
-        scorer.score(*columns([*ROWS, NEW]))
-        scorer.score(*columns([*ROWS, NEW]))
-    assert len(messages + more) == 1
-    assert "going on without the store" in (messages + more)[0]
 
 
 # Runs that are stopped

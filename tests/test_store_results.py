@@ -285,18 +285,6 @@ def without_tables(file):
         db.execute("DROP TABLE entries")
 
 
-def a_header_of_noise(file):
-    with open(file, "r+b") as opened:
-        opened.seek(30)
-        opened.write(b"\xaa" * 3000)
-
-
-def noise_in_the_middle(file):
-    with open(file, "r+b") as opened:
-        opened.seek(file.stat().st_size // 3)
-        opened.write(b"\xaa" * (file.stat().st_size // 3))
-
-
 def changed(assignment):
     """Damage of single entries, which only the checksum shows."""
 
@@ -311,8 +299,6 @@ DAMAGES = [
     truncated,
     text_instead,
     without_tables,
-    a_header_of_noise,
-    noise_in_the_middle,
     changed("value = CAST(X'00' || substr(value, 2) AS BLOB)"),
     changed("value = CAST(substr(value, 1, 999) AS BLOB)"),
     changed("value = 5"),
