@@ -1,6 +1,5 @@
 """The command line, with a fake worker in the place of the models."""
 
-import io
 import json
 import os
 import subprocess
@@ -12,7 +11,6 @@ import pytest
 from jsonl import read
 from setting_values import OTHER_VALUES
 
-from mars_score.cli import main
 from mars_score.data import files as rowfiles
 from mars_score.errors import ModelUnavailableError
 from mars_score.progress import _Lines
@@ -117,22 +115,11 @@ def test_of_many_rows_some_are_shown(run, write):
     assert len(out.splitlines()) == 3 + 3 * 50
 
 
-def test_score_on_a_terminal(run, write, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stdout", terminal)
-    monkeypatch.setenv("TERM", "dumb")
+def test_control_characters_take_no_effect(score, write):
     rows = [*ROWS, {"prediction": "[red]\x1b[31m blood", "reference": "a", "context": ""}]
-    assert main(["score", write(rows), "--detailed", "--quiet", "--variant", "v2"]) == 0
-    text = terminal.getvalue()
-    assert "MARS 0.4000, 3 rows" in text
-    assert "mean: 0.4000, 95 % interval 0.0000 to 0.8000\n" in text
-    assert "[red] [31m blood" in text  # neither markup nor control characters take effect
-    assert "x y <second part>" in text
-    assert "signature mars|" in text
+    _, out, _ = score(write(rows), "--detailed")
+    assert "[red] [31m blood" in out
+    assert "x y <second part>" in out
 
 
 def test_scores_in_a_file(score, write, tmp_path):

@@ -1,10 +1,10 @@
-"""What ``mars score`` prints of a complete run: a table on a terminal, plain lines elsewhere, or JSON."""
+"""What ``mars score`` prints of a complete run: lines, or JSON."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from mars_score.cli.running import print_line
@@ -51,14 +51,6 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
     signature = run.signature.short if short else str(run.signature)
     tally = Tally.from_dict(run.records.fact("complete"))
     partial = not detailed and len(tally.shown) < tally.rows
-    lines = _detailed_lines(run) if detailed else ((score, row, text) for score, row, text in tally.shown)
-    if sys.stdout.isatty():
-        _show_table(tally, signature, lines, partial=partial, whole=detailed)
-        if interval := _interval(run):
-            print_line(f"mean: {tally.mean:.4f}, {interval}")
-        _show_scale(run)
-        _show_explanations(run)
-        return
     parts = [f"MARS {tally.mean:.4f}", _interval(run), f"rows {tally.rows}"]
     print_line("   ".join(part for part in parts if part))
     _show_scale(run)
@@ -66,6 +58,7 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
     for notice in tally.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
     print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
+    lines = _detailed_lines(run) if detailed else ((score, row, text) for score, row, text in tally.shown)
     for score, row, text in lines:
         number = "" if row is None else row + 1
         print_line(f"{number:>4}  {score:.4f}  {one_line(text, detailed)}")
@@ -117,26 +110,3 @@ def _write_list(items: Iterator[Any]) -> None:
         sys.stdout.write(opening + json.dumps(item))
         opening = ", "
     sys.stdout.write("[]" if opening == "[" else "]")
-
-
-def _show_table(
-    tally: Tally, signature: str, lines: Iterable[tuple[float, int | None, str]], *, partial: bool, whole: bool
-) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    title = f"MARS {tally.mean:.4f}, {tally.rows} rows"
-    table = Table(title=title, caption="lowest and highest rows" if partial else None)
-    table.add_column("line", justify="right")
-    table.add_column("score", justify="right")
-    table.add_column("text", overflow="fold")
-    for score, row, text in lines:
-        style = "dim" if row is None else ""
-        number = "" if row is None else str(row + 1)
-        table.add_row(number, Text(f"{score:.4f}", style), Text(one_line(text, whole), style))
-    console.print(table)
-    console.print(Text(f"signature {signature}", "dim"), soft_wrap=True)  # to be copied as it is
-    for notice in tally.notices.sentences(lines=True):
-        console.print(Text(f"notice: {notice}", "yellow"), soft_wrap=True)
