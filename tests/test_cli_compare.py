@@ -1,12 +1,12 @@
-"""``mars compare``, with a fake scorer in the place of the models."""
+"""``mars compare``, with the scores of tests/word_recall.py."""
 
 import json
 import re
 import sys
 
-import fakes
 import jsonl
 import pytest
+import word_recall
 
 from mars_score.cli import main
 
@@ -23,8 +23,8 @@ OTHERS = [
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch):
-    return fakes.install(monkeypatch)
+def scored(monkeypatch):
+    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture
@@ -122,11 +122,11 @@ def test_one_group_has_no_intervals(compare):
         (changed(0, prediction=None), "theirs.jsonl:1: column 'prediction' must be a string"),
     ],
 )
-def test_files_that_do_not_match(compare, fake, second, message):
+def test_files_that_do_not_match(compare, scored, second, message):
     code, out, err = compare(second=second)
     assert (code, out) == (2, "")
     assert message in err
-    assert fake.loads == 0
+    assert scored == []
 
 
 def test_without_contexts(compare):
@@ -154,21 +154,21 @@ def test_plot(compare, tmp_path):
 @pytest.mark.parametrize(
     ("path", "message"), [("plot.pdf", "written as .svg or .png"), ("nowhere/plot.svg", "folder does not exist")]
 )
-def test_a_plot_that_cannot_be_written_is_found_first(compare, fake, tmp_path, path, message):
+def test_a_plot_that_cannot_be_written_is_found_first(compare, scored, tmp_path, path, message):
     code, _, err = compare("--plot", tmp_path / path)
     assert code == 2
     assert message in err
-    assert fake.loads == 0
+    assert scored == []
 
 
-def test_a_plot_without_matplotlib(compare, fake, monkeypatch):
+def test_a_plot_without_matplotlib(compare, scored, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = compare("--plot", "plot.svg")
     assert code == 1
     assert "pip install 'mars-score[meta]'" in err
-    assert fake.loads == 0
+    assert scored == []
 
 
 def test_numbers_out_of_range(compare):
@@ -261,11 +261,11 @@ def test_tables_for_papers(compare):
         (("--plot", "a.svg"), [OTHERS], "--plot draws two systems, got 3 files; leave it out"),
     ],
 )
-def test_a_third_file_that_does_not_match(compare, fake, options, more, message):
+def test_a_third_file_that_does_not_match(compare, scored, options, more, message):
     code, out, err = compare(*options, more=more, names=("ours", "theirs", "other"))
     assert (code, out) == (2, "")
     assert message in err
-    assert fake.loads == 0
+    assert scored == []
 
 
 def test_one_file_is_no_comparison(tmp_path, capsys):

@@ -3,28 +3,16 @@
 import json
 from pathlib import Path
 
-import fakes
 import pytest
+import word_recall
 from test_meta_items import row
 
 from mars_score.cli import main
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch):
-    scorer = fakes.install(monkeypatch)
-    monkeypatch.setattr("mars_score.meta.metrics.mars.MarsScorer", scorer)
-    monkeypatch.setattr(scorer, "score", lambda self, *texts: _score(self, *texts))
-    return scorer
-
-
-def _score(scorer, *texts):
-    """As the fake scorer does; ``loads`` counts the calls."""
-    fakes.FakeScorer.loads += 1
-    return _plain_score(scorer, *texts)
-
-
-_plain_score = fakes.FakeScorer.score
+def scored(monkeypatch):
+    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture
@@ -74,12 +62,12 @@ def test_writes_a_report(rated, run, tmp_path):
     assert "<table" in (folder / "index.html").read_text(encoding="utf-8")
 
 
-def test_columns_and_settings_are_options(rated, run, fake):
+def test_columns_and_settings_are_options(rated, run, scored):
     path = rated(human=..., stars=4.5, candidate=..., output="text of a system")
     columns = ("--rating-column", "stars", "--candidate-column", "output")
     code, _, err = run(path, "--metrics", "mars", *columns, "--variant", "v2", "--sigma", "5", "--quiet")
     assert (code, err) == (0, "")
-    assert {scorer.settings.infilling.sigma for scorer in fake.made} == {5}
+    assert {scorer.settings.infilling.sigma for scorer, _ in scored} == {5}
 
 
 @pytest.mark.parametrize(
@@ -94,13 +82,13 @@ def test_columns_and_settings_are_options(rated, run, fake):
         (["--resamples", "0"], "resamples"),
     ],
 )
-def test_bad_usage_is_one_line_and_runs_nothing(rated, run, fake, argv, message):
+def test_bad_usage_is_one_line_and_runs_nothing(rated, run, scored, argv, message):
     code, out, err = run(rated(), *argv)
     assert (code, out) == (2, "")
     assert err.startswith("mars: error: ")
     assert message in err
     assert err.count("\n") == 1
-    assert fake.loads == 0
+    assert scored == []
 
 
 def test_published_figures_are_checked(rated, run, tmp_path):

@@ -7,13 +7,15 @@ import random
 import re
 import statistics
 
-import fakes
 import numpy as np
 import pytest
+import word_recall
 from scipy import stats
 
 from mars_score.compare import compare_systems, rank_systems
 from mars_score.compare.verdict import verdict
+from mars_score.diagnostics import BLANK
+from mars_score.scorer import MarsScorer
 from mars_score.stats.means import mean_interval
 from mars_score.stats.paired import holm, paired_tests
 
@@ -25,8 +27,13 @@ CONTEXTS = ["first", ["second", "part"], "", "fourth"]
 
 
 @pytest.fixture
-def scorer(monkeypatch):
-    return fakes.install(monkeypatch)(preset="mini")
+def scored(monkeypatch):
+    return word_recall.install(monkeypatch)
+
+
+@pytest.fixture
+def scorer(scored):
+    return MarsScorer("mini")
 
 
 def paired_test(first, second, **options):
@@ -204,7 +211,7 @@ def test_ranking(scorer):
     assert [pair.win_tie_loss for pair in found.pairs] == [(2, 2, 0), (3, 1, 0), (2, 2, 0)]
     assert [row.row for row in found.most_different(9)] == [0, 2, 1]
     assert found.rows[0].candidates == ("a b", "a q", "q")
-    assert found.notices == ("1 blank candidates score 0.0 [rows 0-3: poor, rows 4-7: A, rows 8-11: B]",)
+    assert found.notices[0] == f"{BLANK}: 1 of 12 rows (11) [rows 0-3: poor, rows 4-7: A, rows 8-11: B]"
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -217,11 +224,11 @@ def test_ranking(scorer):
         ({"test": "t"}, "test must be one of randomisation, bootstrap, got 't'"),
     ],
 )
-def test_bad_systems(scorer, options, message):
+def test_bad_systems(scorer, scored, options, message):
     rows = {"systems": {"A": ["a"], "B": ["b"]}, "references": ["a"], "contexts": [""]}
     with pytest.raises((ValueError, TypeError), match=message):
         rank_systems(scorer, **{**rows, **options})
-    assert not scorer.loaded
+    assert not scored
 
 
 def test_verdict():
@@ -252,7 +259,7 @@ def test_both_systems_in_one_call(scorer):
     assert [(row.row, row.candidates) for row in found.most_different(3)] == [(2, ("d", "q")), (0, ("a b", "a q"))]
     assert found.rows[1].references == ("x y", "c z")
     assert found.rows[1].context == "second\npart"
-    assert found.notices == ("1 blank candidates score 0.0 [rows 0-3: ours, rows 4-7: theirs]",)
+    assert found.notices[0] == f"{BLANK}: 1 of 8 rows (7) [rows 0-3: ours, rows 4-7: theirs]"
 
 
 def test_groups_and_seed_reach_the_test(scorer):
@@ -290,16 +297,14 @@ def test_plain_data(scorer):
         ({key: [] for key in ("first", "second", "references", "contexts")}, "there are no rows to compare"),
     ],
 )
-def test_bad_input_is_found_before_scoring(scorer, changed, message):
+def test_bad_input_is_found_before_scoring(scorer, scored, changed, message):
     rows = {"first": ["a"] * 4, "second": ["b"] * 4, "references": REFERENCES, "contexts": CONTEXTS}
     with pytest.raises((ValueError, TypeError), match=message):
         compare_systems(scorer, **{**rows, **changed})
-    assert not scorer.loaded
+    assert not scored
 
 
 def test_scores_are_those_of_each_system_alone(gpt2, encoder):
-    from mars_score import MarsScorer
-
     scorer = MarsScorer("mini", language_model=gpt2, encoder=encoder, planner="none", dtype="float64", store=False)
     references = ["She went to work by bus.", "He waited for the ferry."]
     contexts = ["The car broke down on Monday.", "It rained in the morning."]

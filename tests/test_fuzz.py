@@ -9,11 +9,11 @@ import json
 import math
 import warnings
 
-import fakes
 import hypothesis.configuration
 import numpy as np
 import pyarrow as pa
 import pytest
+import word_recall
 from expected_rows import by_the_line, read_or_refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -492,7 +492,7 @@ FILES = st.one_of(
 
 @cases(25, 500)
 def test_the_command(count, tmp_path, monkeypatch, capsys):
-    fakes.install_worker(monkeypatch)
+    word_recall.install(monkeypatch)
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
 
     def check(content, as_json):

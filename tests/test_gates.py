@@ -5,30 +5,31 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fakes
 import jsonl
 import pytest
+import word_recall
 
 from mars_score.cli import main
 from mars_score.gates import SHOWN, assert_scores
+from mars_score.scorer import MarsScorer
 
 ROWS = [
     {"prediction": "a b", "reference": "a b", "context": "first"},
     {"prediction": "c\nq", "reference": "c d", "context": "second"},
     {"prediction": " ", "reference": "d", "context": "third"},
 ]
-# With v2 and contexts that share no word: 0.8, 0.4 (a reference of two words leaves 0.2 to the context), and 0.
+# They score 1, 0.5 and 0.
 
 
 @pytest.fixture
 def score(tmp_path, monkeypatch, capsys):
     """Runs ``mars score`` over the rows; returns exit code, standard output, standard error."""
-    fakes.install_worker(monkeypatch)
+    word_recall.install(monkeypatch)
     path = tmp_path / "rows.jsonl"
 
     def run(*options, rows=ROWS):
         jsonl.write(path, rows)
-        code = main(["score", str(path), "--variant", "v2", *map(str, options)])
+        code = main(["score", str(path), *map(str, options)])
         return code, *capsys.readouterr()
 
     return run
@@ -36,34 +37,34 @@ def score(tmp_path, monkeypatch, capsys):
 
 def test_a_build_that_passes(score):
     for options in (
-        ("--fail-under", 0.39),
+        ("--fail-under", 0.49),
         ("--fail-rows-under", 0),
         ("--fail-under", 0.1, "--fail-rows-under", -1),
     ):
         code, out, err = score(*options)
         assert (code, err) == (0, "")
-        assert out.startswith("MARS 0.4000")
+        assert out.startswith("MARS 0.5000")
 
 
 def test_a_build_that_fails(score, tmp_path):
-    code, out, err = score("--fail-under", 0.41, "--fail-rows-under", 0.5, "--out", tmp_path / "scores.jsonl")
+    code, out, err = score("--fail-under", 0.51, "--fail-rows-under", 0.6, "--out", tmp_path / "scores.jsonl")
     assert code == 3
-    assert out.startswith("MARS 0.4000")
+    assert out.startswith("MARS 0.5000")
     assert err.splitlines() == [
-        "mars: the mean score 0.4000 is below 0.41",
-        "mars: 2 scores are below 0.5:",
+        "mars: the mean score 0.5000 is below 0.51",
+        "mars: 2 scores are below 0.6:",
         "mars:   line 3: 0.0000  ",
-        "mars:   line 2: 0.4000  c q",
+        "mars:   line 2: 0.5000  c q",
     ]
     assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 3  # written all the same
-    code, out, _ = score("--fail-under", 0.41, "--json")
+    code, out, _ = score("--fail-under", 0.51, "--json")
     assert (code, len(json.loads(out)["scores"])) == (3, 3)
 
 
 def test_the_lowest_of_many_rows_are_shown(score):
-    code, _, err = score("--fail-rows-under", 0.5, rows=ROWS[1:2] * 300)
+    code, _, err = score("--fail-rows-under", 0.6, rows=ROWS[1:2] * 300)
     assert code == 3
-    assert err.splitlines()[0] == f"mars: 300 scores are below 0.5; the {SHOWN} lowest are:"
+    assert err.splitlines()[0] == f"mars: 300 scores are below 0.6; the {SHOWN} lowest are:"
     assert len(err.splitlines()) == SHOWN + 1
 
 
@@ -77,8 +78,8 @@ def test_thresholds_that_are_no_numbers(score, option):
 
 @pytest.fixture
 def result(monkeypatch):
-    scorer = fakes.install(monkeypatch)("mini")
-    return scorer.score(["a b", "c q", "q " * 99], ["a b", "c d", "d"], ["first", "second", "third"])
+    word_recall.install(monkeypatch)
+    return MarsScorer("mini").score(["a b", "c q", "q " * 99], ["a b", "c d", "d"], ["first", "second", "third"])
 
 
 def test_a_test_that_passes(result):
@@ -110,9 +111,10 @@ def test_what_pytest_shows(tmp_path):
     """A real pytest over a test that fails: the line of the test and the reason, nothing from within MARS."""
     (tmp_path / "test_it.py").write_text(
         f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "import fakes\nfrom mars_score.gates import assert_scores\n\n\n"
+        "import word_recall\nfrom mars_score import MarsScorer\nfrom mars_score.gates import assert_scores\n\n\n"
         "def test_answers(monkeypatch):\n"
-        "    result = fakes.install(monkeypatch)('mini').score(['q'], ['a'], ['b'])\n"
+        "    word_recall.install(monkeypatch)\n"
+        "    result = MarsScorer('mini').score(['q'], ['a'], ['b'])\n"
         "    assert_scores(result, fail_under=0.5)\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_it.py")]

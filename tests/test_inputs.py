@@ -4,10 +4,8 @@ import itertools
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import datasets
-import fakes
 import jsonl
 import numpy as np
 import pandas as pd
@@ -320,30 +318,28 @@ def test_lists_that_are_wrong(tmp_path, text, message):
 
 
 @pytest.mark.slow
-def test_a_real_pipe(tmp_path):
+def test_a_real_pipe(named_models):
     """``cat rows.jsonl | mars score - --out -``, in processes of their own."""
-    (tmp_path / "fake_mars.py").write_text(
-        "import sys, pytest\nsys.path.insert(0, sys.argv.pop(1))\nimport fakes\nfrom mars_score.cli import main\n"
-        "with pytest.MonkeyPatch.context() as patch:\n    fakes.install_worker(patch)\n    sys.exit(main())\n"
-    )
-    command = [sys.executable, tmp_path / "fake_mars.py", str(Path(__file__).parent)]
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
+    code = "import sys; from mars_score.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "score", "-", *options, "--variant", "v3", "--samples", "0"]
     rows = "".join(json.dumps(row) + "\n" for row in ROWS)
-    piped = subprocess.run([*command, "score", "-", "--out", "-"], input=rows, capture_output=True, text=True)
+    piped = subprocess.run([*command, "--out", "-"], input=rows, capture_output=True, text=True)
     assert piped.returncode == 0, piped.stderr
     found = [json.loads(line) for line in piped.stdout.splitlines()]
     assert [{name: row[name] for name in ROWS[0]} for row in found] == ROWS
     assert all("mars" in row for row in found)
-    bad = subprocess.run([*command, "score", "-"], input=rows + "{\n", capture_output=True, text=True)
+    bad = subprocess.run(command, input=rows + "{\n", capture_output=True, text=True)
     assert bad.returncode == 2
     assert bad.stderr.startswith("mars: error: standard input:3:2: not JSON")
 
 
-def test_passages_and_chats_in_files(tmp_path, monkeypatch, capsys):
-    fakes.install_worker(monkeypatch)
+@pytest.mark.usefixtures("tiny")
+def test_passages_and_chats_in_files(tmp_path, capsys):
     rows = [{**ROWS[0], "context": {"passages": PASSAGES}}, {**ROWS[1], "context": CHAT}]
     path = tmp_path / "rows.jsonl"
     jsonl.write(path, rows)
-    assert main(["score", str(path), "--json"]) == 0
+    assert main(["score", str(path), "--json", "--preset", "mini", "--samples", "2"]) == 0
     assert len(json.loads(capsys.readouterr().out)["scores"]) == 2
     path.write_text(json.dumps({**ROWS[0], "context": CHAT[:3]}) + "\n")
     assert main(["score", str(path)]) == 2

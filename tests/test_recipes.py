@@ -1,4 +1,4 @@
-"""The snippets of docs/recipes.md run. A fake scorer stands in for the models."""
+"""The snippets of docs/recipes.md run, most of them with the scores of tests/word_recall.py."""
 
 import json
 import re
@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import evaluate
-import fakes
 import jsonl
 import numpy as np
 import pytest
 import tiny_models
+import word_recall
 from datasets import Dataset
 from transformers import EvalPrediction
 
@@ -22,13 +22,13 @@ RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encod
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch):
-    return fakes.install(monkeypatch)
+def scored(monkeypatch):
+    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture
 def real(monkeypatch, tmp_path):
-    """No fake: the scorer itself."""
+    """The scores of the variants as they are."""
     monkeypatch.undo()
     monkeypatch.setenv("MARS_STORE", str(tmp_path))
 
@@ -53,9 +53,8 @@ def test_trainer(tmp_path, monkeypatch):
 
 
 def test_combine(tmp_path, monkeypatch, capsys):
-    (tmp_path / "toy.py").write_text(fakes.TOY_METRIC)
     load = evaluate.load
-    monkeypatch.setattr(evaluate, "load", lambda path: load(str(tmp_path / "toy.py")))
+    monkeypatch.setattr(evaluate, "load", lambda path: load(str(Path(__file__).with_name("toy_metric.py"))))
     (block,) = blocks("Combine")
     exec(block, {"mars": Mars(preset="mini", cache_dir=str(tmp_path))})
     assert "'mars': " in capsys.readouterr().out
@@ -84,7 +83,7 @@ def test_torchmetrics(capsys):
     pytest.importorskip("torchmetrics")
     (block,) = blocks("torchmetrics")
     exec(block, {})
-    assert capsys.readouterr().out == "tensor(0.6667)\n"
+    assert capsys.readouterr().out == "tensor(0.7500)\n"
 
 
 def test_lm_evaluation_harness(tmp_path, monkeypatch):
@@ -139,11 +138,11 @@ def test_chats_and_passages():
     assert second.split("\n\n") == names["passages"]["passages"]
 
 
-def test_streams(capsys, fake):
+def test_streams(capsys, scored):
     (block,) = blocks("Streams")
     exec(block, {"mars_score": mars_score})
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["0", "1", "2"]
-    assert fake.loads == 1
+    assert len(scored) == 1
 
 
 def test_several_systems(capsys):
@@ -161,8 +160,8 @@ def test_gates():
 
 
 @pytest.fixture
-def result(fake):
-    return fake("mini").score(["a b", "c q"], ["a b", "c d"], ["first", "second"])
+def result(scored):
+    return MarsScorer("mini").score(["a b", "c q"], ["a b", "c d"], ["first", "second"])
 
 
 def test_mlflow(tmp_path, monkeypatch, result):

@@ -5,12 +5,13 @@ import importlib
 import pickle
 import sys
 
-import fakes
 import pytest
+import tiny_models
 import torch
+import word_recall
 from processes import in_processes
 
-from mars_score import scorer as scorer_module
+from mars_score.scorer import MarsScorer
 
 torchmetrics = pytest.importorskip("torchmetrics")
 
@@ -27,21 +28,9 @@ CONTEXTS = ["Her car broke down.", ["Where is", "the cat?"], "", "\u4f60\u597d"]
 ROWS = list(zip(PREDS, TARGETS, CONTEXTS, strict=True))
 
 
-class Recorder(fakes.FakeScorer):
-    """A scorer whose scores depend on all references, as IDF does."""
-
-    def score(self, predictions, references, contexts=None):
-        result = super().score(predictions, references, contexts)
-        texts = {text for row in references for text in row}
-        rows = [type(row)(row.score / len(texts), row.references) for row in result.rows]
-        return type(result)(tuple(rows), result.signature)
-
-
 @pytest.fixture(autouse=True)
-def recorder(monkeypatch):
-    fakes.install(monkeypatch)
-    monkeypatch.setattr("mars_score.scorer.MarsScorer", Recorder)
-    return Recorder
+def scored(monkeypatch):
+    return word_recall.install(monkeypatch)
 
 
 def add(metric, rows):
@@ -59,26 +48,31 @@ def filled():
 # One process
 
 
-def test_all_rows_are_scored_together(filled, recorder):
+def test_all_rows_are_scored_together(filled, scored):
     score = filled.compute()
-    assert recorder.seen == [
-        [
-            PREDS,
-            [[TARGETS[0]], TARGETS[1], [TARGETS[2]], [TARGETS[3]]],
-            [CONTEXTS[0], "Where is\nthe cat?", *CONTEXTS[2:]],
-        ]
+    [(_, columns)] = scored
+    assert columns == [
+        [text.strip() for text in PREDS],
+        [[TARGETS[0]], TARGETS[1], [TARGETS[2]], [TARGETS[3]]],
+        [CONTEXTS[0], "Where is\nthe cat?", *CONTEXTS[2:]],
     ]
     assert score.dtype == torch.float32
     assert score.shape == ()
+    assert 0 < score < 1
     filled.compute()
-    assert len(recorder.seen) == 1  # torchmetrics keeps it
+    assert len(scored) == 1  # torchmetrics keeps it
 
 
-def test_reset(filled, recorder):
+def candidates_of(call):
+    _, (candidates, *_) = call
+    return candidates
+
+
+def test_reset(filled, scored):
     filled.reset()
     add(filled, ROWS[:2])
     filled.compute()
-    assert recorder.seen[0][0] == PREDS[:2]
+    assert candidates_of(scored[0]) == PREDS[:2]
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
@@ -98,7 +92,7 @@ def test_rows_go_on_after_compute(filled):
     assert filled.compute() == fresh.compute()
 
 
-def test_forward_gives_the_batch_and_keeps_the_rows(recorder):
+def test_forward_gives_the_batch_and_keeps_the_rows(scored):
     metric = MarsScore("mini")
     batch = metric(PREDS[:1], TARGETS[:1], CONTEXTS[:1])
     alone = MarsScore("mini")
@@ -106,7 +100,7 @@ def test_forward_gives_the_batch_and_keeps_the_rows(recorder):
     assert batch == alone.compute()
     metric(PREDS[1:], TARGETS[1:], CONTEXTS[1:])
     metric.compute()
-    assert recorder.seen[-1][0] == PREDS
+    assert candidates_of(scored[-1]) == [text.strip() for text in PREDS]
 
 
 @pytest.mark.parametrize("through", [copy.deepcopy, lambda metric: pickle.loads(pickle.dumps(metric))])
@@ -115,7 +109,7 @@ def test_copies_hold_the_rows_and_no_models(filled, through):
     other = through(filled)
     other._computed = None
     assert other.compute() == expected
-    assert b"Recorder" not in pickle.dumps(filled)
+    assert b"SentenceTransformer" not in pickle.dumps(filled)
 
 
 def test_state_dict(filled):
@@ -128,13 +122,13 @@ def test_state_dict(filled):
     assert other.compute() == filled.compute()
 
 
-def test_states_of_two_metrics_merge(filled, recorder):
+def test_states_of_two_metrics_merge(scored):
     first, second = MarsScore("mini"), MarsScore("mini")
     add(first, ROWS[1:])
     add(second, ROWS[:1])
     first.merge_state(second)
     first.compute()
-    assert sorted(recorder.seen[-1][0]) == sorted(PREDS)
+    assert sorted(candidates_of(scored[-1])) == sorted(text.strip() for text in PREDS)
 
 
 def test_number_types_leave_texts_alone(filled):
@@ -144,19 +138,20 @@ def test_number_types_leave_texts_alone(filled):
         assert changed.compute() == expected
 
 
-def test_settings_reach_the_scorer(recorder, tmp_path):
+def test_settings_reach_the_scorer(scored, tmp_path):
     metric = MarsScore("mini", max_mask_ratio=0.4, store=tmp_path, device="cpu", use_context=False)
     metric.update(["a"], ["a"])
     metric.compute()
-    made = recorder.made[-1]
-    assert (made.settings.masking.max_mask_ratio, made.store, made.device) == (0.4, tmp_path, "cpu")
+    scorer, _ = scored[-1]
+    assert (scorer.settings.masking.max_mask_ratio, scorer.settings.use_context) == (0.4, False)
+    assert (scorer.runtime.store.folder, scorer.runtime.device) == (tmp_path, "cpu")
 
 
-def test_the_models_are_where_the_metric_is(recorder):
+def test_the_models_are_where_the_metric_is(scored):
     metric = MarsScore("mini")
     add(metric, ROWS[:1])
     metric.compute()
-    assert recorder.made[-1].device is None
+    assert scored[-1][0].runtime.device is None
 
 
 def test_bad_settings():
@@ -174,11 +169,11 @@ def test_bad_settings():
         ((["a"], ["a"], ["", ""]), "contexts has 2"),
     ],
 )
-def test_bad_rows_add_nothing(filled, recorder, columns, message):
+def test_bad_rows_add_nothing(filled, scored, columns, message):
     with pytest.raises((ValueError, TypeError), match=message):
         filled.update(*columns)
     filled.compute()
-    assert recorder.seen[0][0] == PREDS
+    assert candidates_of(scored[0]) == [text.strip() for text in PREDS]
 
 
 def test_in_a_collection():
@@ -197,7 +192,7 @@ def test_in_a_collection():
         alone = MarsScore("mini")
         add(alone, ROWS)
         assert found["full"] == alone.compute()
-        assert found["plain"] == found["full"]  # the fake does not look at contexts
+        assert found["plain"] == found["full"]  # contexts have no weight here
         assert 0 < found["chrf"] < 1
         both.reset()
 
@@ -240,11 +235,16 @@ CASES = {
 }
 
 
-def share(rank):
+def share(rank, encoder):
     """The metric of every case in this process, alone and in a collection; and one whose scoring fails."""
-    found = {name: _scores(rank, [ROWS[row] for row in rows_of[rank]]) for name, rows_of in CASES.items()}
-    scorer_module.MarsScorer = Recorder
-    fakes.FakeScorer.fault = OSError("the Hub is out of reach") if rank == 0 else None
+    patch = pytest.MonkeyPatch()
+    scored = word_recall.install(patch, encoder)
+    found = {name: _scores(scored, [ROWS[row] for row in rows_of[rank]]) for name, rows_of in CASES.items()}
+
+    def fail(*_):
+        raise OSError("the Hub is out of reach")
+
+    patch.setattr(MarsScorer, "score", fail)
     metric = MarsScore("mini")
     add(metric, ROWS[rank : rank + 1])
     with pytest.raises((OSError, RuntimeError)) as caught:
@@ -252,11 +252,9 @@ def share(rank):
     return {**found, "failure": f"{type(caught.value).__name__}: {caught.value}"}
 
 
-def _scores(rank, rows):
+def _scores(scored, rows):
     """Computed, computed again with the rows added once more, and after a reset with the rows in one call."""
-    scorer_module.MarsScorer = Recorder
-    fakes.FakeScorer.seen = []
-    fakes.FakeScorer.loads = 0
+    scored.clear()
     metrics = torchmetrics.MetricCollection(
         {"one": MarsScore("mini"), "other": MarsScore("mini", copy_discount=0.5)}
     )
@@ -276,12 +274,12 @@ def _scores(rank, rows):
                 single.update([], [], [])
                 metrics.update([], [], [])
         found.append([single.compute().item(), *(one.item() for one in metrics.compute().values())])
-    return {"scores": found, "seen": Recorder.seen, "loads": fakes.FakeScorer.loads}
+    return {"scores": found, "seen": [columns for _, columns in scored]}
 
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory):
-    return in_processes(tmp_path_factory.mktemp("processes"), share)
+    return in_processes(tmp_path_factory.mktemp("processes"), share, tiny_models.word_encoder())
 
 
 def alone(order):
@@ -293,16 +291,17 @@ def alone(order):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", CASES)
-def test_processes_agree_with_one(processes, recorder, case):
+def test_processes_agree_with_one(processes, scored, case):
     first, second = (found[case] for found in processes)
     ours, others = CASES[case]
     orders = [ours + others, ours * 2 + others * 2, ours + others]
     expected = [[alone(order)] * 3 for order in orders]
     assert first["scores"] == expected
     assert second["scores"] == expected
-    assert (second["seen"], second["loads"]) == ([], 0)  # one process scores for both
+    assert second["seen"] == []  # one process scores for both
     if ours + others:
-        assert first["seen"][::3] == recorder.seen  # with the texts of both in the order of the processes
+        seen = [columns for _, columns in scored]
+        assert first["seen"][::3] == seen  # with the texts of both in the order of the processes
 
 
 @pytest.mark.slow

@@ -1,16 +1,17 @@
-"""``compute_metrics`` in real trainers of transformers, over tiny models; a fake scorer keeps the rows."""
+"""``compute_metrics`` in real trainers of transformers, over tiny models (scores: tests/word_recall.py)."""
 
 import json
 from types import SimpleNamespace
 
-import fakes
 import numpy as np
 import pytest
 import tiny_models
+import word_recall
 from processes import in_processes
 
 from mars_metric import Mars
 from mars_score.integrations.trainer import compute_metrics
+from mars_score.scorer import MarsScorer
 
 CONTEXTS = [
     "The baker opens her shop early in the morning",
@@ -29,8 +30,8 @@ REFERENCES = [
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch):
-    return fakes.install(monkeypatch)
+def scored(monkeypatch):
+    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def seq2seq_trainer(folder, metrics, **arguments):
 
 
 @pytest.mark.parametrize("contexts", [CONTEXTS, None])
-def test_a_seq2seq_trainer(mars, fake, tmp_path, contexts):
+def test_a_seq2seq_trainer(mars, scored, tmp_path, contexts):
     metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), contexts)
     inputs = {} if contexts else {"include_for_metrics": ["inputs"]}
     trainer = seq2seq_trainer(tmp_path / "run", metrics, **inputs)
@@ -79,43 +80,42 @@ def test_a_seq2seq_trainer(mars, fake, tmp_path, contexts):
     logged = [entry["eval_mars"] for entry in trainer.state.log_history if "eval_mars" in entry]
     assert len(logged) == 2
     assert all(type(score) is float for score in logged)
-    assert [row[1:] for row in fake.seen] == [[[[text] for text in REFERENCES], CONTEXTS]] * 2
-    assert any(fake.seen[0][0])  # the tiny model writes something
-    assert not any("<" in text for text in fake.seen[0][0])
+    assert [columns[1:] for _, columns in scored] == [[[[text] for text in REFERENCES], CONTEXTS]] * 2
+    _, (written, *_) = scored[0]
+    assert any(written)  # the tiny model writes something
+    assert not any("<" in text for text in written)
     final = trainer.evaluate()
     trainer.log_metrics("eval", final)
     trainer.save_metrics("eval", final)
     assert json.loads((tmp_path / "run" / "eval_results.json").read_text())["eval_mars"] == final["eval_mars"]
-    written, references, given = fake.seen[-1]
+    _, (written, references, given) = scored[-1]
     assert mars.compute(predictions=written, references=references, contexts=given)["mars"] == final["eval_mars"]
 
 
-def in_two(rank, folder):
-    from mars_score import scorer
-
-    scorer.MarsScorer = fakes.FakeScorer
+def in_two(rank, folder, encoder):
+    scored = word_recall.install(pytest.MonkeyPatch(), encoder)
     mars = Mars(preset="mini", cache_dir=folder)
     metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), CONTEXTS)
     trainer = seq2seq_trainer(folder, metrics, ddp_backend="gloo")
     assert trainer.args.world_size == 2
-    return {"score": trainer.evaluate()["eval_mars"], "seen": fakes.FakeScorer.seen}
+    return {"score": trainer.evaluate()["eval_mars"], "seen": [columns for _, columns in scored]}
 
 
 @pytest.mark.slow
-def test_in_two_processes_one_scores(tmp_path, fake):
+def test_in_two_processes_one_scores(tmp_path, scored):
     """Five rows in batches of two on each of two processes: the last batches are filled up, and cut again."""
-    first, second = in_processes(tmp_path, in_two, str(tmp_path))
+    first, second = in_processes(tmp_path, in_two, str(tmp_path), tiny_models.word_encoder())
     assert first["score"] == second["score"]
     assert second["seen"] == []
     ((written, references, contexts),) = first["seen"]
     assert (references, contexts) == ([[text] for text in REFERENCES], CONTEXTS)
-    assert fake("mini").score(written, references, contexts).score == first["score"]
-    alone = compute_metrics(fake("mini"), tiny_models.roberta_tokenizer(), CONTEXTS)
+    assert MarsScorer("mini").score(written, references, contexts).score == first["score"]
+    alone = compute_metrics(MarsScorer("mini"), tiny_models.roberta_tokenizer(), CONTEXTS)
     assert seq2seq_trainer(tmp_path / "one", alone).evaluate()["eval_mars"] == first["score"]
-    assert fake.seen[-1][0] == written
+    assert scored[-1][1][0] == written
 
 
-def test_a_trainer_of_a_causal_model(mars, fake, tmp_path):
+def test_a_trainer_of_a_causal_model(mars, scored, tmp_path):
     """Predicted ids by way of preprocess_logits_for_metrics."""
     from transformers import DataCollatorForLanguageModeling, Trainer, TrainingArguments
 
@@ -131,7 +131,7 @@ def test_a_trainer_of_a_causal_model(mars, fake, tmp_path):
     )
     final = trainer.evaluate()
     assert 0 <= final["eval_mars"] <= 1
-    assert fake.seen[0][1:] == [[[text] for text in REFERENCES], CONTEXTS]
+    assert scored[0][1][1:] == [[[text] for text in REFERENCES], CONTEXTS]
     trainer.preprocess_logits_for_metrics = None
     with pytest.raises(ValueError, match=r"predictions must be token ids.*predict_with_generate=True"):
         trainer.evaluate()
@@ -158,18 +158,19 @@ def prediction(predictions, labels, inputs=None):
 PREDICTION = prediction([[0, 1, 2, -100], [3, 0, -100, -100]], [[1, 2], [3, -100]], [[1, -100], [2, 3]])
 
 
-def test_padding_is_no_text(mars, fake):
+def test_padding_is_no_text(mars, scored):
     assert compute_metrics(mars, Tokenizer())(PREDICTION) == {"mars": 1.0}
-    assert fake.seen == [[["a b", "c"], [["a b"], ["c"]], ["a", "b c"]]]
+    [(_, columns)] = scored
+    assert columns == [["a b", "c"], [["a b"], ["c"]], ["a", "b c"]]
 
 
-def test_given_contexts_come_before_inputs(mars, fake):
+def test_given_contexts_come_before_inputs(mars, scored):
     compute_metrics(mars, Tokenizer(), ["x", ["y", "z"]])(PREDICTION)
-    assert fake.seen[0][2] == ["x", "y\nz"]
+    assert scored[0][1][2] == ["x", "y\nz"]
 
 
-def test_a_scorer_does_as_well_as_the_metric(fake):
-    assert compute_metrics(fake("mini"), Tokenizer(), ["x", "y"])(PREDICTION) == {"mars": 1.0}
+def test_a_scorer_does_as_well_as_the_metric():
+    assert compute_metrics(MarsScorer("mini"), Tokenizer(), ["x", "y"])(PREDICTION) == {"mars": 1.0}
 
 
 def test_predictions_with_further_outputs(mars):
@@ -177,7 +178,7 @@ def test_predictions_with_further_outputs(mars):
     assert compute_metrics(mars, Tokenizer(), ["x", "y"])(more) == {"mars": 1.0}
 
 
-def test_without_contexts(mars, fake, tmp_path):
+def test_without_contexts(mars, tmp_path):
     bare = SimpleNamespace(**{**vars(PREDICTION), "inputs": None})
     with pytest.raises(ValueError, match="contexts are missing") as caught:
         compute_metrics(mars, Tokenizer())(bare)

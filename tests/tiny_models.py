@@ -6,8 +6,11 @@ infills depend on what is around them.
 
 import copy
 import functools
+import io
 import re
+import string
 import tempfile
+from contextlib import redirect_stderr
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -82,6 +85,14 @@ def causal_tokenizer(adds_bos: bool = False) -> PreTrainedTokenizerFast:
         unk_token=end,
         add_bos_token=adds_bos,
     )
+
+
+def chat_tokenizer(template: str) -> PreTrainedTokenizerFast:
+    """As ``causal_tokenizer``, with a chat template."""
+    end = "<|endoftext|>"
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=_byte_level_bpe(512, [end]), bos_token=end, eos_token=end)
+    tokenizer.chat_template = template
+    return tokenizer
 
 
 @functools.cache
@@ -174,9 +185,9 @@ def tiny_roberta_mlm(seed: int = 0, dtype: torch.dtype = torch.float64, n_positi
 
 @functools.cache
 def word_tokenizer() -> PreTrainedTokenizerFast:
-    """As ``roberta_tokenizer``, with the words of TEXT for tokens; all others are ``<unk>``."""
+    """As ``roberta_tokenizer``, with letters and the words of TEXT for tokens; all others are ``<unk>``."""
     special = roberta_tokenizer().special_tokens_map
-    words = ["<s>", "<pad>", "</s>", *special.values(), *re.findall(r"\w+|[^\w\s]", TEXT)]
+    words = ["<s>", "<pad>", "</s>", *special.values(), *string.ascii_lowercase, *re.findall(r"\w+|[^\w\s]", TEXT)]
     vocabulary = {word: number for number, word in enumerate(dict.fromkeys(words))}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -185,17 +196,32 @@ def word_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def tiny_encoder(
-    seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 126, tokenizer=None
+    seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 126, tokenizer=None, **config
 ) -> SentenceTransformer:
     """A mean-pooling sentence encoder (it passes through a temporary folder, which is gone afterwards)."""
     tokenizer = tokenizer or roberta_tokenizer()
-    with tempfile.TemporaryDirectory() as folder:
-        config = _roberta_config(n_positions, vocab_size=len(tokenizer))
+    with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):  # no progress bars
+        config = _roberta_config(n_positions, vocab_size=len(tokenizer), **config)
         _build(RobertaModel, config, seed, dtype).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         transformer = Transformer(folder, max_seq_length=n_positions)
-    encoder = SentenceTransformer(modules=[transformer, Pooling(HIDDEN, "mean")], device="cpu")
+    encoder = SentenceTransformer(modules=[transformer, Pooling(config.hidden_size, "mean")], device="cpu")
     return encoder.to(dtype).eval()
+
+
+@functools.cache
+def word_encoder() -> SentenceTransformer:
+    """An encoder to which the words of ``word_tokenizer`` are unrelated: their vectors are at right angles."""
+    words = len(word_tokenizer())
+    size = {"hidden_size": 4 * words, "num_hidden_layers": 0, "num_attention_heads": 1}
+    encoder = tiny_encoder(dtype=torch.float32, n_positions=512, tokenizer=word_tokenizer(), **size)
+    embeddings = encoder[0].auto_model.embeddings
+    for parameter in embeddings.parameters():
+        torch.nn.init.zeros_(parameter)
+    torch.nn.init.ones_(embeddings.LayerNorm.weight)
+    one = torch.eye(words)
+    embeddings.word_embeddings.weight.data = torch.cat([one, -one, one, -one], dim=1)  # with mean 0
+    return encoder
 
 
 def tiny_bart(seed: int = 0, n_positions: int = 300, **config) -> BartForConditionalGeneration:
