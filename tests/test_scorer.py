@@ -97,11 +97,7 @@ def scores_and_notices(scorer, *arguments):
 
 CASES = {
     "gpt2": {"planner": "self", "max_mask_ratio": 0.4, "sigma": 1},
-    "llama": {"planner": "self", "language_model": "llama", "mask_ratio_step": 0.5, "sigma": 1},
-    "plain": {"planner": "none"},
-    "weighted": {"planner": "none", "augmentation_aggregation": "weighted", "q": 0.5},
     "no context": {"planner": "self", "use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
-    "neither": {"planner": "none", "use_context": False, "reference_aggregation": "mean"},
     "mean": {
         "planner": "none",
         "augmentation_aggregation": "weighted",
@@ -115,12 +111,7 @@ CASES = {
 }
 
 
-SLOW = {"llama", "plain", "weighted", "neither"}  # what they turn on is among what the others do
-
-
-@pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in CASES]
-)
+@pytest.fixture(scope="module", params=CASES)
 def case(request, wide, roberta_mlm, encoder):
     """Settings, and the oracle's templates and scores for them."""
     settings = {
@@ -132,8 +123,6 @@ def case(request, wide, roberta_mlm, encoder):
         "variant": "v1",
         **CASES[request.param],
     }
-    if settings["language_model"] == "llama":
-        settings["language_model"] = tiny_models.tiny_llama(seed=2, n_positions=128)
     resolved = resolve_settings(**settings)
     templates = oracle.oracle_templates(ROWS, resolved, ANALYSER)
     return settings, templates, oracle.oracle_scores(ROWS, templates, resolved)

@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -534,14 +533,6 @@ def test_the_sample_and_its_preview(handlers):
     assert Path(path).read_text(encoding="utf-8") == SAMPLE
     assert "6 rows" in handlers.preview(path, True)
     assert handlers.preview(None, True) == ""
-
-
-def test_requests_from_several_threads(engine):
-    questions = [dataclasses.replace(QUESTION, candidates=(f"Number {number}.", "A cat.")) for number in range(8)]
-    expected = [engine.ask(one, Choices()).scores for one in questions]
-    with ThreadPoolExecutor(8) as pool:
-        results = pool.map(lambda one: Engine().ask(one, Choices()), questions)
-        assert [result.scores for result in results] == [pytest.approx(scores) for scores in expected]
 
 
 @pytest.mark.slow
