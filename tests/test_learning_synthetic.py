@@ -270,6 +270,19 @@ def test_weights_of_signals_change_what_is_learned():
     assert len(set(found)) == 3
 
 
+def test_the_learning_rate_follows_from_what_is_learned_from(tmp_path):
+    data, examples = rated(count=8)
+    teachings = [
+        (1e-4, lambda head: fit_contrast(head, SOURCES)),
+        (3e-5, lambda head: head.fit([data], [examples])),
+    ]
+    for rate, teach in teachings:
+        for given, expected in ((None, rate), (1e-3, 1e-3)):
+            head = EncoderHead(settings(), Runtime(), TrainingSettings(1, 16, given))
+            teach(head)
+            assert head.save(tmp_path).about["parameters"]["training"]["learning_rate"] == expected
+
+
 def test_damaged_texts():
     words_deleted, foreign_added, disordered = damaged(SOURCES[1], SOURCES, 0)
     words = TEXTS[1].split()

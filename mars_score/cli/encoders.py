@@ -65,7 +65,7 @@ def train_encoder(args: argparse.Namespace, read_sets: Callable[[], Sequence[Tra
     """
     if args.head == "terms":
         raise ValueError(f"--objective {args.objective} trains an encoder: name --head encoder or ls, or none")
-    from mars_score.learning.objectives import LEARNING_RATES, EncoderTraining
+    from mars_score.learning.objectives import EncoderTraining
     from mars_score.learning.training import TrainingSettings
     from mars_score.scorer import MarsScorer
 
@@ -76,9 +76,7 @@ def train_encoder(args: argparse.Namespace, read_sets: Callable[[], Sequence[Tra
         args.start,
         translators=args.translators,
         entailment=args.entailment,
-        training=TrainingSettings(
-            args.epochs or TrainingSettings.epochs, learning_rate=LEARNING_RATES[args.objective], seed=args.seed
-        ),
+        training=TrainingSettings(args.epochs or TrainingSettings.epochs, seed=args.seed),
         **{name: value for name, value in given.items() if value is not None},
     )
     rated = args.objective == "ratings"

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,7 +24,15 @@ from mars_score.learning.folder import HeadFolder, write_head
 from mars_score.learning.heads import Example, learned_from
 from mars_score.learning.losses import ranking_loss, same
 from mars_score.learning.ratings import TrainingSet
-from mars_score.learning.training import Examples, Loss, Trainer, TrainingSettings, is_held_out
+from mars_score.learning.training import (
+    RATE_OF_RATINGS,
+    RATE_OF_TEXTS,
+    Examples,
+    Loss,
+    Trainer,
+    TrainingSettings,
+    is_held_out,
+)
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import load_encoder
 from mars_score.models.torch_modes import exclusive, ordinary_mode
@@ -75,7 +84,7 @@ class EncoderHead:
         checkpoints: Path | None = None,
     ) -> None:
         self.training, self.loss, self.checkpoints = training or TrainingSettings(), loss, checkpoints
-        self.fingerprint = ""
+        self.trained_with, self.fingerprint = self.training, ""
         self._settings, self._runtime = settings, runtime
         self._embedder = Embedder(settings.models, runtime)
         self.learned_from: list[Any] = []
@@ -147,24 +156,25 @@ class EncoderHead:
         key = digest(self.loss, [(one.candidate, one.references, one.context) for one in rows], targets.tolist())
         first = [(one.references or ("",))[0] for one in rows]
         self.network.centre([(first[i], rows[i].candidate, contexts[i]) for i in range(len(rows))])
-        self.run_training(loss, Examples.split(pools, lengths, held_out), key.hex())
+        self.run_training(loss, Examples.split(pools, lengths, held_out), key.hex(), RATE_OF_RATINGS)
         self.learned_from += learned_from(sets)
         return self
 
-    def run_training(self, loss: Loss, examples: Examples, key: str) -> None:
+    def run_training(self, loss: Loss, examples: Examples, key: str, rate: float = RATE_OF_TEXTS) -> None:
         """Train the network, from the checkpoint where there is one.
 
         Args:
             loss: computed with the network.
             examples: that ``loss`` knows by their indices.
             key: what the training depends on besides models, settings and the weights it starts from.
+            rate: of learning, where ``training`` names none.
         """
         start = hashlib.blake2b(b"".join(one.tobytes() for one in self.network.trained().values()), digest_size=8)
         models = fingerprint(self._settings.models.encoder)
         network, folder, progress = self.network, self.checkpoints, self._runtime.progress
-        Trainer(
-            network, loss, examples, self.training, folder, f"{key} {start.hexdigest()} {models}", progress
-        ).train()
+        settings = replace(self.training, learning_rate=self.training.learning_rate or rate)
+        Trainer(network, loss, examples, settings, folder, f"{key} {start.hexdigest()} {models}", progress).train()
+        self.trained_with = settings
 
     def _one_reference(self, example: Example) -> str:
         """One by lot in training, the first otherwise; blank where there is none."""
@@ -198,7 +208,7 @@ class EncoderHead:
             self.kind,
             models={"encoder": fingerprint(self._settings.models.encoder)},
             settings=self.form,
-            parameters={"training": vars(self.training), "loss": self.loss},
+            parameters={"training": vars(self.trained_with), "loss": self.loss},
             arrays=self.network.trained(),
             learned_from=self.learned_from,
         )

@@ -25,8 +25,6 @@ from mars_score.runtime import Runtime
 from mars_score.settings import Settings
 
 PAIRS = 50_000
-# Synthetic pairs are many, ratings few: a faster fine-tuning forgets what the encoder knew (docs/learning.md).
-LEARNING_RATES: dict[Objective, float] = {"pretrain": 1e-4, "ratings": 3e-5, "contrastive": 1e-4}
 SHARE = 0.2  # with 1, infilling and likelihoods take two thirds of the time or more
 
 
