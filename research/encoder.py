@@ -24,12 +24,10 @@ from scipy.stats import pearsonr, spearmanr
 
 from mars_score import MarsScorer
 from mars_score.data.validation import Row
-from mars_score.learning import Objective
 from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import read_head
 from mars_score.learning.heads import Example, LearnedHead
-from mars_score.learning.objectives import LEARNING_RATES
 from mars_score.learning.pairs import Pair, Source, generator, infillers, make_pairs, references_of, with_sentences
 from mars_score.learning.pretraining import DAMAGE, pretrain
 from mars_score.learning.ratings import TrainingSet, training_sets
@@ -54,7 +52,6 @@ FOLDS = (  # sets of one family are left out together
 DRIFTING = ("mohler_asag", "sfres")
 SKEWS = (0.0, 1.5, 3.0)
 TESTED = 100  # rows of a set, about
-CORPUS = FOLDS[2]  # synthetic pairs are made from their contexts
 SETTINGS = resolve_settings("mini", "v2", max_context_tokens=64)
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
 
@@ -84,9 +81,10 @@ class Pretraining(NamedTuple):
 
 def run_drift(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining, rows: int) -> None:
     """The encoder with and without pre-training, and MARS, where learning and test differ in quality."""
-    start = pretrained(data, out, runtime, pretraining)
     scorer = MarsScorer("mini", progress=report)
     for name in DRIFTING:
+        fold = next(number for number, names in enumerate(FOLDS) if name in names)
+        start = pretrained(data, out, runtime, pretraining, fold)
         (whole,) = training_sets([sample(data, name, 8 * rows)])
         for skew in SKEWS:
             taught, test = (
@@ -109,45 +107,73 @@ def fit_on(head: EncoderHead, start: Path | None, sets: Sequence[TrainingSet]) -
 
 
 class Synthetic:
-    """Synthetic pairs of sentences, each given the one before it, and their signals; made when first needed."""
+    """Synthetic pairs of the texts of each set, and their signals; made when first needed."""
 
     def __init__(self, data: Path, runtime: Runtime, how: Pretraining) -> None:
         self._data, self._runtime, self._how = data, runtime, how
 
     @cached_property
-    def _pairs_and_signals(self) -> tuple[list[Pair], Signals]:
-        sets = [read_rated_set(self._data / f"{name}.jsonl") for name in CORPUS]
-        sources = []
-        for context in dict.fromkeys(context for one in sets for _, _, context in one.rows):
-            found = [one for one in sentences(context) if 4 <= len(one.split()) <= 25]
-            sources += [Source(one, found[i - 1] if i else "") for i, one in enumerate(found)]
+    def _pairs_and_signals(self) -> tuple[list[str], list[Pair], Signals]:
+        """The set of each pair; the pairs; their signals."""
         runtime, (count, _, share, without) = self._runtime, self._how
-        pairs = make_pairs(list(dict.fromkeys(sources)), count, 0, infillers(SETTINGS, runtime), share=share)
-        return pairs, read_signals(pairs, SETTINGS, runtime, without=without, share=share)
+        names = [name for fold in FOLDS for name in fold]
+        sets, pairs, by = [], [], infillers(SETTINGS, runtime)
+        for name in names:
+            sources = short_sources(read_rated_set(self._data / f"{name}.jsonl"))
+            pairs += make_pairs(sources, count // len(names), 0, by, share=share)
+            sets += [name] * (len(pairs) - len(sets))
+        return sets, pairs, read_signals(pairs, SETTINGS, runtime, without=without, share=share)
 
-    def pretrained(self, folder: Path, weights: Mapping[str, float] | None = None) -> EncoderHead:
-        """A pre-trained encoder, kept in a folder."""
+    def pretrained(
+        self, folder: Path, sets: Sequence[str], weights: Mapping[str, float] | None = None
+    ) -> EncoderHead:
+        """An encoder that was pre-trained on the texts of some sets, kept in a folder."""
 
         def train(head: EncoderHead) -> None:
-            pretrain(head, *self._pairs_and_signals, weights)
+            of_pairs, pairs, signals = self._pairs_and_signals
+            rows = [row for row, name in enumerate(of_pairs) if name in sets]
+            pretrain(
+                head, [pairs[row] for row in rows], {name: one[rows] for name, one in signals.items()}, weights
+            )
 
-        return kept(folder, self._runtime, train, epochs=self._how.epochs, objective="pretrain")
+        return kept(folder, self._runtime, train, epochs=self._how.epochs)
 
 
-def pretrained(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> Path:
-    """The folder of a pre-trained encoder."""
-    Synthetic(data, runtime, how).pretrained(out / "pretrained")
-    return out / "pretrained"
+def short_sources(data: RatedSet) -> list[Source]:
+    """References with short contexts, and the sentences of contexts, each given the one before it."""
+    found = [
+        Source(reference.strip(), context.strip())
+        for _, references, context in data.rows
+        for reference in references
+        if len(context.split()) <= 100 and 4 <= len(reference.split()) <= 40
+    ]
+    for context in dict.fromkeys(context for _, _, context in data.rows):
+        of_context = [one for one in sentences(context) if 4 <= len(one.split()) <= 25]
+        found += [Source(one, of_context[i - 1] if i else "") for i, one in enumerate(of_context)]
+    return list(dict.fromkeys(found))
+
+
+def teaching(fold: int) -> list[str]:
+    """The sets of the other folds."""
+    return [name for number, names in enumerate(FOLDS) if number != fold for name in names]
+
+
+def pretrained(data: Path, out: Path, runtime: Runtime, how: Pretraining, fold: int) -> Path:
+    """The folder of an encoder that was pre-trained on the texts of the other folds."""
+    folder = out / f"pretrained-without-{fold}"
+    Synthetic(data, runtime, how).pretrained(folder, teaching(fold))
+    return folder
 
 
 def run_ablation(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> None:
-    """What pre-training alone makes of sets of other families, with all signals and without each of them."""
-    synthetic = Synthetic(data, runtime, how)
-    tests = [sample(data, name, TESTED) for fold in FOLDS[:2] for name in fold]
-    heads = {"untrained": EncoderHead(SETTINGS, runtime), "all": synthetic.pretrained(out / "pretrained")}
-    for signal in (*(name for name in SIGNALS[:4] if name not in how.without), DAMAGE):
+    """What pre-training alone makes of the sets of a fold that it has not seen, without each of the signals."""
+    synthetic, fold = Synthetic(data, runtime, how), 0
+    tests = [sample(data, name, TESTED) for name in FOLDS[fold]]
+    saved = read_head(pretrained(data, out, runtime, how, fold))
+    heads = {"untrained": EncoderHead(SETTINGS, runtime), "all": EncoderHead.load(saved, SETTINGS, runtime)}
+    for signal in (*(name for name in SIGNALS[:5] if name not in how.without), DAMAGE):
         title = f"without {signal}"
-        heads[title] = synthetic.pretrained(out / title.replace(" ", "-"), {signal: 0.0})
+        heads[title] = synthetic.pretrained(out / title.replace(" ", "-"), teaching(fold), {signal: 0.0})
     for title, head in heads.items():
         found = {one.name: float(pearsonr(scores_of(head, one.rows), one.ratings)[0]) for one in tests}
         print(json.dumps({"signals": title, "mean": float(np.mean(list(found.values()))), **found}), flush=True)
@@ -165,9 +191,7 @@ def run_newsroom(data: Path, out: Path, runtime: Runtime, texts: int) -> None:
     length = np.array(make_metric("length", _models(runtime)).score(test.rows, test.corpus))
 
     def of_head(folder: str, sources: Sequence[Source], cls: type[EncoderHead] = LsHead) -> list[float]:
-        return scores_of(
-            kept(out / folder, runtime, lambda head: fit_contrast(head, sources), cls, 2, "contrastive"), test.rows
-        )
+        return scores_of(kept(out / folder, runtime, lambda head: fit_contrast(head, sources), cls, 2), test.rows)
 
     def of_metric(name: str) -> list[float]:
         return list(make_metric(name, _models(runtime)).score(test.rows, test.corpus))
@@ -204,14 +228,12 @@ def kept(
     train: Callable[[Any], None],
     cls: type[EncoderHead] = EncoderHead,
     epochs: int = 3,
-    objective: Objective = "ratings",
 ) -> EncoderHead:
     """A head from its folder, or trained and saved there."""
     if (folder / "head.json").is_file():
         return cls.load(read_head(folder), SETTINGS, runtime)
     folder.mkdir(parents=True, exist_ok=True)
-    training = TrainingSettings(epochs, learning_rate=LEARNING_RATES[objective])
-    head = cls(SETTINGS, runtime, training, checkpoints=folder)
+    head = cls(SETTINGS, runtime, TrainingSettings(epochs), checkpoints=folder)
     train(head)
     head.save(folder)
     return head
@@ -266,7 +288,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The data, and how much is learned from."""
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pairs", type=int, default=8000, help="synthetic pairs")
+    parser.add_argument("--pairs", type=int, default=9000, help="synthetic pairs of all sets, about")
     parser.add_argument("--epochs", type=int, default=1, help="of pre-training")
     parser.add_argument("--share", type=float, default=0.15, help="of the texts, for the language model")
     parser.add_argument("--without", nargs="*", choices=SIGNALS, default=("likelihood",), help="signals")

@@ -40,6 +40,7 @@ from research.encoder import (
     report,
     sample,
     scores_of,
+    teaching,
 )
 from research.forms import V3_LM, FeatureSet, read
 from research.learned import features as of_terms
@@ -71,25 +72,22 @@ class Encoders:
         """The part of a set that is scored."""
         return sample(self._data, name, TESTED)
 
-    def left_out(self, warm: bool) -> list[Scores]:
-        """For each fold, scores of its sets by an encoder that the others taught.
+    def left_out(self, warm: bool) -> Scores:
+        """Scores of each set by an encoder that saw texts and ratings of other folds only.
 
         Args:
             warm: whether the encoders are pre-trained.
         """
-        return [
-            self._scores([one for one in range(len(FOLDS)) if one != number], names, warm)
-            for number, names in enumerate(FOLDS)
-        ]
+        return {name: scores for fold in range(len(FOLDS)) for name, scores in self._scores(fold, warm).items()}
 
-    def _scores(self, folds: Sequence[int], names: Sequence[str], warm: bool) -> Scores:
-        folder = self._out / f"taught-by-{'-'.join(map(str, folds))}{'-pretrained' if warm else ''}"
-        files = {name: folder / f"{name}.json" for name in names}
+    def _scores(self, fold: int, warm: bool) -> Scores:
+        folder = self._out / f"taught-without-{fold}{'-pretrained' if warm else ''}"
+        files = {name: folder / f"{name}.json" for name in FOLDS[fold]}
         missing = [name for name, file in files.items() if not file.is_file()]
         if missing:
-            teaching = [name for fold in folds for name in FOLDS[fold]]
-            sets = [few(training_sets([sample(self._data, name, self._rows)])[0], self._rows) for name in teaching]
-            start = pretrained(self._data, self._out, self._runtime, self._pretraining) if warm else None
+            samples = [sample(self._data, name, self._rows) for name in teaching(fold)]
+            sets = [few(one, self._rows) for one in training_sets(samples)]
+            start = pretrained(self._data, self._out, self._runtime, self._pretraining, fold) if warm else None
             head = kept(folder, self._runtime, partial(fit_on, start=start, sets=sets))
             for name in missing:
                 files[name].write_text(json.dumps(scores_of(head, self.scored(name).rows)))
@@ -111,30 +109,30 @@ def run(encoders: Encoders, features: Sequence[str]) -> None:
         ratings, groups = np.array([row["rating"] for row in one.rows]), [row["group"] for row in one.rows]
         return Part(np.hstack(columns), V3_LM(one.items), ratings, groups, within_groups=False)
 
-    def learned(penalty: float, folds: Sequence[Scores] | None, *, own: bool = False) -> list[Floats]:
+    def learned(penalty: float, encoder: Scores | None, *, own: bool = False) -> list[Floats]:
         """Scores of each set, with the weights that the other folds teach, or its own.
 
         Args:
             penalty: see :class:`mars_score.learning.terms.TermsHead`.
-            folds: the encoder's scores; None: terms alone.
+            encoder: its scores; None: terms alone.
             own: whether the set's own fold teaches the weights.
         """
-        every = {name: one for fold in folds or () for name, one in fold.items()} or None
         scores = []
         for fold in FOLDS:
             weights = learn(
-                [part(name, every) for name in names if (name in fold) == own], JOINED if folds else TERMS, penalty
+                [part(name, encoder) for name in names if (name in fold) == own],
+                JOINED if encoder else TERMS,
+                penalty,
             )
             print(f"weights for {fold[0]}, ..., penalty {penalty:g}: {weights.round(3).tolist()}")
-            scores += [one.scores + one.features @ weights for one in (part(name, every) for name in fold)]
+            scores += [one.scores + one.features @ weights for one in (part(name, encoder) for name in fold)]
         return scores
 
     warm = alone["encoder, pre-trained"]
     mars = [part(name, None).scores for name in names]
     rows = [("v3-lm", mars), ("terms", learned(PENALTY, None))]
-    for title, folds in alone.items():
-        every = {name: scores for tested in folds for name, scores in tested.items()}
-        rows.append((title, [np.array(every[name])[found[name][1]] for name in names]))
+    for title, encoder in alone.items():
+        rows.append((title, [np.array(encoder[name])[found[name][1]] for name in names]))
     rows += [(f"joined, penalty {one:g}", learned(one, warm)) for one in PENALTIES]
     rows.append((f"terms, not left out, penalty {FREER:g}", learned(FREER, None, own=True)))
     rows.append((f"joined, not left out, penalty {FREER:g}", learned(FREER, warm, own=True)))
