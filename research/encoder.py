@@ -117,7 +117,9 @@ class Synthetic:
         """The set of each pair; the pairs; their signals."""
         runtime, (count, _, share, without) = self._runtime, self._how
         names = [name for fold in FOLDS for name in fold]
-        sets, pairs, by = [], [], infillers(SETTINGS, runtime)
+        by = infillers(SETTINGS, runtime)
+        sets: list[str] = []
+        pairs: list[Pair] = []
         for name in names:
             sources = short_sources(read_rated_set(self._data / f"{name}.jsonl"))
             pairs += make_pairs(sources, count // len(names), 0, by, share=share)
