@@ -290,7 +290,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The data, and how much is learned from."""
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pairs", type=int, default=9000, help="synthetic pairs of all sets, about")
+    parser.add_argument("--pairs", type=int, default=2400, help="synthetic pairs of all sets, about")
     parser.add_argument("--epochs", type=int, default=1, help="of pre-training")
     parser.add_argument("--share", type=float, default=0.15, help="of the texts, for the language model")
     parser.add_argument("--without", nargs="*", choices=SIGNALS, default=("likelihood",), help="signals")

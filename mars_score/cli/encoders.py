@@ -32,7 +32,7 @@ def add_encoder_options(parser: argparse.ArgumentParser) -> None:
         "--corpus", metavar="FILE", help="texts, also .txt (default: references and contexts of the files)"
     )
     group.add_argument("--from", dest="start", metavar="FOLDER", help="a trained head to start from")
-    group.add_argument("--pairs", type=count, metavar="N", help="synthetic pairs (default: 50,000)")
+    group.add_argument("--pairs", type=count, metavar="N", help="synthetic pairs (default: 1,500)")
     group.add_argument(
         "--share",
         type=_share,
