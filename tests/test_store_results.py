@@ -20,7 +20,7 @@ from users import unprivileged
 from mars_score.errors import MarsWarning
 from mars_score.store import results
 from mars_score.store.location import LIMIT
-from mars_score.store.results import CHEAP, CHEAP_SECONDS, KINDS, ResultStore, digest
+from mars_score.store.results import CHEAP, KINDS, ResultStore, digest
 from mars_score.store.staged import StagedStore
 
 ROOT = Path(__file__).parent.parent
@@ -229,20 +229,20 @@ def test_the_least_recently_used_are_evicted_first(tmp_path, clock):
     assert sound(store)
 
 
-@pytest.mark.parametrize("cheap", CHEAP)
-def test_cheap_results_are_evicted_before_expensive_ones(tmp_path, clock, cheap):
+@pytest.mark.parametrize(("cheap", "other"), [*((one, "infills") for one in CHEAP), ("embeddings", "rows")])
+def test_cheap_results_are_evicted_before_expensive_ones(tmp_path, clock, cheap, other):
     store = ResultStore(tmp_path, limit=500_000)
-    store.put("infills", entries(100))
+    store.put(other, entries(100))
     clock[0] += 1000
     for start in range(0, 600, 20):
         store.put(cheap, entries(20, size=3000, start=start))
         clock[0] += 1
-    assert store.get("infills", list(entries(100))) == entries(100)
+    assert store.get(other, list(entries(100))) == entries(100)
     assert store.info()[cheap][0] > 40  # the rest of the space is theirs
     assert store.file.stat().st_size <= 500_000
-    clock[0] += CHEAP_SECONDS + 10_000  # no infill is used meanwhile
+    clock[0] += CHEAP[cheap] - CHEAP.get(other, 0) + 10_000  # the other is not used meanwhile
     store.put(cheap, entries(400))
-    assert store.info()["infills"][0] < 100
+    assert store.info()[other][0] < 100
     assert store.info()[cheap][0] > 200
     assert sound(store)
 

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 # Parts of the keys of what is kept; to be raised when the same encoder comes to give other vectors.
 _METHOD = 2
-_TOKENS_METHOD = 1
+_TOKENS_METHOD = 2
 _HEADER = struct.Struct("<c?e")  # number type, shortened, unknown
 _VECTORS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f4"), b"d": np.dtype("<f8")}
-_TOKENS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f2"), b"d": np.dtype("<f8")}
+_TOKENS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<i1"), b"d": np.dtype("<f8")}
+_LEVELS = 127  # of eight bits, on either side of zero
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Embedding:
 
         Args:
             vector: of the text, (dimensions,).
-            tokens: of its tokens, (tokens, dimensions). Only their directions are kept, in half precision
-                unless the encoder is in double.
+            tokens: of its tokens, (tokens, dimensions). Only their directions are kept, in eight bits per
+                dimension unless the encoder is in double.
             shortened: whether the encoder read only the text's beginning.
             unknown: share of tokens that the encoder does not know, in [0, 1].
         """
@@ -55,8 +56,12 @@ class Embedding:
         kept = _HEADER.pack(kind, shortened, unknown) + vector.astype(_VECTORS[kind]).tobytes()
         if tokens is None:
             return cls(kept)
-        directions = _unit(tokens.astype(np.float64)).astype(_TOKENS[kind])
-        return cls(kept + directions.tobytes() + len(tokens).to_bytes(4, "little"), with_tokens=True)
+        directions = _unit(tokens.astype(np.float64))
+        if kind == b"f":
+            largest = np.abs(directions).max(axis=-1, keepdims=True, initial=0.0)
+            directions = np.rint(directions * (_LEVELS / np.where(largest == 0, 1.0, largest)))
+        kept += directions.astype(_TOKENS[kind]).tobytes()
+        return cls(kept + len(tokens).to_bytes(4, "little"), with_tokens=True)
 
     @property
     def vector(self) -> NDArray[np.float64]:

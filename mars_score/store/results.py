@@ -17,8 +17,10 @@ from mars_score.diagnostics import warn
 from mars_score.store.location import make_private, open_to_others, size_limit
 
 KINDS = ("analyses", "infills", "samples", "embeddings", "scores", "rows")
-CHEAP = ("analyses", "embeddings", "rows")  # cost far less to compute again, and embeddings are far larger
-CHEAP_SECONDS = 30 * 24 * 3600  # cheap results are evicted as if they had been unused for this much longer
+# Seconds for which results are evicted as if they had been unused for longer: these cost far less to compute again
+# than others, and embeddings are far larger.
+_MONTH = 30 * 24 * 3600
+CHEAP = {"embeddings": 2 * _MONTH, "analyses": _MONTH, "rows": _MONTH}
 FILE = "results.sqlite3"
 TIMEOUT = 60.0  # seconds to wait for other processes
 _FRESH = 3600  # seconds; reading an entry updates its time only if that is older
@@ -246,9 +248,8 @@ def _evict(db: sqlite3.Connection, limit: int) -> None:
     """If the file has more than ``limit`` bytes, delete entries until nine tenths of it are left."""
     if _size(db) <= limit:
         return
-    cheap = ", ".join(f"'{kind}'" for kind in CHEAP)
-    by_age = f"SELECT id FROM entries ORDER BY used - {CHEAP_SECONDS} * (kind IN ({cheap})), id"
-    ids = db.execute(by_age).fetchall()
+    longer = " ".join(f"WHEN '{kind}' THEN {seconds}" for kind, seconds in CHEAP.items())
+    ids = db.execute(f"SELECT id FROM entries ORDER BY used - CASE kind {longer} ELSE 0 END, id").fetchall()
     step = math.ceil(len(ids) / 50)
     while ids and _size(db) > limit * 9 // 10:
         db.executemany("DELETE FROM entries WHERE id = ?", ids[:step])
