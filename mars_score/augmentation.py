@@ -63,9 +63,9 @@ def prepare_rows(
     candidates: Sequence[str], rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
 ) -> list[Row]:
     """What each score depends on: the candidate, its prepared references, the context without outer whitespace."""
-    prepare = partial(prepare_reference, strip_urls_hashtags=masking.strip_urls_hashtags)
+    strip = masking.strip_urls_hashtags
     return [
-        (candidate, tuple(map(prepare, of_row)), context.strip())
+        (candidate, tuple([prepare_reference(one, strip_urls_hashtags=strip) for one in of_row]), context.strip())
         for candidate, of_row, context in zip(candidates, rows, contexts, strict=True)
     ]
 

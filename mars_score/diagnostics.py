@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 from mars_score.errors import MarsWarning
@@ -60,7 +61,7 @@ class Notices:
     def add(self, numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> None:
         """Count the next rows, which are named by their ``numbers``; each kind of notice has one flag per row."""
         for what, of_rows in flags.items():
-            flagged = [number for number, flag in zip(numbers, of_rows, strict=True) if flag]
+            flagged = list(compress(numbers, of_rows))
             self.counts[what] = self.counts.get(what, 0) + len(flagged)
             known = self.first.get(what, [])
             self.first[what] = list(dict.fromkeys([*known, *flagged]))[: _NAMED + 1]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.data.contexts import as_prose
 from mars_score.masking.template import Template
@@ -142,8 +142,7 @@ class LazyRows(Sequence[RowScore]):
         return repr(self._rows)
 
 
-@dataclass(frozen=True)
-class ScoredTexts:
+class ScoredTexts(NamedTuple):
     """What a score is of.
 
     Attributes:

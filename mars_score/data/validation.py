@@ -29,7 +29,7 @@ def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".forma
     return [_text(where, row, value) for row, value in enumerate(_column("predictions", predictions))]
 
 
-def check_candidate_lists(predictions: Any) -> list[list[str]]:
+def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
     """The candidates of each row: a string, or a list of them.
 
     Raises:
@@ -38,9 +38,9 @@ def check_candidate_lists(predictions: Any) -> list[list[str]]:
     """
     where = "predictions[{}]".format
     checked = [_texts(where, row, value) for row, value in enumerate(_column("predictions", predictions))]
-    if [] in checked:
+    if () in checked:
         raise ValueError(
-            f"{where(checked.index([]))} is an empty list; give at least one candidate or leave the row out"
+            f"{where(checked.index(()))} is an empty list; give at least one candidate or leave the row out"
         )
     return checked
 
@@ -63,9 +63,9 @@ def check_references(references: Any, *, where: Where = "references[{}]".format)
             raise ValueError(
                 f"{where(row)} is an empty list; give at least one reference or leave the row out. {_NO_MIX}"
             )
-        checked.append(tuple(texts))
-        if not all(text.strip() for text in checked[-1]):
+        if not all(map(str.strip, texts)):
             raise ValueError(f"{where(row)} holds a blank reference; fill it or leave it out. {_NO_MIX}")
+        checked.append(texts)
     return checked
 
 
@@ -185,12 +185,12 @@ def _column(name: str, value: Any) -> list[Any]:
     return entries
 
 
-def _texts(where: Where, row: int, value: Any) -> list[str]:
-    """A row that is a text or a list of texts, as a list."""
+def _texts(where: Where, row: int, value: Any) -> tuple[str, ...]:
+    """The texts of a row that is a text or a list of texts."""
     if isinstance(value, str):
-        return [_text(where, row, value)]
+        return (_text(where, row, value),)
     entries = entries_of(value)
-    return [_text(where, row, text) for text in ([value] if entries is None else entries)]
+    return tuple(_text(where, row, text) for text in ([value] if entries is None else entries))
 
 
 def entries_of(value: Any) -> list[Any] | None:

@@ -53,9 +53,10 @@ def row_key(settings: Settings) -> Callable[[Row], bytes] | None:
     pipeline = WordAnalyser(language=settings.language).pipeline
     common = hashlib.blake2b(digest(_code(), make_signature(settings, pipeline, ()).entries), digest_size=16)
 
-    def key(row: Row) -> bytes:  # a third of the time that digest takes
+    def key(row: Row) -> bytes:  # a fifth of the time that digest takes
+        candidate, references, context = row
         found = common.copy()
-        found.update(repr(row).encode())
+        found.update(b"\xff".join(map(str.encode, (candidate, context, *references))))  # a byte that no text holds
         return found.digest()
 
     return key
@@ -115,8 +116,14 @@ def rows_of(encoded: Sequence[bytes]) -> LazyRows:
 
 def flags_of(encoded: Sequence[bytes]) -> Mapping[str, Sequence[bool]]:
     """For each kind of notice one flag per row, from :func:`encode`."""
-    bits = [_HEADER.unpack_from(one)[1] for one in encoded]
-    return {kind: [bool(one >> place & 1) for one in bits] for place, kind in enumerate(NOTICES)}
+    of_rows = [_flags(_HEADER.unpack_from(one)[1]) for one in encoded]
+    return dict(zip(NOTICES, zip(*of_rows, strict=True), strict=True))
+
+
+@cache
+def _flags(bits: int) -> tuple[bool, ...]:
+    """One for each of NOTICES."""
+    return tuple(bool(bits >> place & 1) for place in range(len(NOTICES)))
 
 
 def plain_reference(one: AugmentedReference) -> tuple[str, list[Any]]:
