@@ -137,7 +137,7 @@ def linear_trainer(folder, key="", **changes):
         return (network(points[list(batch)])[:, 0] - points[list(batch), 0]).square().mean()
 
     examples = Examples([""] * 20, [1] * 20, range(16), range(16, 20))
-    return network, Trainer(network, loss, examples, TrainingSettings(5, 4, 0.1, 5, **changes), folder, key)
+    return network, Trainer(network, loss, examples, TrainingSettings(5, 4, None, 5, **changes), 0.1, folder, key)
 
 
 def test_foreign_and_damaged_checkpoints_are_refused(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -171,10 +170,10 @@ class EncoderHead:
         """
         start = hashlib.blake2b(b"".join(one.tobytes() for one in self.network.trained().values()), digest_size=8)
         models = fingerprint(self._settings.models.encoder)
-        network, folder, progress = self.network, self.checkpoints, self._runtime.progress
-        settings = replace(self.training, learning_rate=self.training.learning_rate or rate)
-        Trainer(network, loss, examples, settings, folder, f"{key} {start.hexdigest()} {models}", progress).train()
-        self.trained_with = settings
+        key, progress = f"{key} {start.hexdigest()} {models}", self._runtime.progress
+        trainer = Trainer(self.network, loss, examples, self.training, rate, self.checkpoints, key, progress)
+        trainer.train()
+        self.trained_with = trainer.settings
 
     def _one_reference(self, example: Example) -> str:
         """One by lot in training, the first otherwise; blank where there is none."""

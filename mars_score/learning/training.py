@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -121,7 +121,8 @@ class Trainer:
         network: on the device where it is to be trained; it ends with the weights of the lowest held-out loss.
         loss: of some examples, computed with the network.
         examples: see there.
-        settings: see there.
+        settings: see there; as an attribute they name the learning rate that is used.
+        rate: of learning, where ``settings`` name none.
         folder: where checkpoints are written, every minute and after each epoch; None: none.
         key: what the training depends on besides ``settings``; a checkpoint of another key is refused.
         progress: called as ``progress("train", step, steps)``.
@@ -136,15 +137,17 @@ class Trainer:
         loss: Loss,
         examples: Examples,
         settings: TrainingSettings,
+        rate: float,
         folder: Path | None = None,
         key: str = "",
         progress: Progress | None = None,
     ) -> None:
-        self._network, self._loss, self._examples, self._settings = network, loss, examples, settings
+        self._network, self._loss, self._examples = network, loss, examples
+        self._rate = rate if settings.learning_rate is None else settings.learning_rate
+        self.settings = replace(settings, learning_rate=self._rate)
         self._file = folder / CHECKPOINT if folder else None
-        self._key = f"{settings} {key}"
+        self._key = f"{self.settings} {key}"
         self._progress = progress
-        self._rate = settings.learning_rate or RATE_OF_TEXTS
         self._parameters = {name: one for name, one in network.named_parameters() if one.requires_grad}
         self._optimizer = torch.optim.AdamW(self._parameters.values(), lr=self._rate)
         self._best: dict[str, Tensor] = {}
@@ -157,7 +160,7 @@ class Trainer:
         Returns:
             The lowest held-out loss; infinite with nothing held out.
         """
-        settings, state = self._settings, self._state
+        settings, state = self.settings, self._state
         per_epoch = math.ceil(len(self._examples.training) / settings.batch_size)
         steps = per_epoch * settings.epochs
         devices = [one for one in {p.device for p in self._parameters.values()} if one.type == "cuda"]
@@ -178,7 +181,7 @@ class Trainer:
         return state.best
 
     def _step(self, batch: Sequence[int], steps: int) -> None:
-        settings, state = self._settings, self._state
+        settings, state = self.settings, self._state
         torch.manual_seed(random.Random(f"{settings.seed} {state.step}").getrandbits(63))
         share = (state.step + 1) / steps
         rate = self._rate * min(share / _WARM_UP, (1 - share) / (1 - _WARM_UP) + 1 / steps, 1.0)
@@ -199,7 +202,7 @@ class Trainer:
         if held_out:
             self._network.eval()
             with torch.no_grad():
-                parts = _cut(held_out, self._settings.batch_size)
+                parts = _cut(held_out, self.settings.batch_size)
                 found = sum(float(self._loss(part)) * len(part) for part in parts) / len(held_out)
             state.epochs_without_gain += 1
             if found < state.best:
