@@ -81,10 +81,10 @@ class Pretraining(NamedTuple):
 
 def run_drift(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining, rows: int) -> None:
     """The encoder with and without pre-training, and MARS, where learning and test differ in quality."""
-    scorer = MarsScorer("mini", progress=report)
+    scorer, synthetic = MarsScorer("mini", progress=report), Synthetic(data, runtime, pretraining)
     for name in DRIFTING:
         fold = next(number for number, names in enumerate(FOLDS) if name in names)
-        start = pretrained(data, out, runtime, pretraining, fold)
+        start = pretrained(synthetic, out, fold)
         (whole,) = training_sets([sample(data, name, 8 * rows)])
         for skew in SKEWS:
             taught, test = (
@@ -160,10 +160,10 @@ def teaching(fold: int) -> list[str]:
     return [name for number, names in enumerate(FOLDS) if number != fold for name in names]
 
 
-def pretrained(data: Path, out: Path, runtime: Runtime, how: Pretraining, fold: int) -> Path:
+def pretrained(synthetic: Synthetic, out: Path, fold: int) -> Path:
     """The folder of an encoder that was pre-trained on the texts of the other folds."""
     folder = out / f"pretrained-without-{fold}"
-    Synthetic(data, runtime, how).pretrained(folder, teaching(fold))
+    synthetic.pretrained(folder, teaching(fold))
     return folder
 
 
@@ -171,7 +171,7 @@ def run_ablation(data: Path, out: Path, runtime: Runtime, how: Pretraining) -> N
     """What pre-training alone makes of the sets of a fold that it has not seen, without each of the signals."""
     synthetic, fold = Synthetic(data, runtime, how), 0
     tests = [sample(data, name, TESTED) for name in FOLDS[fold]]
-    saved = read_head(pretrained(data, out, runtime, how, fold))
+    saved = read_head(pretrained(synthetic, out, fold))
     heads = {"untrained": EncoderHead(SETTINGS, runtime), "all": EncoderHead.load(saved, SETTINGS, runtime)}
     for signal in (*(name for name in SIGNALS[:5] if name not in how.without), DAMAGE):
         title = f"without {signal}"

@@ -32,6 +32,7 @@ from research.encoder import (
     FOLDS,
     TESTED,
     Pretraining,
+    Synthetic,
     add_options,
     few,
     fit_on,
@@ -65,8 +66,9 @@ class Encoders:
     """
 
     def __init__(self, data: Path, out: Path, rows: int, pretraining: Pretraining) -> None:
-        self._data, self._out, self._rows, self._pretraining = data, out, rows, pretraining
+        self._data, self._out, self._rows = data, out, rows
         self._runtime = Runtime(store=ResultStore(store_folder()), progress=report)
+        self._synthetic = Synthetic(data, self._runtime, pretraining)
 
     def scored(self, name: str) -> RatedSet:
         """The part of a set that is scored."""
@@ -87,7 +89,7 @@ class Encoders:
         if missing:
             samples = [sample(self._data, name, self._rows) for name in teaching(fold)]
             sets = [few(one, self._rows) for one in training_sets(samples)]
-            start = pretrained(self._data, self._out, self._runtime, self._pretraining, fold) if warm else None
+            start = pretrained(self._synthetic, self._out, fold) if warm else None
             head = kept(folder, self._runtime, partial(fit_on, start=start, sets=sets))
             for name in missing:
                 files[name].write_text(json.dumps(scores_of(head, self.scored(name).rows)))
