@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mars_score.cli.options import scorer_arguments
 from mars_score.cli.running import print_line, scoring
 from mars_score.cli.runs import count
-from mars_score.learning import OBJECTIVES
+from mars_score.learning import OBJECTIVES, PAIRS, SHARE
 from mars_score.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def add_encoder_options(parser: argparse.ArgumentParser) -> None:
         "--corpus", metavar="FILE", help="texts, also .txt (default: references and contexts of the files)"
     )
     group.add_argument("--from", dest="start", metavar="FOLDER", help="a trained head to start from")
-    group.add_argument("--pairs", type=count, metavar="N", help="synthetic pairs (default: 1,500)")
+    group.add_argument("--pairs", type=count, metavar="N", help=f"synthetic pairs (default: {PAIRS:,})")
     group.add_argument(
         "--share",
         type=_share,
         metavar="S",
-        help="of their texts that the language model fills and reads (default: .2)",
+        help=f"of their texts that the language model fills and reads (default: {SHARE})",
     )
     group.add_argument(
         "--translators", type=_two, metavar="THERE,BACK", help="translation models, for back-translation"

@@ -8,3 +8,5 @@ from typing import Literal, get_args
 KINDS = {"terms": "terms.TermsHead", "encoder": "encoder.EncoderHead", "ls": "contrastive.LsHead"}
 Objective = Literal["ratings", "pretrain", "contrastive"]  # what an encoder is trained on
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+PAIRS = 1_500  # synthetic; 5,000 gave the same mean agreement and harmed more kinds of text (docs/learning.md)
+SHARE = 0.2  # of their texts that the language model reads; with 1 it takes two thirds of the time or more

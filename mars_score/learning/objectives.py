@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from mars_score.learning import Objective
+from mars_score.learning import PAIRS, SHARE, Objective
 from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.folder import HeadFolder, read_head
@@ -23,9 +23,6 @@ from mars_score.meta.items import check_names
 from mars_score.models.loading import load_language_model
 from mars_score.runtime import Runtime
 from mars_score.settings import Settings
-
-PAIRS = 1_500  # 5,000 gave the same mean agreement and harmed more kinds of text (docs/learning.md)
-SHARE = 0.2  # with 1, infilling and likelihoods take two thirds of the time or more
 
 
 @dataclass(frozen=True)
