@@ -45,17 +45,14 @@ def passing_samples():
         yield
 
 
-def _gates():
-    """The gates of samples drop what they should."""
+@pytest.fixture
+def gates():
+    """The gates of samples drop what they should, also where a test undoes ``monkeypatch``."""
     from mars_score.sampling.gates import fault_of
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mars_score.sampling.samples.fault_of", fault_of)
         yield
-
-
-gates = pytest.fixture(_gates, name="gates")
-gates_of_module = pytest.fixture(_gates, name="gates_of_module", scope="module")
 
 
 @pytest.fixture(autouse=True)
