@@ -1,6 +1,7 @@
 """``mars meta``: options, files of the report, messages."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import word_recall
 from test_meta_items import row
 
 from mars_score.cli import main
+from mars_score.cli.tables import show_table
+from mars_score.report.contents import Table
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +42,17 @@ def test_prints_a_table(rated, run):
     header = next(line for line in lines if line.startswith("metric"))
     assert header.split() == ["metric", "toy", "other", "mean"]
     assert [line.split()[0] for line in lines if line.startswith(("MARS", "length"))] == ["MARS", "length"]
+
+
+def test_a_table_on_a_terminal_shows_texts_as_they_are(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")  # without colours
+    columns, row = ("metric [bold]", "r [red]"), ("mars[variant=v2]", ".5 [.4, .6]")
+    show_table(Table("Per system: news[first]", "In [brackets]: 95 %", columns, (row,)))
+    title, _, header, _, cells, _, note = capsys.readouterr().out.splitlines()
+    assert (title.strip(), note.strip()) == ("Per system: news[first]", "In [brackets]: 95 %")
+    assert tuple(one.strip() for one in header.strip("┃").split("┃")) == columns
+    assert tuple(one.strip() for one in cells.strip("│").split("│")) == row
 
 
 def test_prints_json(rated, run):

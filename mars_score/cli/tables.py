@@ -33,11 +33,13 @@ def show_table(table: Table, form: str = "text") -> None:
         print_line((table_to_markdown if form == "markdown" else table_to_latex)(table) + "\n")
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table as Drawn
     from rich.text import Text
 
     terminal = sys.stdout.isatty()
-    drawn = Drawn(title=table.title, caption=table.note) if terminal else Drawn(box=None, pad_edge=False)
+    title, note = escape(table.title), escape(table.note)
+    drawn = Drawn(title=title, caption=note) if terminal else Drawn(box=None, pad_edge=False)
     for index, column in enumerate(table.columns):
         drawn.add_column(Text(column), justify="right" if index else "left", no_wrap=not terminal)
     for row in table.rows:
