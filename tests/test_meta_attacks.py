@@ -148,7 +148,7 @@ def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("shared_store")
+@pytest.mark.usefixtures("store_with_mini")
 @pytest.mark.parametrize("variant", ["v3", "v2"])
 def test_the_reference_is_above_a_text_off_topic(variant, record_property):
     scores = score_ladders(MarsScorer("mini", variant=variant))

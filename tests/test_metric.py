@@ -398,8 +398,7 @@ def test_documentation(make):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("shared_store")
-def test_doctests(monkeypatch):
+def test_doctests(monkeypatch, request):
     """The examples run with real models; they need preset "mini"."""
     import doctest
 
@@ -407,6 +406,7 @@ def test_doctests(monkeypatch):
         pytest.skip("the wheel of preset mini's language model is not installed")
     monkeypatch.undo()
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("MARS_STORE", str(request.getfixturevalue("store_with_mini")))
     assert doctest.testmod(mars_metric).failed == 0
 
 

@@ -94,7 +94,7 @@ def test_python():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("folder", "shared_store")
+@pytest.mark.usefixtures("folder", "store_with_mini")
 def test_python_with_the_models_of_mini():
     left = run_snippets()
     check_snippets(left)
@@ -116,7 +116,7 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("shared_store")
+@pytest.mark.usefixtures("store_with_mini")
 def test_heads_are_learned_and_used_with_the_models_of_mini(folder, capsys):
     """The block of ``mars train``, with ratings of questions, for which no samples are drawn."""
     towns = ["Porto", "Turin", "Lyon", "Ghent", "Basel", "Graz", "Bergen", "Malmo", "Vilnius", "Tartu", "Split"]
@@ -212,7 +212,7 @@ def test_the_limit_of_the_store_is_that_of_the_code():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("shared_store")
+@pytest.mark.usefixtures("store_with_mini")
 def test_typical_values_are_those_of_the_script(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["typical_values", "--preset", "mini"])
     typical_values.main()
