@@ -48,9 +48,10 @@ def running_app(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
+    scratch = tempfile.TemporaryDirectory(prefix="mars-app-")
     process = subprocess.Popen(
         [*(command or (sys.executable,)), str(APP)],
-        env={**os.environ, **environment, "GRADIO_SERVER_PORT": port},
+        env={**os.environ, "TMPDIR": scratch.name, **environment, "GRADIO_SERVER_PORT": port},
         stdout=log,
         stderr=log,
     )
@@ -66,6 +67,8 @@ def running_app(
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(20)
         process.kill()
+        process.wait()
+        scratch.cleanup()
 
 
 @contextlib.contextmanager
