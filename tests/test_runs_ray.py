@@ -129,6 +129,7 @@ def cluster():
             include_dashboard=False,
             log_to_driver=False,
             logging_level="error",
+            _system_config={"worker_niceness": 0},  # else actors wait for all else on the machine
             _temp_dir=folder,
         )
         yield
