@@ -94,35 +94,35 @@ def cases():
     for number, name in enumerate(CASES):
         for place, kind in enumerate(BUILDERS):
             if (number + place) % 2 == 0:
-                yield pytest.param((name, kind, slice(number % 3, None, 3)), id=f"{name}-{kind}-third")
-            yield pytest.param((name, kind, slice(None)), id=f"{name}-{kind}", marks=pytest.mark.slow)
+                yield pytest.param((name, kind, slice(number % 3, None, 3), [3]), id=f"{name}-{kind}-third")
+            yield pytest.param((name, kind, slice(None), [1, 3]), id=f"{name}-{kind}", marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module", params=cases())
 def case(request):
-    """An infiller's arguments, its pairs and what the oracle says of them."""
-    name, kind, which = request.param
+    """An infiller's arguments, its pairs, what the oracle says of them, and sizes of batches to try."""
+    name, kind, which, batch_sizes = request.param
     work = pairs()[which]
     planning, infilling, window = CASES[name]
     model, tokenizer = BUILDERS[kind](seed=5, n_positions=window)
     expected = [
         oracle.infill(context, template, model, tokenizer, planning, infilling) for context, template in work
     ]
-    return model, tokenizer, planning, infilling, work, expected
+    return model, tokenizer, planning, infilling, work, expected, batch_sizes
 
 
-@pytest.mark.parametrize("batch_size", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_engine_equals_oracle(case, batch_size):
-    model, tokenizer, planning, infilling, work, expected = case
-    infiller = make((model, tokenizer), planning, infilling, batch_size)
-    jobs = jobs_of(infiller, work[::-1], infilling.max_context_tokens)
-    for infills, one in zip(infiller.infill(jobs), expected[::-1], strict=True):
-        assert_same(infills, one)
+def test_engine_equals_oracle(case):
+    model, tokenizer, planning, infilling, work, expected, batch_sizes = case
+    for batch_size in batch_sizes:
+        infiller = make((model, tokenizer), planning, infilling, batch_size)
+        jobs = jobs_of(infiller, work[::-1], infilling.max_context_tokens)
+        for infills, one in zip(infiller.infill(jobs), expected[::-1], strict=True):
+            assert_same(infills, one)
 
 
 def test_augmented_texts_equal_the_oracle(case):
     """In one batch, with pairs in any order and more than once."""
-    model, tokenizer, planning, infilling, work, expected = case
+    model, tokenizer, planning, infilling, work, expected, _ = case
     shuffled = random.Random(1).sample([*work, *work[:3]], len(work) + 3)
     texts = augment(make((model, tokenizer), planning, infilling, 17), shuffled, infilling.max_context_tokens)
     assert [texts[pair].text for pair in work] == [one.text for one in expected]
