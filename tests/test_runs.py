@@ -93,13 +93,13 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_several_processes_give_the_same_bytes(models, tmp_path, dtype):
-    path = write(tmp_path / "rows.jsonl", make_rows(60))
-    outs = {workers: tmp_path / f"{workers}.jsonl" for workers in (1, 2, 4)}
+def test_several_processes_give_the_same_bytes(models, tmp_path):
+    """In float32: a test below has float64."""
+    path = write(tmp_path / "rows.jsonl", make_rows(40))
+    outs = {workers: tmp_path / f"{workers}.jsonl" for workers in (1, 3)}
     for workers, out in outs.items():
         argv = ["--out", out, "--workers", workers, "--threads", 1, "--chunk-size", 4, "--no-store"]
-        assert score(path, *argv, *models, "--dtype", dtype) == 0
+        assert score(path, *argv, *models, "--dtype", "float32") == 0
     assert len({out.read_bytes() for out in outs.values()}) == 1
 
 
@@ -458,7 +458,8 @@ def _workers(parent):
 def test_workers_end_with_a_killed_parent(models, tmp_path):
     path = write(tmp_path / "rows.jsonl", make_rows(24))
     command = [*MARS, "score", str(path), "--workers", "2", *models]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}  # what it leaves behind
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 100
         while not (children := _workers(process.pid)) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
