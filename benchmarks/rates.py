@@ -20,7 +20,7 @@ from benchmarks.texts import Text, invented
 from mars_score import MarsScorer
 from mars_score.presets import DEFAULT_VARIANT
 
-SENTENCES = (1, 9, 36)  # of a context: about 11, 100 and 400 words
+SENTENCES = "1,9,36"  # of a context: about 11, 100 and 400 words
 Score = Callable[[list[Text]], object]
 
 
@@ -29,13 +29,14 @@ def main() -> None:
     options = speed_parser(__doc__, repeats=3)
     options.add_argument("--rows", type=int, default=16)
     options.add_argument("--variants", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
+    options.add_argument("--sentences", default=SENTENCES, help=f"of a context, of 11 words; default: {SENTENCES}")
     args = parse(options, rows=128, repeats=5)
     lines: list[dict[str, Any]] = []
     for name, score in _peers().items():  # they read no context
         rate = _rate(score, invented(args.rows), args.repeats)
         lines.append({"metric": name, "context_words": None, "cold": rate, "warm": rate})
-    for sentences in SENTENCES:
-        texts = invented(args.rows, context_sentences=sentences)
+    for sentences in args.sentences.split(","):
+        texts = invented(args.rows, context_sentences=int(sentences))
         words = statistics.mean(len(text.context.split()) for text in texts)
         for variant in args.variants.split(","):
             cold, warm = _rates_of_mars(variant, texts, args.repeats)

@@ -14,7 +14,7 @@ from mars_score.errors import MarsWarning
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 BLANK = "blank candidates score 0.0"
 BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
-CONTEXT_CUT = "the end of the context is beyond the language model's window and was not read"
+CONTEXT_CUT = "the end of the context is beyond max_context_tokens or the language model's window and was not read"
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
 CONTRADICTED = "the candidate probably contradicts its context or a reference"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"

@@ -185,14 +185,14 @@ def test_rates(monkeypatch, capsys, tiny_mini):
     """A line for each metric and length of context, and contexts that get longer."""
     rates = importlib.import_module("benchmarks.rates")
     read = []
-    monkeypatch.setattr(rates, "SENTENCES", (1, 3))
     monkeypatch.setattr(rates, "_peers", lambda: {"peer": lambda texts: read.append(len(texts))})
-    monkeypatch.setattr("sys.argv", ["rates", "--rows", "1", "--repeats", "1", "--variants", "v2,v1", "--json"])
+    arguments = ["--rows", "1", "--repeats", "1", "--variants", "v2,v1", "--sentences", "1,3", "--json"]
+    monkeypatch.setattr("sys.argv", ["rates", *arguments])
     rates.main()
     peer, *ours = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert read == [1]
     assert peer["metric"] == "peer"
-    assert [line["metric"] for line in ours] == ["MARS, `v2`", "MARS, `v1`"] * len(rates.SENTENCES)
+    assert [line["metric"] for line in ours] == ["MARS, `v2`", "MARS, `v1`"] * 2
     words = [line["context_words"] for line in ours[::2]]
     assert words == sorted(set(words))
     assert all(line["cold"] > 0 and line["warm"] > 0 for line in ours)

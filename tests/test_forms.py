@@ -370,6 +370,17 @@ def test_a_likelihood_is_at_least_a_guess(models):
     assert -bound <= row.terms[-1].value <= bound
 
 
+def test_likelihoods_are_given_so_many_tokens_of_the_context(models, tmp_path):
+    def scores(most, store):
+        settings = {"variant": "v2-lm", "max_mask_ratio": 0, "max_context_tokens": most}
+        return MarsScorer(store=store, **settings, **models).score(*columns(ROWS)).scores
+
+    fresh = {most: scores(most, False) for most in (2, 2048, None)}
+    assert fresh[2048] == fresh[None] != fresh[2]
+    for most in (2, 2048, None, 2):  # kept ones are told apart
+        assert scores(most, tmp_path) == fresh[most]
+
+
 def test_a_cut_context_is_told(models):
     far = " ".join(["it was late"] * 200)  # behind which the window is full
     with pytest.warns(MarsWarning, match="the end of the context is beyond"):

@@ -212,10 +212,10 @@ def test_bert_score_leaves_the_encoder_as_it_is(encoder, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def plain_surprisal(pair, context, text, window):
+def plain_surprisal(pair, context, text, window, most=None):
     """Mean over the text's tokens, from one forward pass over the whole, as transformers does it."""
     model, tokenizer = pair
-    before = tokenizer(context, add_special_tokens=False)["input_ids"] if context else []
+    before = tokenizer(context, add_special_tokens=False)["input_ids"][:most] if context else []
     text = (" " if context else "") + text
     ids = tokenizer(text, add_special_tokens=False)["input_ids"][: window - 1]
     if tokenizer("a")["input_ids"][0] == tokenizer.bos_token_id or not context:
@@ -244,6 +244,19 @@ def test_surprisals_are_those_of_a_plain_pass(causal):
     assert mean_surprisals(model, [*PAIRS, *PAIRS], 3) == pytest.approx([*expected, *expected], rel=1e-9)
     alone = [mean_surprisals(model, [pair], 128)[0] for pair in PAIRS]
     assert alone == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("most", [1, 5, 1000])
+def test_at_most_so_many_tokens_of_a_context_are_read(causal, most):
+    model = CausalLanguageModel(*causal)
+    found = surprisal.surprisals(model, PAIRS, max_context_tokens=most)
+    expected = [plain_surprisal(causal, context.strip(), text.strip(), 96, most) for context, text in PAIRS]
+    assert [one.mean for one in found] == pytest.approx(expected, rel=1e-9)
+    without = surprisal.surprisals(model, PAIRS)
+    lengths = [len(model.codec.encode(context.strip())) if context.strip() else 0 for context, _ in PAIRS]
+    assert [one.cut for one in found] == [
+        length > most or other.cut for length, other in zip(lengths, without, strict=True)
+    ]
 
 
 def test_surprisals_do_not_depend_on_the_memory(causal, monkeypatch):

@@ -28,7 +28,7 @@ def test_contracted_names_and_defaults():
     assert defaults["pos_weights"]["PUNCT"] == 0.1
     expected = """variant=v3-lm use_context=True max_mask_ratio=0.0 mask_ratio_step=0.2 idf_corpus=None
         strip_urls_hashtags=False planner=none plan_step=0.02 plan_iterations=3 plan_temperature=1.3
-        plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=None matching=tokens
+        plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=2048 matching=tokens
         samples=4 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None row_weights=adaptive
         sample_weight=0.2 context_weight=0.5 copy_discount=0.0
         likelihood_weight=0.15 augmentation_aggregation=best q=0.8

@@ -65,9 +65,7 @@ def read_signals(
         "ROUGE-L": _rouge,
         "BERTScore": partial(_bertscore, metric=_bertscore_metric(settings, runtime)),
         MARS: partial(_mars_scores, reader=_reader(settings, runtime)),
-        "likelihood": partial(
-            _likelihoods, reader=LikelihoodReader(settings.models, runtime), share=share, seed=seed
-        ),
+        "likelihood": partial(_likelihoods, reader=LikelihoodReader(settings, runtime), share=share, seed=seed),
     }
     if round_trip:
         readers[LIKELIHOODS] = partial(_back_translation, by=round_trip)

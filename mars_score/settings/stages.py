@@ -113,8 +113,9 @@ class InfillingSettings(Checked):
         3, "A blank of b tokens is filled with 1 to b + sigma tokens.", low=0, needs=("infiller", "causal")
     )
     max_context_tokens: int | None = setting(
-        None,
-        "Tokens of the context's beginning to infill with; None: as many as fit the model's window.",
+        2048,
+        "Tokens of the context's beginning that infills and likelihoods are given; None: as many as fit the "
+        "language model's window.",
         low=1,
         needs=("use_context", True),
     )

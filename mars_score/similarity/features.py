@@ -132,7 +132,7 @@ class Reader:
 
     @cached_property
     def _likelihoods(self) -> LikelihoodReader:
-        return LikelihoodReader(self._settings.models, self._runtime, remember=self._remember)
+        return LikelihoodReader(self._settings, self._runtime, remember=self._remember)
 
     @cached_property
     def _contradictions(self) -> ContradictionReader:

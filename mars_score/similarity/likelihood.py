@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mars_score.models.fingerprints import Current
 from mars_score.runtime import Runtime
-from mars_score.settings import ModelSettings
+from mars_score.settings import Settings
 from mars_score.store.lookup import get_or_compute, model_key
 from mars_score.store.results import digest
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mars_score.infilling.prompt_memory import PromptMemory
 
 Pair = tuple[str, str]  # context and candidate
-_METHOD = 1  # part of the keys of what is kept
+_METHOD = 2  # part of the keys of what is kept
 _FORMAT = "<dd?"
 _PART = 256  # pairs that are scored before their likelihoods are saved
 
@@ -31,7 +31,7 @@ class Likelihood:
     Attributes:
         given_context: given the context and a space.
         alone: given begin-of-text.
-        cut: whether the window leaves out the end of the context or of the text.
+        cut: whether the end of the context or of the text is left out.
     """
 
     given_context: float
@@ -58,15 +58,16 @@ class LikelihoodReader:
     """Reads candidates with the causal language model.
 
     Args:
-        models: names it and its number type.
+        settings: name it, its number type and how much of a context it reads.
         runtime: see :class:`mars_score.runtime.Runtime`.
         remember: whether contexts that were read last stay in memory. Likelihoods then depend on earlier calls in
             their last digits.
     """
 
-    def __init__(self, models: ModelSettings, runtime: Runtime, *, remember: bool = False) -> None:
-        self._models, self._runtime, self._remember = models, runtime, remember
-        self._model = Current(models.language_model, self._make_model)
+    def __init__(self, settings: Settings, runtime: Runtime, *, remember: bool = False) -> None:
+        self._models, self._runtime, self._remember = settings.models, runtime, remember
+        self._max_context_tokens = settings.infilling.max_context_tokens
+        self._model = Current(self._models.language_model, self._make_model)
 
     def _make_model(self) -> tuple[CausalLanguageModel, PromptMemory]:
         from mars_score.infilling.prompt_memory import PROMPT_BYTES, PromptMemory
@@ -100,7 +101,7 @@ class LikelihoodReader:
             self._runtime.store,
             "scores",
             pairs,
-            lambda pair: digest(common, *pair),
+            lambda pair: digest(common, self._max_context_tokens, *pair),
             compute,
             lambda one: one.kept,
             Likelihood.of,
@@ -115,7 +116,7 @@ class LikelihoodReader:
         most = math.log(model.vocabulary)
         new = list(dict.fromkeys(candidate for _, candidate in pairs if candidate not in alone))
         both = [*pairs, *(("", candidate) for candidate in new)]
-        found = surprisals(model, both, self._runtime.batch_size, prompts)
+        found = surprisals(model, both, self._runtime.batch_size, prompts, self._max_context_tokens)
         alone.update((candidate, one.mean) for candidate, one in zip(new, found[len(pairs) :], strict=True))
         return [
             Likelihood(-min(given.mean, most), -min(alone[candidate], most), given.cut)

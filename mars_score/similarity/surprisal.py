@@ -41,11 +41,14 @@ class Reading:
     cut: bool
 
     @classmethod
-    def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str) -> Reading:
-        """If both do not fit, the prompt is cut first; tokens as in :func:`mars_score.infilling.jobs.make_job`."""
+    def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str, most: int | None) -> Reading:
+        """At most ``most`` tokens of the context's beginning, fewer where they do not fit.
+
+        Tokens as in :func:`mars_score.infilling.jobs.make_job`.
+        """
         tokens = codec.encode((" " if context else "") + text.strip())
-        prompt = [*([codec.begin] if codec.adds_begin or not context else []), *context]
-        cut = len(prompt) + len(tokens) > window
+        prompt = [*([codec.begin] if codec.adds_begin or not context else []), *context[:most]]
+        cut = len(context[:most]) < len(context) or len(prompt) + len(tokens) > window
         tokens = tokens[: window - 1]
         return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
 
@@ -66,7 +69,7 @@ class Surprisal:
 
     Attributes:
         mean: over its tokens, in nats; infinite if it has none.
-        cut: whether the window leaves out the end of the context or of the text.
+        cut: whether the end of the context or of the text is left out.
     """
 
     mean: float
@@ -85,6 +88,7 @@ def surprisals(
     pairs: Sequence[tuple[str, str]],
     batch_size: int | None = None,
     prompts: PromptMemory | None = None,
+    max_context_tokens: int | None = None,
 ) -> list[Surprisal]:
     """The surprisal of each text given its context.
 
@@ -93,6 +97,7 @@ def surprisals(
         pairs: contexts (blank: begin-of-text only) and texts; each context is read once.
         batch_size: largest number of texts per forward pass; None: 128. Halved where memory runs out.
         prompts: of this model, from earlier calls and for later ones; None: all are read.
+        max_context_tokens: of each context's beginning that are read; None: as many as fit the window.
     """
     memory = PromptMemory(0) if prompts is None else prompts
     contexts = {
@@ -100,7 +105,7 @@ def surprisals(
         for context in dict.fromkeys(context for context, _ in pairs)
     }
     different = {
-        (context, text): Reading.of(model.codec, model.window, contexts[context], text)
+        (context, text): Reading.of(model.codec, model.window, contexts[context], text, max_context_tokens)
         for context, text in dict.fromkeys(pairs)
     }
     readings = [reading for reading in dict.fromkeys(different.values()) if reading.tokens]
