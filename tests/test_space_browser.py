@@ -401,5 +401,5 @@ def test_memory_stays_where_it_is(space):
             api.predict(context, [reference], [f"Try {round_} {number}."], api_name="/score")
     after = memory().rss / 2**20
     print(f"\nresident memory: {before:.0f} MiB before, {after:.0f} MiB after 75 requests")
-    assert after < before + 50
+    assert after < before + 75  # 22 were measured
     assert "Traceback" not in log.read_text()
