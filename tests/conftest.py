@@ -17,6 +17,7 @@ os.environ.setdefault("MARS_TESTS", _FOLDER.name)  # of the whole run: its worke
 os.environ.update(
     MARS_STORE=os.path.join(_FOLDER.name, "store"),
     HF_HOME=os.path.join(_FOLDER.name, "huggingface"),
+    GRADIO_TEMP_DIR=os.path.join(_FOLDER.name, "gradio"),
     HF_HUB_OFFLINE="1",
     HF_EVALUATE_OFFLINE="1",
     HF_DATASETS_OFFLINE="1",
