@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mars_score.infilling.prompt_memory import PromptMemory
 
 Pair = tuple[str, str]  # context and candidate
-_METHOD = 2  # part of the keys of what is kept
+_METHOD = 1  # part of the keys of what is kept
 _FORMAT = "<dd?"
 _PART = 256  # pairs that are scored before their likelihoods are saved
 
@@ -87,7 +87,8 @@ class LikelihoodReader:
         if not pairs:
             return {}
         models = self._models
-        common = model_key(models.language_model, self._model.get, models.dtype, "likelihood", _METHOD)
+        method = ["likelihood", _METHOD, self._max_context_tokens]
+        common = model_key(models.language_model, self._model.get, models.dtype, *method)
 
         def compute(missing: list[Pair], done: Callable[[Pair, Likelihood], None]) -> None:
             in_order = sorted(missing)  # pairs of one context together
@@ -101,7 +102,7 @@ class LikelihoodReader:
             self._runtime.store,
             "scores",
             pairs,
-            lambda pair: digest(common, self._max_context_tokens, *pair),
+            lambda pair: digest(common, *pair),
             compute,
             lambda one: one.kept,
             Likelihood.of,

@@ -47,8 +47,9 @@ class Reading:
         Tokens as in :func:`mars_score.infilling.jobs.make_job`.
         """
         tokens = codec.encode((" " if context else "") + text.strip())
-        prompt = [*([codec.begin] if codec.adds_begin or not context else []), *context[:most]]
-        cut = len(context[:most]) < len(context) or len(prompt) + len(tokens) > window
+        beginning = context[:most]
+        prompt = [*([codec.begin] if codec.adds_begin or not context else []), *beginning]
+        cut = len(beginning) < len(context) or len(prompt) + len(tokens) > window
         tokens = tokens[: window - 1]
         return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
 
