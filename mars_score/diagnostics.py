@@ -59,7 +59,13 @@ class Notices:
     first: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> None:
-        """Count the next rows, which are named by their ``numbers``; each kind of notice has one flag per row."""
+        """Count the next rows, which are named by their ``numbers``; each kind of notice has one flag per row.
+
+        Raises:
+            ValueError: there are more or fewer flags than rows.
+        """
+        if any(len(of_rows) != len(numbers) for of_rows in flags.values()):
+            raise ValueError(f"{len(numbers)} rows have another number of flags")
         for what, of_rows in flags.items():
             flagged = list(compress(numbers, of_rows))
             self.counts[what] = self.counts.get(what, 0) + len(flagged)
