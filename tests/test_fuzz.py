@@ -122,7 +122,7 @@ CONTENTS = st.one_of(
 )
 
 
-@cases(60, 1500)
+@cases(60, 2500)
 def test_json_lines(count, tmp_path):
     path, compressed = tmp_path / "rows.jsonl", tmp_path / "rows.jsonl.gz"
 
@@ -136,7 +136,7 @@ def test_json_lines(count, tmp_path):
     fuzz(count, check, CONTENTS)
 
 
-@cases(40, 1000)
+@cases(40, 1500)
 def test_written_rows_are_read_as_they_were(count, tmp_path):
     path = tmp_path / "rows.jsonl"
 
@@ -490,7 +490,7 @@ FILES = st.one_of(
 )
 
 
-@cases(25, 200)
+@cases(25, 500)
 def test_the_command(count, tmp_path, monkeypatch, capsys):
     word_recall.install(monkeypatch)
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"

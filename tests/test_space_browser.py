@@ -394,12 +394,12 @@ def test_memory_stays_where_it_is(space):
     address, process, log = space
     memory = psutil.Process(process.pid).memory_info
     before = memory().rss / 2**20
-    for round_ in range(3):
+    for round_ in range(8):
         api = client(address)
         for number in range(25):
             context, reference = f"For {round_} days it had rained.", f"Person {number % 5} took a bus."
             api.predict(context, [reference], [f"Try {round_} {number}."], api_name="/score")
     after = memory().rss / 2**20
-    print(f"\nresident memory: {before:.0f} MiB before, {after:.0f} MiB after 75 requests")
-    assert after < before + 75  # 22 were measured
+    print(f"\nresident memory: {before:.0f} MiB before, {after:.0f} MiB after 200 requests")
+    assert after < before + 150
     assert "Traceback" not in log.read_text()
