@@ -13,7 +13,7 @@ import datasets
 import evaluate
 
 import mars_score  # From: mars-score
-from mars_score.anchors import find_anchors  # From: mars-score
+from mars_score.compare.anchors import find_anchors  # From: mars-score
 from mars_score.data.validation import (  # From: mars-score
     check_candidates,
     check_contexts,

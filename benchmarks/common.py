@@ -63,9 +63,9 @@ def files_parser(description: str | None) -> argparse.ArgumentParser:
 def language_model() -> tuple[Any, Any]:
     """Model and tokenizer of preset mini; converted once in the store."""
     from mars_score.models.loading import load_language_model
-    from mars_score.runtime import Runtime
     from mars_score.settings import resolve_settings
     from mars_score.store.results import ResultStore
+    from mars_score.store.runtime import Runtime
 
     models = resolve_settings("mini").models
     runtime = Runtime(store=ResultStore(store_folder(None)))

@@ -28,7 +28,7 @@ from benchmarks.streaming import MARS, write_rows
 from benchmarks.texts import invented
 from mars_score import MarsScorer
 from mars_score.data.files import read_rows
-from mars_score.similarity.kept import KIND, row_key
+from mars_score.scoring.kept import KIND, row_key
 from mars_score.store.results import ResultStore
 
 SENTENCES = 3  # of a context

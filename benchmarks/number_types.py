@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.common import files_parser, fresh_store, progress, report
 from benchmarks.sampling import Sample, sample_rows
 from mars_score import MarsScorer
-from mars_score.presets import DEFAULT_VARIANT
-from mars_score.result import MarsResult
+from mars_score.scoring.result import MarsResult
+from mars_score.settings.presets import DEFAULT_VARIANT
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from benchmarks.common import fresh_store, parse, progress, seconds_of, speed_pa
 from benchmarks.scoring import bert_scorer
 from benchmarks.texts import Text, invented
 from mars_score import MarsScorer
-from mars_score.presets import DEFAULT_VARIANT
+from mars_score.settings.presets import DEFAULT_VARIANT
 
 SENTENCES = "1,9,36"  # of a context: about 11, 100 and 400 words
 Score = Callable[[list[Text]], object]

@@ -15,10 +15,10 @@ import torch
 
 from benchmarks.common import in_turns, language_model, median_ratio, medians, parse, report, speed_parser
 from benchmarks.texts import invented
-from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.sampling.jobs import SampleJob
-from mars_score.sampling.prompts import make_prompt
-from mars_score.sampling.sampler import Sampler
+from mars_score.augment.sampling.jobs import SampleJob
+from mars_score.augment.sampling.prompts import make_prompt
+from mars_score.augment.sampling.sampler import Sampler
+from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.store.results import digest
 
 TEMPERATURE, TOP_P = 0.9, 0.95

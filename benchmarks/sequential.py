@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from mars_score.infilling.jobs import Infill, Job
-from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.infilling.tokens import token_kind
+from mars_score.augment.infilling.jobs import Infill, Job
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.tokens import token_kind
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
 
@@ -26,7 +26,7 @@ EPSILON = 1e-15
 
 
 class SequentialInfiller:
-    """Stands in for :class:`mars_score.infilling.engine.CausalInfiller`.
+    """Stands in for :class:`mars_score.augment.infilling.engine.CausalInfiller`.
 
     Args:
         model: the language model, in float32 or float64.

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.common import fresh_store, parse, speed_parser
 from benchmarks.texts import Text, invented
 from mars_score import MarsScorer
-from mars_score.presets import DEFAULT_VARIANT
+from mars_score.settings.presets import DEFAULT_VARIANT
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mars_score.fields import POSITIVE, Checked, Setting, settings_of
-from mars_score.presets import VARIANTS
 from mars_score.settings import Settings, resolve_settings
+from mars_score.settings.fields import POSITIVE, Checked, Setting, settings_of
+from mars_score.settings.presets import VARIANTS
 
 PAGE = Path(__file__).with_suffix(".md")
 START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"

@@ -20,19 +20,19 @@ from mars_score import MarsScorer
 from mars_score.cli.running import scoring
 from mars_score.cli.tables import show_table
 from mars_score.data.files import read_rows
+from mars_score.data.rated import read_rated_set
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.items import read_rated_set
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.scoring import scores_of
-from mars_score.progress import progress_bars
 from mars_score.report.contents import Table, number, signed
-from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
 from mars_score.store.location import store_folder
+from mars_score.store.progress import progress_bars
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 
 
 @dataclass(frozen=True)

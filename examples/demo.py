@@ -21,7 +21,7 @@ from mars_score.data.files import read_rows
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
-from mars_score.progress import progress_bars
+from mars_score.store.progress import progress_bars
 
 BAD = ("wrong", "nonsense", "off topic", "shuffled")
 REFERENCE_ONLY = "the reference only"

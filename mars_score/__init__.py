@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mars_score.functions import score, score_iter
-    from mars_score.result import MarsResult
     from mars_score.scorer import MarsScorer
+    from mars_score.scoring.result import MarsResult
 
 __version__ = "0.1.0"
 __all__ = ["MarsResult", "MarsScorer", "__version__", "score", "score_iter"]
 
 _HOME = {
     "MarsScorer": "mars_score.scorer",
-    "MarsResult": "mars_score.result",
+    "MarsResult": "mars_score.scoring.result",
     "score": "mars_score.functions",
     "score_iter": "mars_score.functions",
 }

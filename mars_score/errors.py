@@ -1,4 +1,37 @@
-"""Exceptions and warnings; bad input raises ValueError or TypeError."""
+"""Exceptions and warnings, and notices: how many rows were treated in a special way, and which ones."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from typing import Any
+
+UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
+BLANK = "blank candidates score 0.0"
+BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
+CONTEXT_CUT = "the end of the context is beyond max_context_tokens or the language model's window and was not read"
+REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
+CONTRADICTED = "the candidate probably contradicts its context or a reference"
+UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
+SAMPLES_CUT = "the context is long and samples were drawn given a part of it"
+TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
+UNKNOWN = (
+    f"more than {UNKNOWN_SHARE:.0%} of the tokens of the candidate or a reference are unknown to the sentence "
+    "encoder and match nothing"
+)
+# In the order in which they are reported.
+NOTICES = (
+    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, SAMPLES_CUT, TEXT_CUT, UNKNOWN, CONTRADICTED),
+)
+_NAMED = 5  # rows that a sentence names
+# Packages that may stand between a caller's line and MARS.
+_BETWEEN = {
+    *("mars_score", "mars_metric", "evaluate", "evaluate_modules", "torchmetrics", "torch", "transformers"),
+    *("contextlib", "functools", "threading", "concurrent"),
+}
 
 
 class ModelUnavailableError(OSError):
@@ -11,3 +44,59 @@ class UnsupportedModelError(ValueError):
 
 class MarsWarning(UserWarning):
     """Some rows were treated in a special way (blank, shortened); one warning per kind and call."""
+
+
+def warn(message: str) -> None:
+    """Issue a MarsWarning that points at the line that called MARS, directly or through another library."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, MarsWarning, stacklevel=level)
+
+
+@dataclass
+class Notices:
+    """Counts over the rows of a call or a run.
+
+    Attributes:
+        rows: number of rows; one with several candidates counts once for each.
+        counts: number of rows by kind of notice.
+        first: the first of these rows, counted from 0, and one more than is named.
+    """
+
+    rows: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    first: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> None:
+        """Count the next rows, which are named by their ``numbers``; each kind of notice has one flag per row.
+
+        Raises:
+            ValueError: there are more or fewer flags than rows.
+        """
+        if any(len(of_rows) != len(numbers) for of_rows in flags.values()):
+            raise ValueError(f"{len(numbers)} rows have another number of flags")
+        for what, of_rows in flags.items():
+            flagged = list(compress(numbers, of_rows))
+            self.counts[what] = self.counts.get(what, 0) + len(flagged)
+            known = self.first.get(what, [])
+            self.first[what] = list(dict.fromkeys([*known, *flagged]))[: _NAMED + 1]
+        self.rows += len(numbers)
+
+    def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
+        """One sentence per kind that concerns a row; rows are counted from 0, or as the lines of a file from 1."""
+        return tuple(
+            f"{what}: {count} of {self.rows} rows ({self._named(what, lines)})"
+            for what, count in self.counts.items()
+            if count
+        )
+
+    def _named(self, what: str, lines: bool) -> str:
+        """The first rows of a kind."""
+        named = ", ".join(str(row + lines) for row in self.first[what][:_NAMED])
+        more = ", ..." if len(self.first[what]) > _NAMED else ""
+        return f"{'line ' if lines else ''}{named}{more}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for ``Notices(**data)``."""
+        return {"rows": self.rows, "counts": self.counts, "first": self.first}

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from mars_score.result import MarsResult
 from mars_score.scorer import MarsScorer
+from mars_score.scoring.result import MarsResult
 
 
 def score(

@@ -9,28 +9,28 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augmentation import Augmented, Augmenter, Pair, cuts, prepare_pairs, prepare_rows
+from mars_score.augment.augmenter import Augmented, Augmenter, Pair, cuts, prepare_pairs, prepare_rows
+from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, requests_of
 from mars_score.data.tables import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_rows
-from mars_score.diagnostics import Notices, warn
-from mars_score.fields import unknown
-from mars_score.learning.heads import Example, HeadLoader, LearnedHead
+from mars_score.errors import Notices, warn
 from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
-from mars_score.progress import progress_bars
-from mars_score.result import AugmentedReference, MarsResult, ScoredTexts
-from mars_score.runtime import Progress, Runtime
-from mars_score.sampling.samples import ContextSampler, Request, Samples, requests_of
+from mars_score.models.signature import make_signature
+from mars_score.scoring.batch import Scorable
+from mars_score.scoring.evidence import Evidence, Reader
+from mars_score.scoring.heads import Example, HeadLoader, LearnedHead
+from mars_score.scoring.kept import flags_of, look_up, rows_of
+from mars_score.scoring.result import AugmentedReference, MarsResult, ScoredTexts
 from mars_score.settings import SETTINGS, Settings, resolve_settings
-from mars_score.signature import make_signature
-from mars_score.similarity.batch import Scorable
-from mars_score.similarity.features import Evidence, Reader
-from mars_score.similarity.kept import flags_of, look_up, rows_of
+from mars_score.settings.fields import unknown
 from mars_score.store.location import Store, store_folder
+from mars_score.store.progress import progress_bars
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Progress, Runtime
 
 if TYPE_CHECKING:
-    from mars_score.explain.explanation import Explanation
+    from mars_score.scoring.explain.explanation import Explanation
 
 ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # and settings
 _CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
@@ -140,7 +140,7 @@ class MarsScorer:
             scores = rows_of(encoded)
             explanations: tuple[Explanation, ...] = ()
             if explain:
-                from mars_score.explain import explainer
+                from mars_score.scoring.explain import explainer
 
                 shown = candidates, contexts, scores
                 explanations = tuple(explainer.explain(*shown, self._reader, settings.similarity))
@@ -213,7 +213,7 @@ class MarsScorer:
         return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
 
     def _score(self, rows: Sequence[Row], settings: Settings) -> list[bytes]:
-        """The scores of prepared rows, kept or new, as :func:`mars_score.similarity.kept.encode` gives them."""
+        """The scores of prepared rows, kept or new, as :func:`mars_score.scoring.kept.encode` gives them."""
 
         def compute(missing: list[Row], done: Callable[[Row, bytes], None]) -> None:
             rest = iter(missing)

@@ -23,25 +23,25 @@ from numpy.typing import NDArray
 from scipy.stats import pearsonr, spearmanr
 
 from mars_score import MarsScorer
+from mars_score.data.rated import RatedSet, read_rated_set
+from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
-from mars_score.learning.folder import read_head
-from mars_score.learning.heads import Example, LearnedHead
 from mars_score.learning.pairs import Pair, Source, generator, infillers, make_pairs, references_of, with_sentences
 from mars_score.learning.pretraining import DAMAGE, pretrain
 from mars_score.learning.ratings import TrainingSet, training_sets
 from mars_score.learning.signals import SIGNALS, Signals, read_signals
 from mars_score.learning.training import TrainingSettings
-from mars_score.meta.items import RatedSet, read_rated_set
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
-from mars_score.meta.sentences import sentences
-from mars_score.result import weighted_sum
-from mars_score.runtime import Runtime
+from mars_score.scoring.head_folder import read_head
+from mars_score.scoring.heads import Example, LearnedHead
+from mars_score.scoring.result import weighted_sum
 from mars_score.settings import resolve_settings
 from mars_score.store.location import store_folder
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 from research.learned import drifted
 
 FOLDS = (  # sets of one family are left out together

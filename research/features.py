@@ -15,18 +15,18 @@ from typing import Any
 
 from benchmarks.common import progress
 from mars_score import MarsScorer
+from mars_score.augment.sampling.samples import ContextSampler, make_request
 from mars_score.data.files import row_line
+from mars_score.data.overlap import copied_share, windows
+from mars_score.data.rated import RatedSet, read_rated_sets
+from mars_score.data.repetition import repetition
 from mars_score.data.validation import Row
 from mars_score.data.words import split_words
 from mars_score.errors import MarsWarning
 from mars_score.meta.attacks import ATTACKS, attack
-from mars_score.meta.items import RatedSet, read_rated_sets
-from mars_score.result import AugmentedReference
-from mars_score.sampling.samples import ContextSampler, make_request
-from mars_score.similarity.chunks import copied_share, windows
-from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, Reader
-from mars_score.similarity.repetition import repetition
-from mars_score.similarity.score import token_recall
+from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, Reader
+from mars_score.scoring.result import AugmentedReference
+from mars_score.scoring.score import token_recall
 
 AT_ONCE = 64  # rows whose token vectors are in memory
 

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.augment.sampling.samples import UNSAMPLED_TASKS
+from mars_score.data.overlap import RUN_WORDS
 from mars_score.meta.sweeps import choose
-from mars_score.sampling.samples import UNSAMPLED_TASKS
-from mars_score.similarity.aggregation import combine_augmentations
-from mars_score.similarity.chunks import RUN_WORDS
-from mars_score.similarity.score import (
+from mars_score.scoring.aggregation import combine_augmentations
+from mars_score.scoring.score import (
     BEST_SAMPLE,
     BEST_SAMPLE_IN_DIALOGUE,
     CLOSE,

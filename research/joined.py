@@ -22,12 +22,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.rated import RatedSet
 from mars_score.learning.ratings import training_sets
 from mars_score.learning.terms import PENALTY, Part
-from mars_score.meta.items import RatedSet
-from mars_score.runtime import Runtime
 from mars_score.store.location import store_folder
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 from research.encoder import (
     FOLDS,
     TESTED,

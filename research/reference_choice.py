@@ -26,15 +26,15 @@ import numpy as np
 
 from benchmarks.common import progress
 from mars_score import MarsScorer
+from mars_score.data.rated import Item, RatedSet, read_rated_sets
 from mars_score.data.validation import Row
-from mars_score.meta.items import Item, RatedSet, read_rated_sets
 from mars_score.meta.metrics import make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.metrics.mars import Mars
 from mars_score.meta.scoring import scores_of
 from mars_score.meta.worth import choose_references
+from mars_score.scoring.evidence import EMBED, Reader
 from mars_score.settings import resolve_settings
-from mars_score.similarity.features import EMBED, Reader
 from mars_score.stats.correlation import estimate
 from mars_score.stats.draws import Interval, draw_groups, resample
 from mars_score.stats.levels import statistic_of

@@ -19,10 +19,10 @@ from itertools import product
 import numpy as np
 from scipy.stats import rankdata
 
-from mars_score.meta.items import read_rated_set
+from mars_score.data.rated import read_rated_set
 from mars_score.meta.sweeps import choose
-from mars_score.presets import VARIANTS
-from mars_score.similarity.reference_free import TYPICAL
+from mars_score.scoring.reference_free import TYPICAL
+from mars_score.settings.presets import VARIANTS
 from mars_score.stats.draws import Interval
 from research.forms import Columns, FeatureSet, Floats, _allowed, _figures, _print, options_of, read
 

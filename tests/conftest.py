@@ -37,24 +37,24 @@ def own_store(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True, scope="session")
 def passing_samples():
     """What tiny models draw is noise, of which the gates would drop most, after three attempts: it passes them."""
-    from mars_score.sampling.gates import fault_of
+    from mars_score.augment.sampling.gates import fault_of
 
     def judged(text, *others):
         fault_of(text, *others)
         return None if text else "empty"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mars_score.sampling.samples.fault_of", judged)
+        patch.setattr("mars_score.augment.sampling.samples.fault_of", judged)
         yield
 
 
 @pytest.fixture
 def gates():
     """The gates of samples drop what they should, also where a test undoes ``monkeypatch``."""
-    from mars_score.sampling.gates import fault_of
+    from mars_score.augment.sampling.gates import fault_of
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mars_score.sampling.samples.fault_of", fault_of)
+        patch.setattr("mars_score.augment.sampling.samples.fault_of", fault_of)
         yield
 
 
@@ -140,7 +140,7 @@ def named_models(tmp_path_factory, gpt2, encoder):
 @pytest.fixture
 def tiny_mini(monkeypatch, gpt2, encoder):
     """Preset "mini" is of tiny models."""
-    from mars_score import presets
+    from mars_score.settings import presets
 
     models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, "mini", models)
@@ -172,7 +172,7 @@ def nothing_loaded():
 @pytest.fixture
 def tiny_space(monkeypatch, llama, encoder):
     """The Space's preset is of tiny models."""
-    from mars_score import presets
+    from mars_score.settings import presets
     from mars_score.space.choices import PRESET
 
     models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}

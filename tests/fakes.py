@@ -5,15 +5,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from mars_score.augmentation import Augmented
-from mars_score.masking.analysis import Analysis, Word
-from mars_score.masking.template import Template
-from mars_score.result import Augmentation, AugmentedReference
+from mars_score.augment.augmenter import Augmented
+from mars_score.augment.masking.analysis import Analysis, Word
+from mars_score.augment.masking.template import Template
+from mars_score.augment.sampling.samples import Samples
 from mars_score.runs.worker import Worker
-from mars_score.sampling.samples import Samples
-from mars_score.similarity.embeddings import Embedding
-from mars_score.similarity.features import CONTRADICTION, LIKELIHOOD, MATCH
-from mars_score.similarity.likelihood import Likelihood
+from mars_score.scoring.embeddings import Embedding
+from mars_score.scoring.evidence import CONTRADICTION, LIKELIHOOD, MATCH
+from mars_score.scoring.likelihood import Likelihood
+from mars_score.scoring.result import Augmentation, AugmentedReference
 
 
 def _augmented(reference, context):
@@ -73,7 +73,7 @@ def install_worker(monkeypatch):
     monkeypatch.setattr(FakeWorker, "fault", None)
     monkeypatch.setattr(FakeWorker, "chatter", None)
     monkeypatch.setattr(
-        "mars_score.masking.analysis.WordAnalyser.analyse",
+        "mars_score.augment.masking.analysis.WordAnalyser.analyse",
         lambda self, texts: [
             Analysis(text, tuple(Word(one, 0, 0, "X") for one in text.split())) for text in texts
         ],

@@ -1,6 +1,6 @@
 """MARS said plainly: one reference, one blank, one token at a time, and no cleverness.
 
-This is the readable statement of the method. The engine of ``mars_score.infilling`` must choose the same
+This is the readable statement of the method. The engine of ``mars_score.augment.infilling`` must choose the same
 tokens and come within 1e-9 of these numbers in float64. Byte-level tokenizers only.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from transformers import DynamicCache
 
-from mars_score.masking.template import Template
+from mars_score.augment.masking.template import Template
 from mars_score.settings import InfillingSettings, PlanningSettings, Settings, SimilaritySettings
 
 NEWLINES = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
@@ -319,10 +319,10 @@ def reference_score(encoder, candidate: str, references: list[str], settings: Si
 
 
 def oracle_templates(rows, settings: Settings, analyser) -> list[list[tuple[str, list[Template]]]]:
-    """Per row and reference the prepared reference and its templates, by ``mars_score.masking``."""
-    from mars_score.masking.analysis import prepare_reference
-    from mars_score.masking.idf import Idf
-    from mars_score.masking.templates import make_templates
+    """Per row and reference the prepared reference and its templates, by ``mars_score.augment.masking``."""
+    from mars_score.augment.masking.analysis import prepare_reference
+    from mars_score.augment.masking.idf import Idf
+    from mars_score.augment.masking.templates import make_templates
 
     strip = settings.masking.strip_urls_hashtags
     prepared = [[prepare_reference(text, strip_urls_hashtags=strip) for text in row[1]] for row in rows]

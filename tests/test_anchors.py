@@ -5,8 +5,8 @@ import types
 
 import pytest
 
-from mars_score.anchors import ROWS, Anchors, find_anchors
 from mars_score.cli import main
+from mars_score.compare.anchors import ROWS, Anchors, find_anchors
 from mars_score.scorer import MarsScorer
 
 REFERENCES = [["The boys look at the boats."], ["Bread is warm.", "It is bread."], ["A train is quick."]]

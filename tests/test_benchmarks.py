@@ -14,8 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.arithmetic import Prices, operations
 from mars_score import MarsScorer
-from mars_score.infilling.jobs import Blank, Infill, Job
-from mars_score.infilling.language_model import CausalLanguageModel
+from mars_score.augment.infilling.jobs import Blank, Infill, Job
+from mars_score.models.engine.language_model import CausalLanguageModel
 
 
 @pytest.mark.parametrize("build", [tiny_models.tiny_gpt2, tiny_models.tiny_llama])

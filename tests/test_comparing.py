@@ -14,7 +14,7 @@ from scipy import stats
 
 from mars_score.compare import compare_systems, rank_systems
 from mars_score.compare.verdict import verdict
-from mars_score.diagnostics import BLANK
+from mars_score.errors import BLANK
 from mars_score.scorer import MarsScorer
 from mars_score.stats.means import mean_interval
 from mars_score.stats.paired import holm, paired_tests

@@ -9,10 +9,10 @@ import torch
 
 from mars_score import MarsScorer
 from mars_score.cli import main
+from mars_score.data.overlap import windows
 from mars_score.errors import UnsupportedModelError
-from mars_score.similarity import entailment
-from mars_score.similarity.chunks import windows
-from mars_score.similarity.entailment import classify
+from mars_score.models.engine import entailment
+from mars_score.models.engine.entailment import classify
 
 LABELS = {0: "Entailment", 1: "Neutral", 2: "CONTRADICTION"}
 LONG = "The council built a new road between the station and the market. " * 15

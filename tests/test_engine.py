@@ -10,18 +10,19 @@ import tiny_models
 import torch
 
 from benchmarks.sequential import SequentialInfiller
-from mars_score.infilling import engine, language_model
-from mars_score.infilling.engine import CausalInfiller
-from mars_score.infilling.job_state import JobState
-from mars_score.infilling.jobs import fit_context, make_job
-from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.infilling.masked import MaskedInfiller
-from mars_score.infilling.pipeline import augment
-from mars_score.masking.analysis import WordAnalyser
-from mars_score.masking.template import Template
+from mars_score.augment.infilling import engine
+from mars_score.augment.infilling.engine import CausalInfiller
+from mars_score.augment.infilling.job_state import JobState
+from mars_score.augment.infilling.jobs import fit_context, make_job
+from mars_score.augment.infilling.masked import MaskedInfiller
+from mars_score.augment.infilling.pipeline import augment
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.masking.template import Template
+from mars_score.models.engine import language_model
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.surprisal import surprisals
 from mars_score.models.memory import is_out_of_memory
 from mars_score.settings import InfillingSettings, PlanningSettings
-from mars_score.similarity.surprisal import surprisals
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}

@@ -12,9 +12,9 @@ from mars_score.data.columns import Columns
 from mars_score.runs import estimate as module
 from mars_score.runs.estimate import Estimate, estimate
 from mars_score.runs.input import Input
-from mars_score.runtime import Runtime
 from mars_score.settings import MaskingSettings, resolve_settings
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 
 LOADING, CONTEXT, CANDIDATE, KEPT = 5.0, 2.0, 0.5, 0.001  # seconds that the parts of the work take
 

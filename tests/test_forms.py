@@ -11,18 +11,18 @@ import torch
 from jsonl import columns
 
 from mars_score import MarsScorer
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.sampling.samples import Samples
+from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
+from mars_score.data.repetition import repetition
 from mars_score.errors import MarsWarning
-from mars_score.masking.analysis import WordAnalyser
-from mars_score.result import AugmentedReference
-from mars_score.sampling.samples import Samples
+from mars_score.models.engine.encoder import SentenceEncoder
+from mars_score.scoring import evidence
+from mars_score.scoring.embeddings import Embedding
+from mars_score.scoring.likelihood import Likelihood, LikelihoodReader
+from mars_score.scoring.result import AugmentedReference
+from mars_score.scoring.score import score_row, token_recall
 from mars_score.settings import resolve_settings
-from mars_score.similarity import features as evidence
-from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
-from mars_score.similarity.embeddings import Embedding
-from mars_score.similarity.encoder import SentenceEncoder
-from mars_score.similarity.likelihood import Likelihood, LikelihoodReader
-from mars_score.similarity.repetition import repetition
-from mars_score.similarity.score import score_row, token_recall
 
 LONG = " ".join(f"{tiny_models.TEXT}".split() * 8)[:1200]
 ROWS = [
@@ -100,7 +100,7 @@ def fixed_samples(monkeypatch):
             assert one.task == task
             done(one, Samples(texts[: settings.samples]))
 
-    monkeypatch.setattr("mars_score.sampling.samples.draw_samples", draw)
+    monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
 
 
 V2 = {"variant": "v2", "max_mask_ratio": 0}

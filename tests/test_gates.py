@@ -10,7 +10,7 @@ import pytest
 import word_recall
 
 from mars_score.cli import main
-from mars_score.gates import SHOWN, assert_scores
+from mars_score.compare.gates import SHOWN, assert_scores
 from mars_score.scorer import MarsScorer
 
 ROWS = [
@@ -111,7 +111,8 @@ def test_what_pytest_shows(tmp_path):
     """A real pytest over a test that fails: the line of the test and the reason, nothing from within MARS."""
     (tmp_path / "test_it.py").write_text(
         f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "import word_recall\nfrom mars_score import MarsScorer\nfrom mars_score.gates import assert_scores\n\n\n"
+        "import word_recall\nfrom mars_score import MarsScorer\n"
+        "from mars_score.compare.gates import assert_scores\n\n\n"
         "def test_answers(monkeypatch):\n"
         "    word_recall.install(monkeypatch)\n"
         "    result = MarsScorer('mini').score(['q'], ['a'], ['b'])\n"

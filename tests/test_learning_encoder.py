@@ -17,13 +17,13 @@ from safetensors import safe_open
 from mars_score.learning import cross_encoder, training
 from mars_score.learning.cross_encoder import CrossEncoder
 from mars_score.learning.encoder import EncoderHead
-from mars_score.learning.folder import read_head
-from mars_score.learning.heads import Example, load_head
 from mars_score.learning.losses import ranking_loss, same
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.training import CHECKPOINT, Examples, Trainer, TrainingSettings
-from mars_score.runtime import Runtime
+from mars_score.scoring.head_folder import read_head
+from mars_score.scoring.heads import Example, load_head
 from mars_score.settings import resolve_settings
+from mars_score.store.runtime import Runtime
 
 WORDS = [
     *("baker", "opens", "shop", "window", "bread", "fishermen", "weather"),

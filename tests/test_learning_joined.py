@@ -11,12 +11,12 @@ from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.learning.encoder import EncoderHead
 from mars_score.learning.fitting import train
-from mars_score.learning.folder import read_head, write_head
-from mars_score.learning.heads import Example
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.training import TrainingSettings
-from mars_score.runtime import Runtime
+from mars_score.scoring.head_folder import read_head, write_head
+from mars_score.scoring.heads import Example
 from mars_score.settings import resolve_settings
+from mars_score.store.runtime import Runtime
 
 GOOD = ("baker", "opens", "shop", "window", "bread", "fishermen", "weather")
 BAD = ("children", "school", "river", "library", "museum", "bridge", "boats")

@@ -14,7 +14,6 @@ from mars_score.cli import main
 from mars_score.errors import UnsupportedModelError
 from mars_score.learning.contrastive import ALPHA, LsHead, damaged, fit_contrast
 from mars_score.learning.encoder import EncoderHead
-from mars_score.learning.heads import Example, load_head
 from mars_score.learning.objectives import EncoderTraining
 from mars_score.learning.pairs import (
     Source,
@@ -31,8 +30,9 @@ from mars_score.learning.signals import ENTAILMENT, FLAG, read_signals
 from mars_score.learning.training import TrainingSettings
 from mars_score.learning.translation import RoundTrip
 from mars_score.meta.attacks import ATTACKS
-from mars_score.runtime import Runtime
+from mars_score.scoring.heads import Example, load_head
 from mars_score.settings import resolve_settings
+from mars_score.store.runtime import Runtime
 
 TEXTS = [
     "The old harbour town wakes early in the summer.",

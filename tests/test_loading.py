@@ -6,7 +6,7 @@ import pytest
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import wheels
 from mars_score.models.loading import load_encoder, load_language_model
-from mars_score.runtime import Runtime
+from mars_score.store.runtime import Runtime
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from mars_score.masking import pipelines
-from mars_score.masking.analysis import WordAnalyser, prepare_reference
-from mars_score.masking.pipelines import PipelineMissingError
+from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
+from mars_score.settings import language as pipelines
+from mars_score.settings.language import PipelineMissingError
 from mars_score.store.results import ResultStore
 
 
@@ -124,7 +124,7 @@ def test_a_loaded_analyser_can_be_sent_to_another_process(analyser):
 
 def test_the_pipelines_name_needs_no_loading():
     code = (
-        "import sys; from mars_score.masking.analysis import WordAnalyser;"
+        "import sys; from mars_score.augment.masking.analysis import WordAnalyser;"
         "print(WordAnalyser().pipeline, 'spacy' in sys.modules)"
     )
     name, loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()

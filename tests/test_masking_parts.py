@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mars_score.masking.context import context_carrying
-from mars_score.masking.idf import Idf
-from mars_score.masking.knapsack import knapsack
+from mars_score.augment.masking.context import context_carrying
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.knapsack import knapsack
 
 # IDF
 

@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mars_score.masking.analysis import Analysis, Word, WordAnalyser
-from mars_score.masking.context import context_carrying
-from mars_score.masking.idf import Idf
-from mars_score.masking.template import Template
-from mars_score.masking.templates import make_templates, mask_ratios, max_mask_ratio, omega, word_priorities
+from mars_score.augment.masking.analysis import Analysis, Word, WordAnalyser
+from mars_score.augment.masking.context import context_carrying
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.template import Template
+from mars_score.augment.masking.templates import (
+    make_templates,
+    mask_ratios,
+    max_mask_ratio,
+    omega,
+    word_priorities,
+)
 from mars_score.settings import MaskingSettings, resolve_settings
 
 DEFAULT = MaskingSettings()

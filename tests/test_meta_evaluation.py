@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from test_meta_scoring import Counting, Missing, Undefined, make_models
 
+from mars_score.data.rated import Item, RatedSet
 from mars_score.meta.evaluation import meta_evaluate
-from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.plain import score_rows, to_dict
 from mars_score.meta.report import build_report
 from mars_score.meta.sweeps import VARIANTS

@@ -3,7 +3,7 @@
 import jsonl
 import pytest
 
-from mars_score.meta.items import RatedColumns, read_rated_set, read_rated_sets
+from mars_score.data.rated import RatedColumns, read_rated_set, read_rated_sets
 
 
 def row(number=0, **changes):

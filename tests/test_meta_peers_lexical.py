@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mars_score.data.sentences import sentences
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bleu import Bleu, Bleu1, sentence_bleu
@@ -18,9 +19,8 @@ from mars_score.meta.metrics.coverage import Coverage
 from mars_score.meta.metrics.length import Length
 from mars_score.meta.metrics.meteor import _READ_FILES, Meteor
 from mars_score.meta.metrics.rouge import RougeL, rouge_l
-from mars_score.meta.sentences import sentences
+from mars_score.scoring.embeddings import Embedding
 from mars_score.settings import resolve_settings
-from mars_score.similarity.embeddings import Embedding
 from mars_score.store.results import digest
 
 ROWS = [

@@ -8,8 +8,6 @@ import pytest
 import torch
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.infilling.prompt_memory import PromptMemory
 from mars_score.meta.metrics import likelihood, tokens
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bert import BertScore
@@ -17,9 +15,11 @@ from mars_score.meta.metrics.likelihood import ContextPerplexity, Perplexity
 from mars_score.meta.metrics.mover import Bag, MoverScore, movers_distance
 from mars_score.meta.metrics.sms import SentenceMover
 from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, Transformer
+from mars_score.models.engine import surprisal
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.prompt_memory import PromptMemory
+from mars_score.models.engine.surprisal import mean_surprisals
 from mars_score.settings import resolve_settings
-from mars_score.similarity import surprisal
-from mars_score.similarity.surprisal import mean_surprisals
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")

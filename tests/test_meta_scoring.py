@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mars_score.data.rated import Item, RatedSet
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.scoring import score_set, scores_of
-from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 
 
 def make_models(folder=None, **arguments):

@@ -10,8 +10,8 @@ from test_meta_evaluation import CONTEXT, WORDS, make_set
 
 from mars_score import MarsScorer
 from mars_score.cli import main
+from mars_score.data.rated import Item, RatedSet
 from mars_score.meta.evaluation import meta_evaluate
-from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.plain import to_dict
 from mars_score.meta.report import build_report
 from mars_score.meta.worth import _interpolated, _kinds, choose_references

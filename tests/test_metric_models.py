@@ -7,8 +7,8 @@ import pytest
 
 import mars_metric
 from mars_score.models import loading as models
-from mars_score.runtime import Runtime
 from mars_score.scorer import MarsScorer
+from mars_score.store.runtime import Runtime
 
 ROOT = Path(mars_metric.__file__).parent
 ROWS = {

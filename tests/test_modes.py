@@ -8,15 +8,15 @@ import tiny_models
 import torch
 import transformers
 
+from mars_score.augment.infilling.engine import CausalInfiller
+from mars_score.augment.infilling.jobs import fit_context, make_job
+from mars_score.augment.infilling.planning import plain_step, planned_step
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.masking.template import Template
 from mars_score.errors import UnsupportedModelError
-from mars_score.infilling.engine import CausalInfiller
-from mars_score.infilling.jobs import fit_context, make_job
-from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.infilling.perturbation import LayerPerturbation
-from mars_score.infilling.planning import plain_step, planned_step
-from mars_score.masking.analysis import WordAnalyser
-from mars_score.masking.template import Template
 from mars_score.models import loading as models
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.perturbation import LayerPerturbation
 from mars_score.scorer import MarsScorer
 from mars_score.settings import InfillingSettings, PlanningSettings
 
@@ -117,7 +117,7 @@ def planning(model, tokenizer, monkeypatch):
             super().__init__()
             perturbations.append(self)
 
-    monkeypatch.setattr("mars_score.infilling.planning.LayerPerturbation", Watched)
+    monkeypatch.setattr("mars_score.augment.infilling.planning.LayerPerturbation", Watched)
     tokens = torch.tensor([text[-1] for text in texts])
     with torch.no_grad():
         step = planned_step(language_model, cache, tokens, [future] * len(texts), PLANNED)

@@ -10,8 +10,8 @@ import pytest
 import torch
 from tiny_models import TEXT, tiny_gpt2
 
-from mars_score.masking.analysis import Analysis, Word
-from mars_score.masking.template import Template
+from mars_score.augment.masking.analysis import Analysis, Word
+from mars_score.augment.masking.template import Template
 from mars_score.settings import InfillingSettings, PlanningSettings, SimilaritySettings
 
 CONTEXT = "The old town wakes early in the summer."

@@ -159,7 +159,7 @@ def test_the_space_answers_with_nothing_but_its_requirements(environment, tmp_pa
     """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones."""
     from gradio_client import Client
 
-    from mars_score.presets import PRESETS
+    from mars_score.settings.presets import PRESETS
 
     new = Environment(tmp_path / "venv")
     new.link(requirements("requirements.txt"))

@@ -12,9 +12,8 @@ import pytest
 import word_recall
 
 from docs import settings
-from mars_score import presets
 from mars_score.cli import main
-from mars_score.settings import SETTING_NAMES
+from mars_score.settings import SETTING_NAMES, presets
 from mars_score.store.location import LIMIT
 from research import typical_values
 

@@ -13,13 +13,13 @@ import pytest
 import tiny_models
 
 from mars_metric import Mars
-from mars_score import MarsScorer, presets
+from mars_score import MarsScorer
+from mars_score.augment.sampling.samples import UNKNOWN_LIMIT, Samples
 from mars_score.cli import main
 from mars_score.compare import compare_systems
 from mars_score.errors import MarsWarning
 from mars_score.integrations.trainer import compute_metrics
-from mars_score.sampling.samples import UNKNOWN_LIMIT, Samples
-from mars_score.settings import resolve_settings
+from mars_score.settings import presets, resolve_settings
 from mars_score.space.choices import PRESET, Choices
 from mars_score.space.engine import Engine
 from mars_score.space.handlers import Handlers
@@ -58,7 +58,7 @@ def tiny(monkeypatch, wide, encoder):
         for one in requests:
             done(one, Samples((LATE, RIVER)))
 
-    monkeypatch.setattr("mars_score.sampling.samples.draw_samples", draw)
+    monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
     return models
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mars_score import MarsScorer
+from mars_score.augment.sampling.samples import Samples
 from mars_score.cli import main
-from mars_score.references import survey_references
-from mars_score.references.rows import reference_row
-from mars_score.sampling.samples import Samples
+from mars_score.meta.references import survey_references
+from mars_score.meta.references_rows import reference_row
 
 CONTEXT = "It was late and they lost the old game."
 SAMPLES = ("They won.", "By the river, where they waited.")
@@ -61,7 +61,7 @@ def tiny(monkeypatch, tiny_mini):
     """Preset "mini" is of tiny models, whose samples are two set texts."""
     monkeypatch.setenv("MARS_PRESET", "mini")
     monkeypatch.setattr(
-        "mars_score.sampling.samples.draw_samples",
+        "mars_score.augment.sampling.samples.draw_samples",
         lambda sampler, settings, requests, done, language: [done(one, Samples(SAMPLES)) for one in requests],
     )
 

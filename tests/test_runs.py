@@ -522,7 +522,7 @@ def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, faul
 def test_a_batch_too_large_for_memory_is_halved():
     import torch
 
-    from mars_score.similarity.encoder import SentenceEncoder
+    from mars_score.models.engine.encoder import SentenceEncoder
 
     class Model:
         sizes = ()

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 import tiny_models
 
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.sampling.gates import fault_of
+from mars_score.augment.sampling.samples import Request
 from mars_score.errors import ModelUnavailableError
-from mars_score.masking.idf import Idf
 from mars_score.runs.encoding import split
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Plan, Worker
-from mars_score.sampling.gates import fault_of
-from mars_score.sampling.samples import Request
+from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, decode
+from mars_score.scoring.kept import rows_of
 from mars_score.settings import resolve_settings
-from mars_score.similarity.features import EMBED, LIKELIHOOD, MATCH, decode
-from mars_score.similarity.kept import rows_of
 
 ray = pytest.importorskip("ray")
 
@@ -199,7 +199,7 @@ def expected(plan, chunks):
     """The results of a worker here, and a chunk of rows."""
     worker = Worker(plan)
     with pytest.MonkeyPatch.context() as patch:  # the other workers are in processes of their own
-        patch.setattr("mars_score.sampling.samples.fault_of", fault_of)
+        patch.setattr("mars_score.augment.sampling.samples.fault_of", fault_of)
         results = {(chunk.stage, chunk.number): worker.work(chunk) for chunk in chunks}
     references = [one for number in range(5) for one in results[AUGMENT, number]]
     samples = chunks[-1].items[0], results[SAMPLE, 0][0]
@@ -321,7 +321,7 @@ def test_closing_early(executor, how):
 
 
 OWN = """
-from mars_score.masking.idf import Idf
+from mars_score.augment.masking.idf import Idf
 from mars_score.runs.ray import RayExecutor, ray
 from mars_score.runs.worker import Chunk, Plan
 from mars_score.settings import resolve_settings

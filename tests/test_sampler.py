@@ -7,10 +7,10 @@ import pytest
 import tiny_models
 import torch
 
-from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.sampling import sampler as sampler_module
-from mars_score.sampling.jobs import Sample, SampleJob
-from mars_score.sampling.sampler import Sampler, draw
+from mars_score.augment.sampling import sampler as sampler_module
+from mars_score.augment.sampling.jobs import Sample, SampleJob
+from mars_score.augment.sampling.sampler import Sampler, draw
+from mars_score.models.engine.language_model import CausalLanguageModel
 
 PROMPTS = [(1, 5, 7), (2,), (9, 8, 7, 6, 5, 4, 3), (1, 5, 7, 9)]
 

@@ -4,13 +4,13 @@ import pytest
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.infilling.language_model import CausalLanguageModel
-from mars_score.infilling.tokens import TextCodec
-from mars_score.sampling import prompts, samples
-from mars_score.sampling.gates import fault_of, tidy
-from mars_score.sampling.prompts import make_prompt, task_of
-from mars_score.sampling.sampler import Sampler
-from mars_score.sampling.samples import Request, Samples, draw_samples, make_request
+from mars_score.augment.sampling import prompts, samples
+from mars_score.augment.sampling.gates import fault_of, tidy
+from mars_score.augment.sampling.prompts import make_prompt, task_of
+from mars_score.augment.sampling.sampler import Sampler
+from mars_score.augment.sampling.samples import Request, Samples, draw_samples, make_request
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings import SamplingSettings, resolve_settings
 
 TEMPLATE = (

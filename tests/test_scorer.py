@@ -20,18 +20,17 @@ from transformers import EvalPrediction
 import mars_metric
 import mars_score
 from mars_score import scorer as scorer_module
-from mars_score.diagnostics import BLANK_CONTEXT
-from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.fields import POSITIVE
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.errors import BLANK_CONTEXT, MarsWarning, ModelUnavailableError
 from mars_score.integrations.trainer import compute_metrics
-from mars_score.masking.analysis import WordAnalyser
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
+from mars_score.models.signature import make_signature
 from mars_score.scorer import MarsScorer
+from mars_score.scoring.batch import Scorable
+from mars_score.scoring.evidence import Reader
 from mars_score.settings import SETTINGS, resolve_settings
-from mars_score.signature import make_signature
-from mars_score.similarity.batch import Scorable
-from mars_score.similarity.features import Reader
+from mars_score.settings.fields import POSITIVE
 
 # (candidate, references, context)
 ROWS = [

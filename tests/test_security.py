@@ -24,7 +24,6 @@ from mars_score.cli import main
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
 from mars_score.models import wheels
-from mars_score.runtime import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.space.engine import Engine
 from mars_score.space.handlers import Handlers
@@ -32,6 +31,7 @@ from mars_score.space.layout import build
 from mars_score.space.limits import Refused
 from mars_score.space.uploads import read_upload
 from mars_score.store.results import ResultStore, digest
+from mars_score.store.runtime import Runtime
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted([*(ROOT / "mars_score").rglob("*.py"), ROOT / "mars_metric.py", ROOT / "app.py"])

@@ -7,10 +7,10 @@ import typing
 import numpy as np
 import pytest
 
-from mars_score.fields import POSITIVE
-from mars_score.presets import PAPER_POS_WEIGHTS, PRESETS, VARIANTS, Variant
+from mars_score.models.signature import Signature, abbreviation, make_signature
 from mars_score.settings import SETTING_NAMES, SETTINGS, Settings, resolve_settings
-from mars_score.signature import Signature, abbreviation, make_signature
+from mars_score.settings.fields import POSITIVE
+from mars_score.settings.presets import PAPER_POS_WEIGHTS, PRESETS, VARIANTS, Variant
 
 
 def flat(settings):

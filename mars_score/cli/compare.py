@@ -19,8 +19,8 @@ from mars_score.cli.options import (
     scorer_arguments,
 )
 from mars_score.cli.running import print_line, scoring
-from mars_score.progress import progress_bars
 from mars_score.stats import TESTS
+from mars_score.store.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.compare import SystemComparison, SystemRanking

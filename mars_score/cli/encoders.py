@@ -11,7 +11,7 @@ from mars_score.cli.options import scorer_arguments
 from mars_score.cli.running import print_line, scoring
 from mars_score.cli.runs import count
 from mars_score.learning import OBJECTIVES, PAIRS, SHARE
-from mars_score.progress import progress_bars
+from mars_score.store.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.learning.pairs import Source

@@ -12,10 +12,10 @@ from mars_score.cli.options import USUAL, add_scorer_options, scorer_arguments
 from mars_score.cli.rated import add_rated_options, rated_columns, set_names
 from mars_score.cli.running import print_line, scoring
 from mars_score.data.files import row_line, whole_file
-from mars_score.fields import TASKS
-from mars_score.meta.items import read_rated_sets
+from mars_score.data.rated import read_rated_sets
 from mars_score.meta.metrics import METRICS, parse_names
-from mars_score.progress import progress_bars
+from mars_score.settings.fields import TASKS
+from mars_score.store.progress import progress_bars
 
 
 def add_parser(commands: Any) -> None:

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from mars_score.data.columns import Columns
-from mars_score.fields import Setting, settings_of
-from mars_score.presets import DEFAULT_PRESET, PRESETS
 from mars_score.settings import SETTING_NAMES, Settings
+from mars_score.settings.fields import Setting, settings_of
+from mars_score.settings.presets import DEFAULT_PRESET, PRESETS
 
 # Of options that most commands list in --help.
 USUAL = {

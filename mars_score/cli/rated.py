@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from mars_score.meta.items import RatedColumns
+from mars_score.data.rated import RatedColumns
 
 
 def add_rated_options(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from mars_score.cli.options import (
     scorer_arguments,
 )
 from mars_score.cli.running import print_line, print_notices, scoring
-from mars_score.progress import progress_bars
+from mars_score.store.progress import progress_bars
 
 
 def add_parser(commands: Any) -> None:
@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> None:
     if args.suggest < 0:
         raise ValueError(f"--suggest must be at least 0, got {args.suggest}")
     from mars_score.data.files import read_rows, whole_file
-    from mars_score.references import survey_references
-    from mars_score.references.report import build_report, row_tables, suggestion_table, summary_table
+    from mars_score.meta.references import survey_references
+    from mars_score.meta.references_report import build_report, row_tables, suggestion_table, summary_table
     from mars_score.report.page import to_html
     from mars_score.scorer import MarsScorer
 

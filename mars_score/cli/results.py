@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from mars_score.cli.running import print_line
+from mars_score.cli.scale import SCALE
 from mars_score.cli.tables import one_line
-from mars_score.result import row_to_dict
 from mars_score.runs.explaining import EXPLANATIONS
 from mars_score.runs.interval import INTERVAL
 from mars_score.runs.run import Run
-from mars_score.runs.scale import SCALE
 from mars_score.runs.tally import Tally
+from mars_score.scoring.result import row_to_dict
 
 
 def show_json(run: Run, *, detailed: bool) -> None:

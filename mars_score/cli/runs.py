@@ -13,7 +13,7 @@ from typing import Any
 
 from mars_score.cli.options import columns, scorer_arguments
 from mars_score.cli.running import print_notices, scoring
-from mars_score.progress import progress_bars
+from mars_score.store.progress import progress_bars
 
 ENGINES = ("processes", "ray")
 CHUNK_SIZE = 256
@@ -67,7 +67,7 @@ def make_spec(args: argparse.Namespace) -> Any:
     Raises:
         ValueError, TypeError: an unknown preset, or a setting out of range.
     """
-    from mars_score.masking.idf import Idf
+    from mars_score.augment.masking.idf import Idf
     from mars_score.runs.input import Input
     from mars_score.runs.run import RunSpec
     from mars_score.runs.worker import Plan, usual_threads

@@ -78,14 +78,14 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError("--json and --out - both write to standard output; give one of them")
     if args.estimate:
         return show_estimate(args)
-    from mars_score.gates import check_threshold, failures
+    from mars_score.compare.gates import check_threshold, failures
 
     check_threshold("--fail-under", args.fail_under)
     check_threshold("--fail-rows-under", args.fail_rows_under)
     from mars_score.cli.results import show_json, show_text
+    from mars_score.cli.scale import SCALE, scale_of
     from mars_score.runs.explaining import EXPLANATIONS, explained
     from mars_score.runs.interval import INTERVAL
-    from mars_score.runs.scale import SCALE, scale_of
     from mars_score.runs.tally import Tally
     from mars_score.runs.writing import write_scores
     from mars_score.scorer import MarsScorer

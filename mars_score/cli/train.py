@@ -9,9 +9,9 @@ from mars_score.cli.encoders import add_encoder_options, train_encoder, wants_en
 from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.rated import add_rated_options, rated_columns
 from mars_score.cli.running import print_line, print_notices, scoring
+from mars_score.data.rated import read_rated_sets
 from mars_score.learning import KINDS
-from mars_score.meta.items import read_rated_sets
-from mars_score.progress import progress_bars
+from mars_score.store.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.learning.ratings import TrainingSet

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from mars_score.compare.verdict import verdict
-from mars_score.signature import Signature
+from mars_score.models.signature import Signature
 from mars_score.stats import Test
 from mars_score.stats.draws import Interval
 from mars_score.stats.paired import PairedTest

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mars_score.data.validation import entries_of, is_table
-from mars_score.fields import unknown
+from mars_score.settings.fields import unknown
 
 NAMES = ("prediction", "reference", "context")
 _Columns = tuple[Any, Any, Any]  # predictions, references, contexts

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from mars_score.learning.cross_encoder import CrossEncoder
 from mars_score.learning.encoder import EncoderHead, no_training
-from mars_score.learning.heads import Example
 from mars_score.learning.pairs import Source, drop_words, foreign_text, generator, references_of
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.training import Examples, is_held_out
 from mars_score.meta.attacks import reorder
-from mars_score.result import Term
+from mars_score.scoring.heads import Example
+from mars_score.scoring.result import Term
 from mars_score.store.results import digest
 
 ALPHA, BETA, MARGIN = 0.01, 1.0, 1.0  # of the linguistic part, of the semantic part, and of the loss: the paper's

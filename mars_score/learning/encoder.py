@@ -18,9 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mars_score.data.overlap import windows
 from mars_score.learning.cross_encoder import CrossEncoder
-from mars_score.learning.folder import HeadFolder, write_head
-from mars_score.learning.heads import Example, learned_from
 from mars_score.learning.losses import ranking_loss, same
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.training import (
@@ -35,12 +34,13 @@ from mars_score.learning.training import (
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import load_encoder
 from mars_score.models.torch_modes import exclusive, ordinary_mode
-from mars_score.result import Term
-from mars_score.runtime import Runtime
+from mars_score.scoring.embeddings import Embedder
+from mars_score.scoring.head_folder import HeadFolder, write_head
+from mars_score.scoring.heads import Example, learned_from
+from mars_score.scoring.result import Term
 from mars_score.settings import Settings
-from mars_score.similarity.chunks import windows
-from mars_score.similarity.embeddings import Embedder
 from mars_score.store.results import digest
+from mars_score.store.runtime import Runtime
 
 NEAREST_WINDOWS = 2
 RATING = "rating"  # the layer that gives the score
@@ -131,7 +131,7 @@ class EncoderHead:
         return self
 
     def fit(self, sets: Sequence[TrainingSet], examples: Sequence[Sequence[Example]]) -> Self:
-        """Learn from ratings; see :class:`mars_score.learning.heads.LearnedHead`.
+        """Learn from ratings; see :class:`mars_score.scoring.heads.LearnedHead`.
 
         A tenth of the groups of each set is held out to decide when to stop.
         """
@@ -201,7 +201,7 @@ class EncoderHead:
         return [(Term("encoder", 0.5 + value / 4, 1.0),) for value in best]
 
     def save(self, folder: str | os.PathLike[str]) -> HeadFolder:
-        """See :class:`mars_score.learning.heads.LearnedHead`."""
+        """See :class:`mars_score.scoring.heads.LearnedHead`."""
         saved = write_head(
             folder,
             self.kind,
@@ -216,7 +216,7 @@ class EncoderHead:
 
     @classmethod
     def load(cls, saved: HeadFolder, settings: Settings, runtime: Runtime) -> Self:
-        """See :class:`mars_score.learning.heads.LearnedHead`."""
+        """See :class:`mars_score.scoring.heads.LearnedHead`."""
         head = cls(settings, runtime).start_from(saved)
         head.fingerprint = saved.fingerprint
         return head

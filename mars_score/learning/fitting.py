@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mars_score.learning.folder import HeadFolder, read_head
-from mars_score.learning.heads import check_fits, load_head
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.terms import TermsHead
 from mars_score.scorer import MarsScorer
+from mars_score.scoring.head_folder import HeadFolder, read_head
+from mars_score.scoring.heads import check_fits, load_head
 
 if TYPE_CHECKING:
     from mars_score.learning.encoder import EncoderHead

@@ -8,21 +8,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from mars_score.data.rated import check_names
 from mars_score.learning import PAIRS, SHARE, Objective
 from mars_score.learning.contrastive import LsHead, fit_contrast
 from mars_score.learning.encoder import EncoderHead
-from mars_score.learning.folder import HeadFolder, read_head
-from mars_score.learning.heads import Example, check_fits
 from mars_score.learning.pairs import Source, infillers, make_pairs
 from mars_score.learning.pretraining import DAMAGE, pretrain
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.signals import SIGNALS, read_signals
 from mars_score.learning.training import TrainingSettings
 from mars_score.learning.translation import Model, RoundTrip
-from mars_score.meta.items import check_names
 from mars_score.models.loading import load_language_model
-from mars_score.runtime import Runtime
+from mars_score.scoring.head_folder import HeadFolder, read_head
+from mars_score.scoring.heads import Example, check_fits
 from mars_score.settings import Settings
+from mars_score.store.runtime import Runtime
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class EncoderTraining:
         Args:
             out: folder of the head; made where it is missing.
             settings: name the models.
-            runtime: see :class:`mars_score.runtime.Runtime`.
+            runtime: see :class:`mars_score.store.runtime.Runtime`.
             sets: rated sets, for "ratings".
             sources: texts to make pairs of or to damage, for the other objectives.
 

@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mars_score.augmentation import Augmenter
+from mars_score.augment.augmenter import Augmenter
+from mars_score.augment.masking.analysis import Analysis, Word
+from mars_score.augment.masking.template import Template
 from mars_score.data.files import read_rows
+from mars_score.data.sentences import sentences
 from mars_score.data.validation import check_contexts, check_references
 from mars_score.data.words import split_words, word_spans
 from mars_score.learning.ratings import TrainingSet
-from mars_score.masking.analysis import Analysis, Word
-from mars_score.masking.template import Template
 from mars_score.meta.attacks import ATTACKS
-from mars_score.meta.sentences import sentences
-from mars_score.runtime import Runtime
 from mars_score.settings import Settings
+from mars_score.store.runtime import Runtime
 
 FEWEST_WORDS, MOST_WORDS = 4, 100  # of a text to make pairs from
 MASKED = {"random": (0.15, 0.4), "span": (0.3,)}  # shares of the words that are masked together

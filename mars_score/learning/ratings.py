@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from mars_score.data.rated import RatedSet, check_names
 from mars_score.data.validation import Row
-from mars_score.meta.items import RatedSet, check_names
 from mars_score.stats.weighted import Floats
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def training_sets(sets: Sequence[RatedSet], within_groups: Collection[str] = ())
     """Rated sets with their ratings standardised, as each has a scale of its own.
 
     Args:
-        sets: from :func:`mars_score.meta.items.read_rated_sets`.
+        sets: from :func:`mars_score.data.rated.read_rated_sets`.
         within_groups: names of the sets whose ratings compare within a group only.
 
     Raises:

@@ -16,14 +16,14 @@ from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.bert import BertScore
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.extras import need
-from mars_score.result import AugmentedReference
-from mars_score.runtime import Runtime
+from mars_score.models.engine.entailment import classify
+from mars_score.scoring.evidence import Reader, ScorableRow, needs
+from mars_score.scoring.likelihood import LikelihoodReader
+from mars_score.scoring.result import AugmentedReference
+from mars_score.scoring.score import score_row
 from mars_score.settings import Settings, resolve_settings
-from mars_score.similarity.entailment import classify
-from mars_score.similarity.features import Reader, ScorableRow, needs
-from mars_score.similarity.likelihood import LikelihoodReader
-from mars_score.similarity.score import score_row
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 
 # By name (pairs, size), nan where not read; of a classification, the probabilities of its classes.
 Signals = Mapping[str, NDArray[np.float64]]
@@ -49,7 +49,7 @@ def read_signals(
     Args:
         pairs: of texts and what was made of them.
         settings: name the encoder and the language model.
-        runtime: see :class:`mars_score.runtime.Runtime`.
+        runtime: see :class:`mars_score.store.runtime.Runtime`.
         round_trip: translation models, which made the pairs' back-translations.
         entailment: a sequence classifier with three classes and its tokenizer.
         without: names of :data:`SIGNALS` that are not wanted.

@@ -1,10 +1,10 @@
 """The head ``"terms"``: MARS's score and a small correction of it that ratings ask for.
 
-The correction is a weighted sum of a few features (:mod:`mars_score.learning.features`). One of them may be the
-score of a trained encoder, whose weights are then saved with the head's. Weights are those with the largest mean
-correlation with the ratings, minus a penalty for their squares that falls with the number of groups per set: few
-ratings change little. What is a merit by its meaning never gets a negative weight, and repetition never a positive
-one.
+The correction is a weighted sum of a few features (:mod:`mars_score.scoring.head_features`). One of them may be
+the score of a trained encoder, whose weights are then saved with the head's. Weights are those with the largest
+mean correlation with the ratings, minus a penalty for their squares that falls with the number of groups per set:
+few ratings change little. What is a merit by its meaning never gets a negative weight, and repetition never a
+positive one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from mars_score.learning.folder import HeadFolder, write_head
-from mars_score.learning.heads import Example, learned_from
 from mars_score.learning.ratings import TrainingSet
 from mars_score.models.fingerprints import fingerprint
-from mars_score.result import Term, weighted_sum
-from mars_score.runtime import Runtime
+from mars_score.scoring.head_folder import HeadFolder, write_head
+from mars_score.scoring.heads import Example, learned_from
+from mars_score.scoring.result import Term, weighted_sum
 from mars_score.settings import Settings
 from mars_score.stats.weighted import Floats
+from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
     from mars_score.learning.encoder import EncoderHead
@@ -75,7 +75,7 @@ class TermsHead:
         self.learned_from: list[dict[str, Any]] = []
 
     def fit(self, sets: Sequence[TrainingSet], examples: Sequence[Sequence[Example]]) -> Self:
-        """See :class:`mars_score.learning.heads.LearnedHead`; takes seconds, and longer with an encoder.
+        """See :class:`mars_score.scoring.heads.LearnedHead`; takes seconds, and longer with an encoder.
 
         Raises:
             ValueError: the encoder was trained on one of these sets.
@@ -126,7 +126,7 @@ class TermsHead:
         )
 
     def save(self, folder: str | os.PathLike[str]) -> HeadFolder:
-        """See :class:`mars_score.learning.heads.LearnedHead`; an encoder without weight is left out."""
+        """See :class:`mars_score.scoring.heads.LearnedHead`; an encoder without weight is left out."""
         models, settings = self._settings.models, dict(self._settings.items())
         names = ["encoder"]
         if settings["samples"] or settings["likelihood_weight"]:
@@ -150,7 +150,7 @@ class TermsHead:
 
     @classmethod
     def load(cls, saved: HeadFolder, settings: Settings, runtime: Runtime) -> Self:
-        """See :class:`mars_score.learning.heads.LearnedHead`.
+        """See :class:`mars_score.scoring.heads.LearnedHead`.
 
         Raises:
             ValueError: it has features that this version lacks, or weights of another encoder.

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mars_score.models.torch_modes import ordinary_mode
-from mars_score.runtime import Progress
+from mars_score.store.runtime import Progress
 
 Loss = Callable[[Sequence[int]], Tensor]  # indices of examples -> their mean loss
 

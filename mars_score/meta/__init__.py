@@ -25,8 +25,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mars_score.data.rated import read_rated_sets
     from mars_score.meta.evaluation import MetaEvaluation, meta_evaluate
-    from mars_score.meta.items import read_rated_sets
     from mars_score.meta.metrics.base import Metric, Models, Scoring
 
 __all__ = ["MetaEvaluation", "Metric", "Models", "Scoring", "meta_evaluate", "read_rated_sets"]
@@ -34,7 +34,7 @@ __all__ = ["MetaEvaluation", "Metric", "Models", "Scoring", "meta_evaluate", "re
 _HOME = {
     "MetaEvaluation": "mars_score.meta.evaluation",
     "meta_evaluate": "mars_score.meta.evaluation",
-    "read_rated_sets": "mars_score.meta.items",
+    "read_rated_sets": "mars_score.data.rated",
     "Metric": "mars_score.meta.metrics.base",
     "Models": "mars_score.meta.metrics.base",
     "Scoring": "mars_score.meta.metrics.base",

@@ -10,7 +10,7 @@ from typing import get_args
 import numpy as np
 
 from mars_score.meta.scoring import MetricScores, ScoredSet
-from mars_score.result import RowScore
+from mars_score.scoring.result import RowScore
 from mars_score.stats.correlation import Estimate, correlation, correlation_per_system
 from mars_score.stats.draws import Interval
 from mars_score.stats.rated import Coefficient, Level, MainLevel, Values

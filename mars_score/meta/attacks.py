@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
-from mars_score.meta.sentences import sentences
 
 _FEWEST_TOKENS = 4  # to be reordered
 _FEWEST_SENTENCES = 3  # of a context, to retrieve one

@@ -6,20 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mars_score.data.rated import RatedSet, check_names
 from mars_score.meta.agreement import Agreement, agreements
 from mars_score.meta.attacks import ATTACKS
-from mars_score.meta.items import RatedSet, check_names
 from mars_score.meta.metrics import METRICS
 from mars_score.meta.metrics.base import Metric, Models, Scoring
 from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
 from mars_score.meta.sweeps import VARIANTS
 from mars_score.meta.worth import Worth, worth, worth_metrics
 from mars_score.models.fingerprints import unchanging
-from mars_score.runtime import Progress, Runtime
 from mars_score.settings import resolve_settings
 from mars_score.stats.rated import MainLevel
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Progress, Runtime
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def meta_evaluate(
     """Measure how well metrics agree with people. With a store a run that was stopped continues where it was.
 
     Args:
-        sets: rated candidates; see :func:`mars_score.meta.items.read_rated_sets`.
+        sets: rated candidates; see :func:`mars_score.data.rated.read_rated_sets`.
         metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects with a ``score`` method
             (see :class:`mars_score.meta.Scoring`).
         preset: which models; see :class:`mars_score.MarsScorer`.

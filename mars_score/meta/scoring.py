@@ -10,14 +10,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.rated import RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.attacks import Attacked, attack
-from mars_score.meta.items import RatedSet
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Family, Metric, Models, OwnMetric, Scoring
 from mars_score.meta.metrics.mars import Mars
-from mars_score.result import RowScore
+from mars_score.scoring.result import RowScore
 from mars_score.store.lookup import get_or_compute
 from mars_score.store.results import digest
 

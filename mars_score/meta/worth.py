@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mars_score.data.rated import Item, RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.items import Item, RatedSet
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.mars import Mars
 from mars_score.settings import Settings

@@ -16,9 +16,9 @@ from mars_score.models.fingerprints import fingerprint, hub_copy, loading_lock, 
 from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
-    from mars_score.infilling.language_model import CausalLanguageModel
-    from mars_score.runtime import Runtime
+    from mars_score.models.engine.language_model import CausalLanguageModel
     from mars_score.settings import ModelSettings
+    from mars_score.store.runtime import Runtime
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
 _MODEL_CLASSES = {
@@ -126,7 +126,7 @@ def causal_model(models: ModelSettings, runtime: Runtime) -> CausalLanguageModel
         ModelUnavailableError: the model cannot be loaded.
         UnsupportedModelError: its cache, positions or attention cannot be set.
     """
-    from mars_score.infilling.language_model import CausalLanguageModel
+    from mars_score.models.engine.language_model import CausalLanguageModel
 
     spec, dtype = models.language_model, models.dtype
 
@@ -231,7 +231,7 @@ def _load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
 
         source = wheel_folder(str(spec)) if is_wheel(spec) else spec
         if is_wheel(spec) and has_word_vectors(str(spec)):
-            from mars_score.similarity.static_vectors import static_encoder
+            from mars_score.models.engine.static_vectors import static_encoder
 
             encoder = static_encoder(source, device)
         else:

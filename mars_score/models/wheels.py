@@ -11,12 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mars_score.diagnostics import warn
-from mars_score.errors import ModelUnavailableError
+from mars_score.errors import ModelUnavailableError, warn
 from mars_score.store.location import make_private
 
 if TYPE_CHECKING:
-    from mars_score.runtime import Progress
+    from mars_score.store.runtime import Progress
 
 # Wheel -> version, module with the model, folder in it, how to install it.
 _WHEELS = {

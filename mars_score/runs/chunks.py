@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any
 
-from mars_score.augmentation import Augmented
+from mars_score.augment.augmenter import Augmented
+from mars_score.augment.sampling.samples import Samples, decode_samples, encode_samples
 from mars_score.runs.encoding import decode_augmented
 from mars_score.runs.input import Part
 from mars_score.runs.records import Distinct, Records
 from mars_score.runs.survey import item_key
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Feature
-from mars_score.sampling.samples import Samples, decode_samples, encode_samples
+from mars_score.scoring.batch import Scorable
 from mars_score.settings import SamplingSettings, Settings
-from mars_score.similarity.batch import Scorable
 
 _NO_SAMPLES = encode_samples(Samples(()))
 

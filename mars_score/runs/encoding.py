@@ -6,8 +6,8 @@ import json
 import struct
 from collections.abc import Iterable
 
-from mars_score.augmentation import Augmented
-from mars_score.similarity.kept import plain_reference, reference_of
+from mars_score.augment.augmenter import Augmented
+from mars_score.scoring.kept import plain_reference, reference_of
 
 _LENGTH = struct.Struct("<I")
 

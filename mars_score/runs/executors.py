@@ -16,7 +16,7 @@ from typing import Any
 from mars_score.models.threads import wait_asleep
 from mars_score.runs import worker as work
 from mars_score.runs.worker import Chunk, ChunkResult, Plan
-from mars_score.runtime import Progress
+from mars_score.store.runtime import Progress
 
 _AHEAD = 2  # chunks handed out per process, so that none waits for the next
 _TRIES = 3  # for a chunk whose process dies each time

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from mars_score.explain.explainer import explain
-from mars_score.result import RowScore
 from mars_score.runs.run import Run
-from mars_score.similarity.features import Reader
+from mars_score.scoring.evidence import Reader
+from mars_score.scoring.explain.explainer import explain
+from mars_score.scoring.result import RowScore
 from mars_score.store.results import ResultStore
 
 EXPLANATIONS = "explanations"  # the name of the fact in the run's records

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mars_score.augmentation import Pair, prepare_pairs
+from mars_score.augment.augmenter import Pair, prepare_pairs
+from mars_score.augment.sampling.samples import Request, requests_of
 from mars_score.data.columns import Columns
 from mars_score.data.files import RowFile, read_parts
 from mars_score.data.readers import content_digest
 from mars_score.data.validation import Row
-from mars_score.sampling.samples import Request, requests_of
 from mars_score.settings import MaskingSettings, SamplingSettings
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mars_score.augmentation import Augmented
-from mars_score.masking.analysis import WordAnalyser
-from mars_score.result import LazyRows, RowScore
+from mars_score.augment.augmenter import Augmented
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.sampling.samples import Samples
+from mars_score.models.signature import Signature, make_signature
 from mars_score.runs.chunks import (
     augment_chunks,
     augmented_of,
@@ -24,11 +25,10 @@ from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.survey import Survey, item_key, survey
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Executor, Plan, usual_threads
-from mars_score.runtime import Progress
-from mars_score.sampling.samples import Samples
-from mars_score.signature import Signature, make_signature
-from mars_score.similarity.kept import KIND, row_key, rows_of
+from mars_score.scoring.kept import KIND, row_key, rows_of
+from mars_score.scoring.result import LazyRows, RowScore
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Progress
 
 REUSED = "reused"  # the name of the fact in the run's records: which chunks, and how many are left
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.augmentation import corpus_idf
-from mars_score.masking.analysis import WordAnalyser
-from mars_score.masking.idf import Idf
+from mars_score.augment.augmenter import corpus_idf
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.masking.idf import Idf
 from mars_score.runs.input import Input
 from mars_score.runs.records import Distinct
-from mars_score.runtime import Progress
 from mars_score.store.results import digest
+from mars_score.store.runtime import Progress
 
 PART = 512  # rows that are read together
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from mars_score.diagnostics import Notices
-from mars_score.result import mean_of
+from mars_score.errors import Notices
+from mars_score.scoring.result import mean_of
 
 SHOWN = 3  # lowest, and highest, rows in the summary
 Shown = tuple[float, int, str]  # score, row, candidate

@@ -13,20 +13,20 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from mars_score.augmentation import Augmenter
-from mars_score.learning.heads import HeadLoader
-from mars_score.masking.idf import Idf
+from mars_score.augment.augmenter import Augmenter
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.sampling.samples import ContextSampler, decode_samples, encode_samples
 from mars_score.runs.encoding import decode_augmented, encode_augmented, join
-from mars_score.runtime import Progress, Runtime
-from mars_score.sampling.samples import ContextSampler, decode_samples, encode_samples
+from mars_score.scoring.batch import Scorable
+from mars_score.scoring.evidence import Reader, decode, encode
+from mars_score.scoring.heads import HeadLoader
+from mars_score.scoring.kept import KIND, row_key
 from mars_score.settings import Settings
-from mars_score.similarity.batch import Scorable
-from mars_score.similarity.features import Reader, decode, encode
-from mars_score.similarity.kept import KIND, row_key
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Progress, Runtime
 from mars_score.store.staged import StagedStore
 
-Feature = tuple[str, Any]  # a kind of mars_score.similarity.features and an item of that kind
+Feature = tuple[str, Any]  # a kind of mars_score.scoring.evidence and an item of that kind
 
 # Stages, in their order, with their items and results.
 AUGMENT = "augment"  # (context, prepared reference) -> encode_augmented

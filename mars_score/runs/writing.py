@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from mars_score.augmentation import cuts
+from mars_score.augment.augmenter import cuts
 from mars_score.data.files import row_line
 from mars_score.data.writers import convert
-from mars_score.diagnostics import Notices
-from mars_score.result import augmented_to_dict
+from mars_score.errors import Notices
 from mars_score.runs.folder import STDOUT, is_stream
 from mars_score.runs.interval import ScoresByContext
 from mars_score.runs.run import Run
 from mars_score.runs.tally import Tally
-from mars_score.similarity.kept import flags_of
+from mars_score.scoring.kept import flags_of
+from mars_score.scoring.result import augmented_to_dict
 
 ROWS = "rows.jsonl"  # becomes the output
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, replace
 from typing import Any, ClassVar
 
-from mars_score.fields import POSITIVE, Checked, Setting, learned_head, setting, settings_of, unknown
-from mars_score.masking.pipelines import ENGLISH, check_language
-from mars_score.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
+from mars_score.settings.fields import POSITIVE, Checked, Setting, learned_head, setting, settings_of, unknown
+from mars_score.settings.language import ENGLISH, check_language
+from mars_score.settings.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
 from mars_score.settings.stages import (
     POS_TAGS,
     InfillingSettings,
@@ -128,10 +128,10 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
     """Settings from a preset (models), a variant (form and constants) and single settings, in that order.
 
     Args:
-        preset: a name of :data:`mars_score.presets.PRESETS`; None: the environment's ``MARS_PRESET``, else
-            ``"base"``.
-        variant: a name of :data:`mars_score.presets.VARIANTS`; None: ``"paper"`` with preset ``"paper"``, else
-            ``"v3-lm"``.
+        preset: a name of :data:`mars_score.settings.presets.PRESETS`; None: the environment's ``MARS_PRESET``,
+            else ``"base"``.
+        variant: a name of :data:`mars_score.settings.presets.VARIANTS`; None: ``"paper"`` with preset ``"paper"``,
+            else ``"v3-lm"``.
         overrides: any names of :data:`SETTING_NAMES`.
 
     Raises:
@@ -171,7 +171,7 @@ def _trained(head: Any) -> Mapping[str, Any]:
     """The settings that a learned head was trained with."""
     if head is None:
         return {}
-    from mars_score.learning.folder import read_head
+    from mars_score.scoring.head_folder import read_head
 
     return read_head(learned_head("learned", head) or "").settings
 

@@ -1,7 +1,7 @@
 """The settings of each stage of the pipeline: one frozen dataclass per stage.
 
 A setting is added here and nowhere else: its checks, its command line option, its entry in the signature and its
-part of the store's keys follow from its type and from what :func:`mars_score.fields.setting` says about it.
+part of the store's keys follow from its type and from what :func:`mars_score.settings.fields.setting` says.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from mars_score.fields import (
+from mars_score.settings.fields import (
     POSITIVE,
     Checked,
     list_of_texts,
@@ -21,7 +21,7 @@ from mars_score.fields import (
     task_or_prompt,
     weights_of,
 )
-from mars_score.presets import PAPER_POS_WEIGHTS
+from mars_score.settings.presets import PAPER_POS_WEIGHTS
 
 # Universal part-of-speech tags (https://universaldependencies.org/u/pos/) with spaCy's SPACE left out.
 POS_TAGS = [

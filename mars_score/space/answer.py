@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mars_score.explain.explanation import Explanation
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
-from mars_score.result import MarsResult, ReferenceScore, RowScore, augmented_to_dict
+from mars_score.scoring.explain.explanation import Explanation
+from mars_score.scoring.result import MarsResult, ReferenceScore, RowScore, augmented_to_dict
 from mars_score.space.inputs import Question
 
 
@@ -43,7 +43,7 @@ class Asked:
     """What the language model was asked to write.
 
     Attributes:
-        task: one of :data:`mars_score.fields.TASKS`, or the visitor's own prompt.
+        task: one of :data:`mars_score.settings.fields.TASKS`, or the visitor's own prompt.
         by_form: whether the form of the context suggested the task.
         prompt: what it was given to continue, with special tokens; blank where no samples are drawn.
     """

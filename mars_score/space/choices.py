@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from mars_score.learning.folder import SHIPPED
+from mars_score.scoring.head_folder import SHIPPED
 from mars_score.settings import resolve_settings
 from mars_score.space.inputs import whole
 from mars_score.space.limits import PROMPT_CHARACTERS, SAMPLES, Refused

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from mars_score.fields import TASKS
+from mars_score.settings.fields import TASKS
 from mars_score.space import limits
 from mars_score.space.choices import BY_FORM, HEADS, MASK_RATIO_STEP, OWN_PROMPT, PRESET, Choices
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+from mars_score.augment.sampling.samples import ContextSampler, make_request
 from mars_score.errors import MarsWarning
-from mars_score.explain.explainer import explain
-from mars_score.explain.explanation import Explanation
-from mars_score.result import MarsResult
-from mars_score.sampling.samples import ContextSampler, make_request
 from mars_score.scorer import MarsScorer
-from mars_score.similarity.features import Reader
+from mars_score.scoring.evidence import Reader
+from mars_score.scoring.explain.explainer import explain
+from mars_score.scoring.explain.explanation import Explanation
+from mars_score.scoring.result import MarsResult
 from mars_score.space.answer import Answer, Asked
 from mars_score.space.choices import PRESET, Choices
 from mars_score.space.inputs import Question

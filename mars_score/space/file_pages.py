@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from mars_score.explain.explanation import Explanation
-from mars_score.explain.page import LEGEND, explanation_page
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
-from mars_score.result import MarsResult, RowScore
+from mars_score.scoring.explain.explanation import Explanation
+from mars_score.scoring.explain.page import LEGEND, explanation_page
+from mars_score.scoring.result import MarsResult, RowScore
 from mars_score.space.answer import plain_recall
 from mars_score.space.uploads import Batch
 

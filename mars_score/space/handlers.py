@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.result import MarsResult
+from mars_score.scoring.result import MarsResult
 from mars_score.space.answer import Answer, plain_notice
 from mars_score.space.card import draw_card, unknown_characters
 from mars_score.space.choices import Choices

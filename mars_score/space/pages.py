@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mars_score.explain.page import LEGEND, match_page
-from mars_score.result import RowScore, Term
+from mars_score.scoring.explain.page import LEGEND, match_page
+from mars_score.scoring.result import RowScore, Term
 from mars_score.space.answer import Answer, Metric
 
-# What the terms of a score are (mars_score.result.Term), in plain words.
+# What the terms of a score are (mars_score.scoring.result.Term), in plain words.
 TERMS = {
     "references": "how much of the reference (in part: of the nearest sample) the candidate holds",
     "sentences": "how near its meaning is to that of a reference, where the context is data",

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mars_score.diagnostics import warn
+from mars_score.errors import warn
 from mars_score.store.location import make_private, open_to_others, size_limit
 
 KINDS = ("analyses", "infills", "samples", "embeddings", "scores", "rows")

@@ -10,7 +10,7 @@ import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mars_score.meta.items import check_names
+from mars_score.data.rated import check_names
 
 if TYPE_CHECKING:
     from mars_score.meta.metrics.base import Metric, Models

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.extras import need
 from mars_score.models.loading import causal_model, load_encoder
-from mars_score.runtime import Runtime
+from mars_score.scoring.embeddings import Embedder
 from mars_score.settings import Settings
-from mars_score.similarity.embeddings import Embedder
 from mars_score.store.lookup import model_key
 from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
-    from mars_score.infilling.language_model import CausalLanguageModel
+    from mars_score.models.engine.language_model import CausalLanguageModel
 
 Family = Literal["mars", "reference", "context", "likelihood", "trivial"]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
-from mars_score.meta.sentences import sentences
 
 
 class _ContextCosine(Metric):

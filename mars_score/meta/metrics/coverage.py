@@ -17,7 +17,7 @@ class Coverage(Metric):
     a fragment already, so F covers a word of S exactly if A has it: the coverage is the share of words of S that
     are words of A, and is computed as that. Here S is the candidate, A the context; words are those of
     :func:`mars_score.data.words.plain_words`. Without words in the candidate, 0.
-    (``mars_score.similarity.chunks.copied_share`` counts runs of five words or more only: words that were
+    (``mars_score.data.overlap.copied_share`` counts runs of five words or more only: words that were
     copied, where this counts words that could have been.)
     """
 

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import ClassVar
 
 from mars_score.data.validation import Row
-from mars_score.infilling.language_model import CausalLanguageModel
 from mars_score.meta.metrics.base import Family, Metric
-from mars_score.similarity.surprisal import mean_surprisals
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.surprisal import mean_surprisals
 
 
 class Perplexity(Metric):

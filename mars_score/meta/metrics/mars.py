@@ -11,8 +11,8 @@ from typing import Any
 from mars_score.data.validation import Row
 from mars_score.errors import MarsWarning
 from mars_score.meta.metrics.base import Family, Metric, Models
-from mars_score.result import MarsResult
 from mars_score.scorer import MarsScorer
+from mars_score.scoring.result import MarsResult
 
 TITLES = {
     "mars": "MARS",

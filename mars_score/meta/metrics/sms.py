@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Family, Metric
 from mars_score.meta.metrics.mover import Bag, movers_distance
 from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, parts, texts_of
-from mars_score.meta.sentences import sentences
 
 
 class SentenceMover(Metric):

@@ -1,0 +1,1 @@
+"""Augmented references: masking, infilling and sampling."""

@@ -1,0 +1,217 @@
+"""References and contexts -> augmented references: masking and infilling joined."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from mars_score.augment.infilling.pipeline import AugmentedText, Infiller, TemplateInContext, augment
+from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.template import Template
+from mars_score.augment.masking.templates import make_templates
+from mars_score.data.validation import Row
+from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, ModelUnavailableError
+from mars_score.models.fingerprints import Current
+from mars_score.scoring.result import Augmentation, AugmentedReference
+from mars_score.settings import MaskingSettings, Settings
+from mars_score.store.lookup import get_or_compute, model_key
+from mars_score.store.results import digest
+from mars_score.store.runtime import Runtime
+
+Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
+Templates = list[tuple[float, Template]]  # with their mask ratios
+
+# Part of the keys of what is kept; to be raised when the same settings come to give other infills.
+_METHOD = 2
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """An augmented reference and what the language model's window did to it.
+
+    Attributes:
+        reference: the reference with its augmentations.
+        context_cut: whether the end of the context was not read.
+        reference_cut: whether the end of the reference was not augmented.
+        untagged: whether its words were masked without knowing their parts of speech.
+    """
+
+    reference: AugmentedReference
+    context_cut: bool
+    reference_cut: bool
+    untagged: bool = False
+
+
+def prepare_pairs(
+    rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
+) -> list[list[Pair]]:
+    """What each row's references are augmented from."""
+    strip = masking.strip_urls_hashtags
+    return [
+        [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
+        for row, context in zip(rows, contexts, strict=True)
+    ]
+
+
+def prepare_rows(
+    candidates: Sequence[str], rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
+) -> list[Row]:
+    """What each score depends on: the candidate, its prepared references, the context without outer whitespace."""
+    strip = masking.strip_urls_hashtags
+    return [
+        (candidate, tuple([prepare_reference(one, strip_urls_hashtags=strip) for one in of_row]), context.strip())
+        for candidate, of_row, context in zip(candidates, rows, contexts, strict=True)
+    ]
+
+
+def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:
+    """IDF counted over the corpus of the settings; None without one."""
+    if masking.idf_corpus is None:
+        return None
+    texts = list(masking.idf_corpus)
+    return Idf.count(dict(zip(texts, analyser.words(texts), strict=True)))
+
+
+def cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:
+    """Rows with shortened contexts, with references that were not augmented to their end, or without tags."""
+    return {
+        CONTEXT_CUT: [any(one.context_cut for one in row) for row in augmented],
+        REFERENCE_CUT: [any(one.reference_cut for one in row) for row in augmented],
+        UNTAGGED: [any(one.untagged for one in row) for row in augmented],
+    }
+
+
+class Augmenter:
+    """Masks references and infills them; spaCy and the language model are loaded when first needed.
+
+    Args:
+        settings: of all stages.
+        runtime: see :class:`mars_score.store.runtime.Runtime`.
+    """
+
+    def __init__(self, settings: Settings, runtime: Runtime) -> None:
+        self.settings = settings
+        self.runtime = runtime
+        self.analyser = WordAnalyser(runtime.store, settings.language)
+
+    def augment(
+        self, pairs: Sequence[Pair], others: Sequence[str] = (), idf: Idf | None = None
+    ) -> dict[Pair, Augmented]:
+        """Augment the references of a call, each different pair of context and reference once.
+
+        Unless it is given or a corpus is set, IDF is counted over the different references among ``pairs`` and
+        ``others`` (prepared references of the call that are not to be augmented).
+        """
+        distinct = list(dict.fromkeys(pairs))
+        if not distinct:
+            return {}
+        templates = self._templates(distinct, others, idf)
+        filled = self.infill(
+            (context, template)
+            for (context, _), of_pair in templates.items()
+            for _, template in of_pair
+            if template.blanks
+        )
+        return {pair: self._join(pair, templates[pair], filled) for pair in distinct}
+
+    def _templates(self, pairs: Sequence[Pair], others: Sequence[str], idf: Idf | None) -> dict[Pair, Templates]:
+        """Templates of each pair (section 2.1)."""
+        masking = self.settings.masking
+        if masking.max_mask_ratio == 0:
+            return {pair: [] for pair in pairs}
+        self.runtime.report("analyse", 0, len(pairs))
+        references = list(dict.fromkeys([*(reference for _, reference in pairs), *others]))
+        analyses = dict(zip(references, self.analyser.analyse(references), strict=True))
+        if idf is None:
+            idf = self._corpus_idf or Idf.count({text: one.lower_words for text, one in analyses.items()})
+        contexts = list(dict.fromkeys(context for context, _ in pairs))
+        words = dict(zip(contexts, self.analyser.words(contexts), strict=True))
+        templates = {
+            (context, reference): make_templates(analyses[reference], words[context], idf, masking)
+            for context, reference in pairs
+        }
+        self.runtime.report("analyse", len(pairs), len(pairs))
+        return templates
+
+    @cached_property
+    def _corpus_idf(self) -> Idf | None:
+        return corpus_idf(self.settings.masking, self.analyser)
+
+    def infill(self, blanked: Iterable[TemplateInContext]) -> dict[TemplateInContext, AugmentedText]:
+        """The text of each different (context, template) with a blank (section 2.2), stored or infilled."""
+        blanked = dict.fromkeys(blanked)
+        if not blanked:
+            return {}
+        common = self._infill_key()
+        return get_or_compute(
+            self.runtime.store,
+            "infills",
+            blanked,
+            lambda one: digest(common, one[0], one[1].reference, one[1].blanks),
+            self._compute_infills,
+            lambda filled: json.dumps(filled).encode(),
+            lambda value: AugmentedText(*json.loads(value)),
+            partial(self.runtime.report, "infill"),
+        )
+
+    def _join(self, pair: Pair, templates: Templates, filled: dict[TemplateInContext, AugmentedText]) -> Augmented:
+        """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
+        context, reference = pair
+        itself = AugmentedText(reference, context_cut=False, reference_cut=False)
+        of_templates = [filled.get((context, template), itself) for _, template in templates]
+        augmentations = tuple(
+            Augmentation(ratio, template, one.text)
+            for (ratio, template), one in zip(templates, of_templates, strict=True)
+        )
+        return Augmented(
+            AugmentedReference(reference, augmentations),
+            context_cut=any(one.context_cut for one in of_templates),
+            reference_cut=any(one.reference_cut for one in of_templates),
+            untagged=bool(templates) and not self.analyser.tags,
+        )
+
+    def _infill_key(self) -> str:
+        """What all infills depend on: neither the other rows nor how the masked words were chosen."""
+        infilling, planning = self.settings.infilling, self.settings.planning
+        settings = dataclasses.asdict(infilling)
+        if infilling.infiller == "masked":
+            settings = {"infiller": infilling.infiller, "max_context_tokens": infilling.max_context_tokens}
+        elif planning.planner != "none":
+            settings |= dataclasses.asdict(planning)
+        return model_key(self._model, self._infiller.get, self.settings.models.dtype, settings, _METHOD)
+
+    def _compute_infills(
+        self, missing: list[TemplateInContext], done: Callable[[TemplateInContext, AugmentedText], None]
+    ) -> None:
+        augment(self._infiller.get(), missing, self.settings.infilling.max_context_tokens, done)
+
+    @property
+    def _model(self) -> Any:
+        models = self.settings.models
+        masked = self.settings.infilling.infiller == "masked"
+        return models.masked_language_model if masked else models.language_model
+
+    @cached_property
+    def _infiller(self) -> Current[Infiller]:
+        return Current(self._model, self._make_infiller)
+
+    def _make_infiller(self) -> Infiller:
+        from mars_score.augment.infilling.engine import CausalInfiller
+        from mars_score.augment.infilling.masked import MaskedInfiller
+        from mars_score.models.loading import causal_model, masked_model
+
+        settings, models, runtime = self.settings, self.settings.models, self.runtime
+        if settings.infilling.infiller == "masked":
+            if self._model is None:
+                raise ModelUnavailableError(
+                    'infiller="masked" has no model in this preset: no masked language model is known to come in '
+                    "a wheel. Name one with masked_language_model=... or use another preset"
+                )
+            return MaskedInfiller(*masked_model(models, runtime), runtime.batch_size)
+        model = causal_model(models, runtime)
+        return CausalInfiller(model, settings.planning, settings.infilling, runtime.batch_size)

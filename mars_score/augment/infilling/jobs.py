@@ -1,0 +1,146 @@
+"""A job: one template in token ids, which the language model infills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mars_score.augment.masking.template import Template
+from mars_score.data.contexts import as_prose
+from mars_score.models.engine.tokens import TextCodec, has_line_break
+
+RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A masked span.
+
+    Attributes:
+        length: b, tokens of the masked text.
+        begins_word: whether the masked text begins with whitespace.
+        after: token ids of the text block that follows; empty for a trailing blank.
+    """
+
+    length: int
+    begins_word: bool
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that infills depend on besides the model and the settings; equal jobs are infilled once.
+
+    Attributes:
+        prompt: token ids of the context, or begin-of-text; at least one.
+        lead: token ids of the text block before the first blank; may be empty.
+        blanks: those that fit into the window, in order.
+        line_breaks: whether infills may hold line breaks (the reference does).
+    """
+
+    prompt: tuple[int, ...]
+    lead: tuple[int, ...]
+    blanks: tuple[Blank, ...]
+    line_breaks: bool
+
+    def future(self, index: int) -> tuple[int, ...]:
+        """Distinct token ids of all text blocks after the blank, sorted (the w of Eq. 5)."""
+        return tuple(sorted({token for blank in self.blanks[index:] for token in blank.after}))
+
+    def most_tokens(self, sigma: int) -> int:
+        """The largest number of tokens that the job can take."""
+        blanks = sum(blank.length + sigma + len(blank.after) for blank in self.blanks)
+        return len(self.prompt) + len(self.lead) + blanks
+
+
+@dataclass(frozen=True)
+class Infill:
+    """A filled blank.
+
+    Attributes:
+        tokens: the chosen token ids, 1 to b + sigma of them.
+        perplexities: of the reference so far + prefix + next text block, for each prefix length from 1; empty
+            from a masked language model, which has no drafts.
+    """
+
+    tokens: tuple[int, ...]
+    perplexities: tuple[float, ...]
+
+
+OnInfilled = Callable[[Job, tuple[Infill, ...]], None]  # called when all blanks of a job are filled
+
+
+@dataclass(frozen=True)
+class FittedContext:
+    """A context, cut so that the language model's window has room for a reference.
+
+    Attributes:
+        tokens: the first token ids of the context, or all.
+        cut: whether some are left out.
+        window: positions of the language model.
+    """
+
+    tokens: tuple[int, ...]
+    cut: bool
+    window: int
+
+
+def fit_context(
+    codec: TextCodec, context: str, reference: str, window: int, max_context_tokens: int | None = None
+) -> FittedContext:
+    """Keep the first ``window - (2 x reference tokens + 64)`` tokens of the context.
+
+    The result depends on the reference, but on none of its templates.
+    """
+    ids = codec.encode(as_prose(context.strip())) if context.strip() else []
+    reference_tokens = len(codec.encode(" " + reference if ids else reference))
+    limit = max(0, window - (2 * reference_tokens + RESERVE))
+    if max_context_tokens is not None:
+        limit = min(limit, max_context_tokens)
+    return FittedContext(tuple(ids[:limit]), len(ids) > limit, window)
+
+
+def make_job(codec: TextCodec, template: Template, context: FittedContext, sigma: int, shortest_start: int) -> Job:
+    """Tokenise a template and put it after its context.
+
+    Args:
+        codec: the language model's tokenizer.
+        template: with at least one blank.
+        context: as cut for the template's reference.
+        sigma: how many tokens more than the masked text an infill may have.
+        shortest_start: least number of tokens before the first blank; begin-of-text tokens are added if needed.
+
+    Each piece is tokenised on its own with the whitespace before it. What is beyond the window is left out: the
+    last text block is cut, and later blanks keep the reference's words.
+    """
+    pieces = list(template.pieces)
+    prompt = list(context.tokens)
+    if codec.adds_begin or not prompt:
+        prompt.insert(0, codec.begin)
+    joiner = " " if context.tokens else ""
+    texts = [joiner + pieces[0].text, *(piece.text for piece in pieces[1:])]
+    tokens = [codec.encode(text) for text in texts]
+    while len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < shortest_start:
+        prompt.insert(0, codec.begin)
+
+    lead: tuple[int, ...] = ()
+    blanks: list[Blank] = []
+    position = len(prompt)
+    for piece, text, ids in zip(pieces, texts, tokens, strict=True):
+        space = context.window - position
+        if piece.blank:
+            length = max(1, len(ids))
+            if length + sigma > space:
+                break
+            blanks.append(Blank(length, text[:1].isspace(), ()))
+            position += length + sigma
+            continue
+        kept = tuple(ids[:space])
+        if blanks:
+            blanks[-1] = Blank(blanks[-1].length, blanks[-1].begins_word, kept)
+        else:
+            lead = kept
+        position += len(kept)
+        if len(kept) < len(ids):
+            break
+    return Job(tuple(prompt), lead, tuple(blanks), has_line_break(template.reference))

@@ -1,0 +1,114 @@
+"""Decoding one token, with plain logits or planned towards the text that follows (Eq. 3-6).
+
+The paper's constants (eta = 0.02, k = 3) are those of plug-and-play language models (PPLM, Dathathri et
+al. 2020), and so is the algorithm: the cached keys and values take k normalised gradient steps that increase
+the reward of the future text, and the next token is decoded from the changed cache. Taken literally, Eq. 4 is
+the expected gradient of a reward that does not depend on the action, which is zero; the constants are those of
+the gradient of the reward itself, through the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mars_score.models.engine.attention import Feed
+from mars_score.models.engine.cache import KeyValueCache, LayerStates
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.perturbation import LayerPerturbation
+from mars_score.settings import PlanningSettings
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decoding step of several rows.
+
+    Attributes:
+        plain: logits from the unperturbed cache, (rows, vocabulary).
+        scores: by which the next token is chosen, (rows, vocabulary).
+        states: per layer, keys and values of the fed token from the unperturbed cache, (heads, rows, head size).
+        rewards: the reward before and after each gradient step, (plan_iterations + 1, rows); None if not planned.
+    """
+
+    plain: Tensor
+    scores: Tensor
+    states: LayerStates
+    rewards: Tensor | None = None
+
+
+def _feed(model: CausalLanguageModel, cache: KeyValueCache, precision: torch.dtype) -> tuple[Tensor, Feed]:
+    """Positions of the next token of each row of the cache, and the feed for it."""
+    lengths = model.tensor(cache.lengths)
+    visible = torch.arange(cache.slots + 1, device=model.device) < lengths[:, None]
+    visible[:, -1] = True  # the token itself
+    return lengths, Feed([1] * len(lengths), model.mask(visible[:, None], precision), cache, slots=cache.slots)
+
+
+def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
+    """Feed ``tokens`` (rows,) after the cached ones; the next token is chosen by the plain logits."""
+    positions, feed = _feed(model, cache, model.dtype)
+    hidden, states = model.forward(tokens, positions, feed)
+    logits = model.logits(hidden)
+    return Step(logits, logits, states)
+
+
+def planned_step(
+    model: CausalLanguageModel,
+    cache: KeyValueCache,
+    tokens: Tensor,
+    futures: Sequence[Sequence[int]],
+    settings: PlanningSettings,
+) -> Step:
+    """As :func:`plain_step`, but the next token is decoded from a cache that is changed towards the future text.
+
+    Args:
+        model: the language model.
+        cache: of all written tokens but the last; it is not modified.
+        tokens: (rows,) the last written token of each row.
+        futures: per row the distinct token ids of the text blocks that follow, at least one.
+        settings: step length, number of steps, temperature, norm exponent and fusion.
+    """
+    future, weights = _future(model, futures)
+    positions, feed = _feed(model, cache, model.precise)
+    tiny = torch.finfo(model.precise).tiny
+    perturbations = [LayerPerturbation() for _ in range(model.layers)]
+    feed.perturbations = perturbations
+    rewards = []
+    for iteration in range(settings.plan_iterations + 1):
+        climbing = iteration < settings.plan_iterations
+        for perturbation in perturbations:
+            perturbation.climbing = climbing
+        with torch.set_grad_enabled(climbing):
+            hidden, states = model.forward(tokens, positions, feed)
+            logits = model.logits(hidden)
+        if iteration == 0:
+            plain = logits.detach().clone()
+            kept = [(keys.detach(), values.detach()) for keys, values in states]
+        # The reward (Eq. 5) is the mean log-probability of the future's tokens.
+        planned = logits.detach().div_(settings.plan_temperature)
+        probabilities = torch.softmax(planned, dim=-1)
+        rewards.append((probabilities.gather(1, future).clamp(min=tiny).log() * weights).sum(1))
+        if climbing:
+            # Its gradient with respect to the logits: the future's weights - the probabilities, over xi.
+            upstream = probabilities.mul_(-1 / settings.plan_temperature)
+            upstream.scatter_add_(1, future, weights / settings.plan_temperature)
+            places = [place for one in perturbations for place in (one.scores, one.output)]
+            gradients = torch.autograd.grad(logits, places, upstream)
+            for one, of_scores, of_output in zip(perturbations, gradients[::2], gradients[1::2], strict=True):
+                one.climb(of_scores, of_output, settings.plan_step, settings.plan_norm_exponent)
+    scores = planned
+    if settings.plan_fusion < 1:
+        planned = torch.log_softmax(planned, dim=-1)
+        scores = settings.plan_fusion * planned + (1 - settings.plan_fusion) * torch.log_softmax(plain, dim=-1)
+    return Step(plain, scores, kept, torch.stack(rewards))
+
+
+def _future(model: CausalLanguageModel, futures: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Each row's future tokens, padded, and their weights: 1 / their number, 0 for padding."""
+    longest = max(map(len, futures))
+    tokens = [[*future, *[0] * (longest - len(future))] for future in futures]
+    weights = [[1 / len(future)] * len(future) + [0.0] * (longest - len(future)) for future in futures]
+    return model.tensor(tokens), torch.tensor(weights, dtype=model.precise, device=model.device)

@@ -1,0 +1,195 @@
+"""Words of a text with their part-of-speech tags, from spaCy."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from importlib.metadata import version
+from typing import Any
+
+from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline, language_code
+from mars_score.store.lookup import Storage, get_or_compute
+from mars_score.store.results import ResultStore, digest
+
+# Only tok2vec, tagger and attribute_ruler (tags to universal tags) are needed.
+_EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]
+# Documents tagged together. Tags do not depend on it (measured: tensors equal to the last bit).
+_BATCH_SIZE = 64
+# spaCy's tokenizer takes time quadratic in the length of a run without whitespace ("!!!!..." of 10,000
+# characters: 10 s), so longer runs are one word each.
+_LONGEST_RUN = 1000
+# Pipelines are shared by threads, which spaCy does not promise to be safe.
+_loading_or_using = threading.RLock()
+# Part of the keys of what is kept; to be raised when the same text and pipeline come to give other words.
+_RULES = 1
+
+# A URL keeps the punctuation after it in the text; a hashtag has a letter ("#1" is a number), and what
+# stands before it tells HTML entities ("&#39;") and the anchors of bare addresses from it.
+_URL = r"(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]"
+_HASHTAG = r"(?<![\w&#/])[#\uff03]+\w*[^\W\d]\w*"
+_URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a text (spaCy's token; whitespace tokens are no words)."""
+
+    text: str
+    start: int  # character offsets into the text, end exclusive
+    end: int
+    pos: str  # universal part-of-speech tag
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A text and its words, in order; outside the words there is only whitespace."""
+
+    text: str
+    words: tuple[Word, ...]
+
+    @property
+    def lower_words(self) -> tuple[str, ...]:
+        """The words lower-cased, as IDF and the comparison with the context see them."""
+        return tuple(word.text.lower() for word in self.words)
+
+
+def prepare_reference(text: str, *, strip_urls_hashtags: bool) -> str:
+    """The reference that is masked and scored: without outer whitespace and, if asked, URLs and hashtags.
+
+    Args:
+        text: a reference as the user gave it.
+        strip_urls_hashtags: remove ``http(s)://...``, ``www....`` and ``#word``, each with the whitespace
+            before it, as the paper cleans its data. Where only punctuation would be left, the text is kept
+            whole.
+    """
+    stripped = text.strip()
+    if not strip_urls_hashtags:
+        return stripped
+    *before, last = _URL_OR_HASHTAG.split(stripped)
+    rest = ("".join(part.rstrip() for part in before) + last).strip()
+    return rest if rest.strip(string.punctuation + string.whitespace) else stripped
+
+
+class WordAnalyser:
+    """Splits texts into words and tags them; the spaCy pipeline is loaded when first needed.
+
+    Args:
+        kept: the store for analyses; None: nothing is kept.
+        language: a code, or the name of a pipeline. Without an installed pipeline its words are split by spaCy's
+            tokenizer, and not tagged, except as punctuation (``PUNCT``) and anything else (``X``).
+    """
+
+    def __init__(self, kept: Storage | None = None, language: str = ENGLISH) -> None:
+        self._kept = kept or ResultStore(None)
+        self._language = language
+
+    @cached_property
+    def pipeline(self) -> str:
+        """Name and version of the spaCy pipeline, for signatures and keys; does not load it.
+
+        Raises:
+            PipelineMissingError: no pipeline is installed.
+        """
+        name, number = self._found or (f"blank_{language_code(self._language)}", version("spacy"))
+        return f"{name}-{number}"
+
+    @property
+    def tags(self) -> bool:
+        """Whether the words are tagged, as a pipeline is installed."""
+        return self._found is not None
+
+    @cached_property
+    def _found(self) -> tuple[str, str] | None:
+        return find_pipeline(self._language)
+
+    @cached_property
+    def _nlp(self) -> Any:
+        return _load(self._found[0] if self._found else None, language_code(self._language))
+
+    def analyse(self, texts: Sequence[str]) -> list[Analysis]:
+        """One analysis per text; equal texts are tagged once.
+
+        A run of more than 1,000 characters without whitespace is one word.
+
+        Raises:
+            PipelineMissingError: no pipeline is installed.
+        """
+        analyses = {
+            text: Analysis(text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in words))
+            for text, words in self._look_up("tagged", texts, self._tag).items()
+        }
+        return [analyses[text] for text in texts]
+
+    def words(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The lower-cased words of each text, for contexts and IDF corpora: split as above, not tagged.
+
+        Raises:
+            PipelineMissingError: no pipeline is installed.
+        """
+        # Contexts are long and share most words: one string object per distinct word keeps them small.
+        words_of = {
+            text: tuple(map(sys.intern, words))
+            for text, words in self._look_up("split", texts, self._split).items()
+        }
+        return [words_of[text] for text in texts]
+
+    def _look_up(
+        self, what: str, texts: Sequence[str], compute: Callable[[Sequence[str]], Iterator[list[Any]]]
+    ) -> dict[str, list[Any]]:
+        """The result of each different text, from the store or computed."""
+        if not texts:
+            return {}
+        common = what, _RULES, self.pipeline, version("spacy")
+
+        def compute_all(missing: list[str], done: Callable[[str, list[Any]], None]) -> None:
+            with _loading_or_using:
+                for text, words in zip(missing, compute(missing), strict=True):
+                    done(text, words)
+
+        return get_or_compute(
+            self._kept,
+            "analyses",
+            texts,
+            lambda text: digest(*common, text),
+            compute_all,
+            lambda words: json.dumps(words).encode(),
+            json.loads,
+        )
+
+    def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
+        """Start, end and tag of each word."""
+        for doc in self._nlp.pipe(texts, batch_size=_BATCH_SIZE):
+            yield [(token.idx, token.idx + len(token.text), _tag_of(token)) for token in doc if not token.is_space]
+
+    def _split(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        """The words, lower-cased."""
+        for doc in self._nlp.tokenizer.pipe(texts):
+            yield [str(token.text).lower() for token in doc if not token.is_space]
+
+
+@cache
+def _load(name: str | None, code: str) -> Any:
+    """A pipeline, or a language's tokenizer alone, loaded once in a process (spaCy takes seconds to import)."""
+    import spacy
+
+    nlp = spacy.load(name, exclude=_EXCLUDED) if name else blank_pipeline(code)
+    # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
+    nlp.max_length = sys.maxsize
+    if hasattr(nlp.tokenizer, "token_match"):  # not where characters are the words
+        nlp.tokenizer.token_match = partial(_is_one_word, nlp.tokenizer.token_match)
+    return nlp
+
+
+def _tag_of(token: Any) -> str:
+    return str(token.pos_) or ("PUNCT" if token.is_punct else "X")
+
+
+def _is_one_word(pipeline_rule: Callable[[str], Any] | None, run: str) -> bool:
+    """Whether the tokenizer leaves a run without whitespace whole: a long one, or by the pipeline's own rule."""
+    return len(run) > _LONGEST_RUN or bool(pipeline_rule and pipeline_rule(run))

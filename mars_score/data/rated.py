@@ -1,0 +1,216 @@
+"""Files of rated candidates: read, checked, and sampled by whole groups."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mars_score.data.files import RowFile, read_rows
+from mars_score.data.validation import Row, check_candidates, check_contexts, check_references
+from mars_score.settings.fields import TASKS
+
+
+@dataclass(frozen=True)
+class RatedColumns:
+    """The names of a file's columns."""
+
+    candidate: str = "candidate"
+    reference: str = "references"
+    context: str = "context"
+    rating: str = "human"
+    group: str = "group"
+    system: str = "system"
+    id: str = "id"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A rated candidate.
+
+    Attributes:
+        id: labels the item.
+        group: items of a group share their context and references; they are not independent of each other.
+        system: what wrote the candidate.
+        row: candidate, references and context.
+        rating: by people, larger is better.
+    """
+
+    id: str
+    group: str
+    system: str
+    row: Row
+    rating: float
+
+
+@dataclass(frozen=True)
+class RatedSet:
+    """The rated candidates of a data set, in the order of its file.
+
+    Attributes:
+        name: of the data set.
+        items: those with a rating.
+        corpus: the different references of the whole file, over which document frequencies are counted, so that
+            a sample's scores are those of the whole.
+        notices: what was left out or is missing, one sentence each.
+        task: what a candidate is to its context, for MARS; see :class:`mars_score.settings.SamplingSettings`.
+    """
+
+    name: str
+    items: tuple[Item, ...]
+    corpus: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+    task: str | None = None
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Candidate, references and context of each item."""
+        return [item.row for item in self.items]
+
+    @cached_property
+    def ratings(self) -> list[float]:
+        """One per item."""
+        return [item.rating for item in self.items]
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """One per item."""
+        return [item.group for item in self.items]
+
+    @cached_property
+    def systems(self) -> list[str]:
+        """One per item."""
+        return [item.system for item in self.items]
+
+    def sample(self, groups: int) -> RatedSet:
+        """At most ``groups`` groups, chosen by the hash of their name: the same in every run and version."""
+        chosen = set(sorted(set(self.groups), key=_hash)[:groups])
+        return replace(self, items=tuple(item for item in self.items if item.group in chosen))
+
+
+def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = None) -> RatedSet:
+    """Read a file with one rated candidate per line, a JSON object; the set is named after the file.
+
+    Items without a rating (null, NaN) are left out and counted. Without a column of groups, items with the same
+    context and references are a group; without one of systems, all are of one system.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError, TypeError: a fault of the file, named with its line and column.
+    """
+    columns = columns or RatedColumns()
+    file = read_rows(path)
+    rows = _texts(file, columns)
+    ratings = [
+        _rating(file.place(columns.rating)(row), value) for row, value in enumerate(_ratings(file, columns))
+    ]
+    ids, groups, systems = (_labels(file, name) for name in (columns.id, columns.group, columns.system))
+    notices = []
+    if groups is None:
+        notices.append(f"no column {columns.group!r}: items with the same context and references are a group")
+        groups = [
+            hashlib.sha256(repr((references, context)).encode()).hexdigest() for _, references, context in rows
+        ]
+    if systems is None:
+        notices.append(f"no column {columns.system!r}: all candidates count as one system's")
+        systems = [""] * len(rows)
+    if ids is None:
+        ids = [str(number) for number in range(1, len(rows) + 1)]
+    repeated = sum(count > 1 for count in Counter(ids).values())
+    if repeated:
+        notices.append(f"{repeated} ids occur more than once; ids only label items, and all of them count")
+    unrated = sum(rating is None for rating in ratings)
+    if unrated:
+        notices.append(f"{unrated} of {len(rows)} items have no rating and are left out")
+    items = tuple(
+        Item(one_id, group, system, row, rating)
+        for one_id, group, system, row, rating in zip(ids, groups, systems, rows, ratings, strict=True)
+        if rating is not None
+    )
+    if not items:
+        raise ValueError(f"{file.path}: no item has a rating in column {columns.rating!r}")
+    corpus = tuple(dict.fromkeys(text for _, references, _ in rows for text in references))
+    return RatedSet(Path(path).stem, items, corpus, tuple(notices))
+
+
+def read_rated_sets(
+    paths: Sequence[str | os.PathLike[str]],
+    columns: RatedColumns | None = None,
+    groups: int | None = None,
+    tasks: Mapping[str, str] | None = None,
+) -> list[RatedSet]:
+    """Read several files; of each at most ``groups`` groups.
+
+    Args:
+        paths: of the files.
+        columns: names of their columns.
+        groups: None: all.
+        tasks: one of :data:`mars_score.settings.fields.TASKS` by name of a set; None: by the form of the context.
+
+    Raises:
+        OSError, ValueError, TypeError: as ``read_rated_set``; two files of one name; ``groups`` below 1; an
+            unknown set or task.
+    """
+    tasks = tasks or {}
+    check_names("task", tasks.values(), TASKS)
+    check_names("data set", tasks, [Path(path).stem for path in paths])
+    if groups is not None and groups < 1:
+        raise ValueError(f"the number of groups must be at least 1, got {groups}")
+    sets = [read_rated_set(path, columns) for path in paths]
+    names = Counter(one.name for one in sets)
+    for name, count in names.items():
+        if count > 1:
+            raise ValueError(f"{count} files are named {name}; results are listed by name, so rename one")
+    sets = [replace(one, task=tasks.get(one.name)) for one in sets]
+    return [one.sample(groups) if groups else one for one in sets]
+
+
+def check_names(kind: str, names: Collection[str], known: Collection[str]) -> None:
+    """Raise ValueError for a name that is not known."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"unknown {kind} {name!r}; choose among: {', '.join(known)}")
+
+
+def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
+    def column(name: str) -> list[Any]:
+        return file.column(name, remedy="add it or name another one")
+
+    candidates = check_candidates(column(columns.candidate), where=file.place(columns.candidate))
+    references = check_references(column(columns.reference), where=file.place(columns.reference))
+    contexts = check_contexts(
+        column(columns.context), len(file.rows), use_context=True, where=file.place(columns.context)
+    )
+    stripped = [candidate.strip() for candidate in candidates]
+    return list(zip(stripped, references, contexts, strict=True))
+
+
+def _ratings(file: RowFile, columns: RatedColumns) -> list[Any]:
+    if not any(columns.rating in row for row in file.rows):
+        file.column(columns.rating, remedy="add the ratings or name their column")
+    return [row.get(columns.rating) for row in file.rows]
+
+
+def _rating(place: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
+        raise ValueError(f"{place} must be a finite number, or null where there is no rating, got {value!r:.60}")
+    return None if math.isnan(value) else float(value)
+
+
+def _labels(file: RowFile, name: str) -> list[str] | None:
+    """A column of labels; None where no row has it."""
+    if not any(name in row for row in file.rows):
+        return None
+    return file.labels(name, remedy="give every row one")
+
+
+def _hash(group: str) -> str:
+    return hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()

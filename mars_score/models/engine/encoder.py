@@ -1,0 +1,198 @@
+"""Sentence embeddings (section 2.3): any SentenceTransformer, mean-pooled RoBERTa in the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mars_score.errors import ModelUnavailableError
+from mars_score.models.engine.static_vectors import MeanOfWordVectors
+from mars_score.models.memory import BatchSize
+from mars_score.models.torch_modes import exclusive, ordinary_mode
+
+RARE_LETTER = "\U00010380"  # Ugaritic; a tokenizer that knows it writes any text, by bytes
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A text as the encoder represents it; half precision is widened.
+
+    Attributes:
+        vector: (dimensions,); zeros for a text with unknown tokens only.
+        tokens: vectors of its tokens, (tokens, dimensions), or None. Special tokens and those of the encoder's
+            prompt are left out; those of unknown tokens are zeros.
+        shortened: whether the encoder reads only the beginning of the text.
+        unknown: share of unknown tokens in the part that it reads, in [0, 1].
+    """
+
+    vector: NDArray[np.floating[Any]]
+    tokens: NDArray[np.floating[Any]] | None = None
+    shortened: bool = False
+    unknown: float = 0.0
+
+
+class SentenceEncoder:
+    """Vectors of texts.
+
+    All texts that consist of unknown tokens look the same to an encoder, so such tokens, and texts without a known
+    token, get vectors of zeros: their cosine with anything is 0.
+
+    Args:
+        model: a ``SentenceTransformer``.
+        batch_size: largest number of texts per forward pass; None: 32. Halved where memory runs out.
+    """
+
+    def __init__(self, model: Any, batch_size: int | None = None) -> None:
+        self.model = model
+        self._batch = BatchSize(batch_size or 32)
+
+    @property
+    def batch_size(self) -> int:
+        """Largest number of texts per forward pass."""
+        return self._batch.size
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        done: Callable[[str, Encoded], None] | None = None,
+        *,
+        tokens: bool = False,
+    ) -> list[Encoded]:
+        """Each text's vector and, if asked for, its tokens', from one forward pass.
+
+        ``done`` is called with each text when it is encoded.
+
+        Raises:
+            ModelUnavailableError: the encoder has no token vectors.
+        """
+        order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+        encoded: list[Any] = [None] * len(texts)
+        step = 8 * self.batch_size
+        with exclusive(self.model), ordinary_mode():
+            for start in range(0, len(order), step):
+                part = order[start : start + step]
+                for index, one in zip(part, self._encode([texts[index] for index in part], tokens), strict=True):
+                    encoded[index] = one
+                    if done:
+                        done(texts[index], one)
+        return encoded
+
+    def _encode(self, texts: list[str], tokens: bool) -> Iterator[Encoded]:
+        output = {"output_value": None} if tokens else {"convert_to_tensor": True}
+        outputs = self._batch.run(
+            lambda size: self.model.encode(texts, batch_size=size, show_progress_bar=False, **output), len(texts)
+        )
+        vectors = [one["sentence_embedding"] for one in outputs] if tokens else outputs
+        of_tokens = [self._token_vectors(one) for one in outputs] if tokens else [None] * len(texts)
+        read = zip(self._shortened(texts), self._unknown_shares(texts), strict=True)
+        for vector, token_vectors, (shortened, unknown) in zip(vectors, of_tokens, read, strict=True):
+            yield Encoded(_array(vector) * (unknown < 1), token_vectors, shortened, unknown)
+
+    def _token_vectors(self, output: dict[str, Any]) -> NDArray[np.floating[Any]]:
+        """Vectors of a text's own tokens."""
+        if not {"token_embeddings", "input_ids", "attention_mask"} <= output.keys():
+            raise ModelUnavailableError(
+                f"{type(self.model).__name__} has no token vectors (static word vectors?); choose another "
+                'encoder, or matching="sentences"'
+            )
+        attended = output["attention_mask"].nonzero()[:, 0]
+        own = attended[self._own_tokens(output["input_ids"][attended].tolist())]
+        vectors = output["token_embeddings"][own]
+        if self._unknown_token is not None:
+            vectors = vectors * (output["input_ids"][own] != self._unknown_token)[:, None]
+        return _array(vectors)
+
+    def _own_tokens(self, ids: Sequence[int]) -> slice:
+        """Where a text's own tokens are among those that the encoder reads."""
+        before, after = self._special_tokens
+        # A prompt's last token may have merged with the text's first: that one counts.
+        pairs = zip(ids[before:], self._prompt, strict=False)
+        before += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return slice(before, len(ids) - after)
+
+    def offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """For each text the first character of each token that has a vector, and the one after its last.
+
+        Empty where the tokenizer does not know ("slow" ones, written in Python).
+        """
+        if not getattr(self._tokenizer, "is_fast", False):
+            return [[] for _ in texts]
+        prompt = self.model.prompts.get(self.model.default_prompt_name) or ""
+        limit = getattr(self.model, "max_seq_length", None)
+        cut = {"truncation": True, "max_length": limit} if isinstance(limit, int) else {}
+        read = self._tokenizer([prompt + text for text in texts], return_offsets_mapping=True, **cut)
+        return [
+            [
+                (max(start - len(prompt), 0), max(end - len(prompt), 0))
+                for start, end in offsets[self._own_tokens(ids)]
+            ]
+            for ids, offsets in zip(read["input_ids"], read["offset_mapping"], strict=True)
+        ]
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        """The encoder's tokenizer; None for static word vectors, which read texts of any length."""
+        tokenizer = getattr(self.model, "tokenizer", None)
+        return tokenizer if hasattr(tokenizer, "num_special_tokens_to_add") else None
+
+    @cached_property
+    def _special_tokens(self) -> tuple[int, int]:
+        """How many special tokens the tokenizer puts before a text, and after it."""
+        special = list(self._tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"])
+        return special.index(0), special[::-1].index(0)
+
+    @cached_property
+    def _prompt(self) -> list[int]:
+        """Token ids of the prompt that the encoder puts before every text."""
+        return self._ids([self.model.prompts.get(self.model.default_prompt_name) or ""])[0]
+
+    @cached_property
+    def _unknown_token(self) -> int | None:
+        """The id of unknown tokens; None if the tokenizer has none, as byte-level ones."""
+        token = getattr(self._tokenizer, "unk_token_id", None)
+        return token if token is not None and token in self._ids([RARE_LETTER])[0] else None
+
+    @cached_property
+    def _room(self) -> int | None:
+        """How many tokens of a text the encoder reads; None: all."""
+        limit = getattr(self.model, "max_seq_length", None)
+        if not isinstance(limit, int) or self._tokenizer is None:
+            return None
+        special: int = self._tokenizer.num_special_tokens_to_add()
+        return limit - special - len(self._prompt)
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of whole texts, without special tokens."""
+        ids = self._tokenizer(list(texts), add_special_tokens=False, verbose=False, truncation=False)["input_ids"]
+        return [list(one) for one in ids]
+
+    def _shortened(self, texts: Sequence[str]) -> list[bool]:
+        """For each text whether the encoder reads only its beginning."""
+        room = self._room
+        # A token is a character or more (byte-level tokenizers: at most four tokens per character).
+        doubtful = [text for text in texts if room is not None and 4 * len(text) > room]
+        counts = dict(zip(doubtful, map(len, self._ids(doubtful)), strict=True)) if doubtful else {}
+        return [room is not None and counts.get(text, 0) > room for text in texts]
+
+    def _unknown_shares(self, texts: Sequence[str]) -> list[float]:
+        """For each text the share of unknown tokens in the part that is read; 0 for a text without tokens."""
+        if isinstance(self.model, torch.nn.Sequential) and isinstance(self.model[0], MeanOfWordVectors):
+            return [self.model[0].unknown_share(text) for text in texts]
+        unknown = self._unknown_token
+        if unknown is None:
+            return [0.0] * len(texts)
+        read = (ids[: self._room] for ids in self._ids(texts))
+        return [ids.count(unknown) / len(ids) if ids else 0.0 for ids in read]
+
+
+def _array(values: torch.Tensor) -> NDArray[np.floating[Any]]:
+    """On the CPU; half precision widened."""
+    precise: NDArray[np.floating[Any]] = values.to(torch.promote_types(values.dtype, torch.float32)).cpu().numpy()
+    return precise

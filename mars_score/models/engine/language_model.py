@@ -1,0 +1,239 @@
+"""A causal language model with an explicit cache, positions and attention mask."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
+
+from mars_score.errors import UnsupportedModelError
+from mars_score.models.engine.attention import Feed, NewStates, mars_attention
+from mars_score.models.engine.cache import KeyValueCache, LayerStates
+from mars_score.models.engine.tokens import TextCodec
+from mars_score.models.torch_modes import exclusive, ordinary_mode
+
+CHUNK = 512  # most tokens of a row per forward pass of read(); bounds the attention mask
+PASS_TOKENS = 4096  # most tokens of all rows per forward pass of read(); bounds the activations
+VOCABULARY_ROWS = 128  # most hidden states turned into logits at once; bounds their memory
+
+
+class CausalLanguageModel:
+    """A transformers model with a full-attention cache and explicit position ids.
+
+    It may be used from several threads: each call uses the model exclusively, and restores its attention
+    implementation and the modes of its modules afterwards, also when it fails.
+
+    Args:
+        model: any ``...ForCausalLM``; its weights are not modified.
+        tokenizer: its tokenizer.
+
+    Raises:
+        UnsupportedModelError: the model's cache, positions or attention cannot be set (sliding windows,
+            ALiBi, recurrent layers, ...); the message says which.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self.model = model
+        self.codec = TextCodec(tokenizer)
+        self.head = model.get_output_embeddings()
+        self.dtype: torch.dtype = model.dtype
+        self.device: torch.device = model.device
+        self.vocabulary: int = self.head.weight.shape[0]
+        # The number type of logits, perplexities and perturbations.
+        self.precise = torch.promote_types(self.dtype, torch.float32)
+        self.window = _window(model)
+        try:
+            with self.exclusive(), ordinary_mode():
+                self._check()
+        except (UnsupportedModelError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # models of other architectures fail in many ways
+            raise UnsupportedModelError(
+                f"{type(model).__name__} does not work with an explicit cache and attention mask ({error}); "
+                "choose a GPT-2 or Llama style language_model"
+            ) from error
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """The model for this thread alone; see :func:`mars_score.models.torch_modes.exclusive`."""
+        return exclusive(self.model)
+
+    def _check(self) -> None:
+        """Compare logits with an explicit cache and masks with those of a plain forward pass."""
+        name = type(self.model).__name__
+        parameters = inspect.signature(self.model.base_model.forward).parameters
+        layers = DynamicCache(config=self.model.config).layers
+        full = all(type(layer) is DynamicLayer for layer in layers)
+        local = "local" in getattr(self.model.config, "attention_layers", ())
+        if "position_ids" not in parameters or "past_key_values" not in parameters or not full or local:
+            raise UnsupportedModelError(
+                f"{name} has no full-attention cache with explicit positions, which infilling needs; choose a "
+                "GPT-2 or Llama style language_model"
+            )
+        if any(parameter.is_inference() for parameter in self.model.parameters()):
+            raise UnsupportedModelError(
+                f"{name} was created inside torch.inference_mode and has no gradients; create it outside"
+            )
+        tokens = [token % self.vocabulary for token in range(6)]
+        inputs = torch.tensor([tokens], device=self.device)
+        plain = self.model(input_ids=inputs, use_cache=False).logits[0, -1]
+        feed = Feed([6], torch.ones(1, 1, 6, 6, dtype=self.dtype, device=self.device).tril().log())
+        _, self._states = self.forward(inputs[0], torch.arange(6, device=self.device), feed)
+        cache, _ = self.read([tokens[:2], tokens[:4]], capacity=6)
+        _, hidden = self.read([tokens[2:], tokens[4:]], cache)
+        ours = self.logits(torch.stack([row[-1] for row in hidden]))
+        tolerance = 1e-2 if self.dtype in (torch.float16, torch.bfloat16) else 1e-4
+        scale = plain.abs().max().clamp(min=1e-6)
+        if not ((ours - plain).abs() / scale < 5 * tolerance).all():
+            raise UnsupportedModelError(
+                f"{name} gives different logits with an explicit cache and attention mask than in a plain forward "
+                "pass; choose a GPT-2 or Llama style language_model"
+            )
+
+    @property
+    def layers(self) -> int:
+        """Number of layers with keys and values."""
+        return len(self._states)
+
+    @property
+    def token_bytes(self) -> int:
+        """Memory of the cached keys and values of one token, in bytes."""
+        return sum(state.shape[0] * state.shape[2] * state.itemsize for layer in self._states for state in layer)
+
+    def new_cache(self, rows: int, capacity: int) -> KeyValueCache:
+        """A cache for at most ``rows`` rows of ``capacity`` tokens, none of them in use."""
+        return KeyValueCache(self._states, rows, capacity)
+
+    def forward(self, tokens: Tensor, positions: Tensor, feed: Feed) -> tuple[Tensor, LayerStates]:
+        """Feed tokens of one or several rows, row after row.
+
+        Args:
+            tokens: token ids, (tokens,).
+            positions: position ids, (tokens,).
+            feed: the rows they belong to, the cache, and what each token attends to, at least itself.
+
+        Returns:
+            Hidden states of the last layer, (tokens, hidden size), and per layer the new keys and values,
+            (heads, tokens, head size).
+        """
+        new = NewStates()
+        with self.exclusive(), mars_attention(self.model.config):
+            hidden: Tensor = self.model.base_model(
+                input_ids=tokens[None],
+                position_ids=positions[None],
+                attention_mask=feed.mask,
+                past_key_values=new,
+                use_cache=True,
+                mars_feed=feed,
+            ).last_hidden_state
+        return hidden[0], new.states
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """(..., hidden size) to (..., vocabulary), in float32 or better."""
+        logits: Tensor = self.head(hidden)
+        return logits.to(self.precise)
+
+    def surprisal(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """-log p(target) in nats; hidden (n, hidden size), targets (n,) -> (n,)."""
+        parts = []
+        for start in range(0, len(targets), VOCABULARY_ROWS):
+            logits = self.logits(hidden[start : start + VOCABULARY_ROWS])
+            tokens = targets[start : start + VOCABULARY_ROWS, None]
+            parts.append(logits.logsumexp(-1) - logits.gather(-1, tokens)[:, 0])
+        return torch.cat(parts)
+
+    def read(
+        self,
+        texts: Sequence[Sequence[int]],
+        cache: KeyValueCache | None = None,
+        rows: Sequence[int] | None = None,
+        capacity: int = 0,
+    ) -> tuple[KeyValueCache, list[Tensor]]:
+        """Feed texts after the cached tokens of their rows, and cache them.
+
+        Args:
+            texts: token ids, at least one per text.
+            cache: None: a new one with one row per text.
+            rows: the cache's row of each text; None: all rows, in order.
+            capacity: slots per row of a new cache.
+
+        Returns:
+            The cache and, per text, the hidden states of its tokens, (tokens, hidden size).
+        """
+        if cache is None:
+            cache = self.new_cache(len(texts), capacity)
+            cache.lengths = [0] * len(texts)
+        rows = range(len(texts)) if rows is None else rows
+        hidden: list[list[Tensor]] = [[] for _ in texts]
+        for part in _passes(texts):
+            fed = [texts[index][start:stop] for index, start, stop in part]
+            of_part = self._read(fed, cache, [rows[index] for index, _, _ in part])
+            for (index, _, _), states in zip(part, of_part, strict=True):
+                hidden[index].append(states)
+        return cache, [torch.cat(parts) for parts in hidden]
+
+    def _read(self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int]) -> Sequence[Tensor]:
+        """One forward pass of :meth:`read`."""
+        counts = [len(text) for text in texts]
+        before = [cache.lengths[row] for row in rows]
+        slots, longest = max(before), max(counts)
+        places = torch.arange(longest, device=self.device)
+        past = torch.arange(slots, device=self.device) < self.tensor(before)[:, None]
+        past = past[:, None].expand(-1, longest, -1)
+        causal = (places <= places[:, None]).expand(len(rows), -1, -1)
+        whole = list(rows) == list(range(len(cache.lengths)))  # then nothing need be copied
+        chosen = None if whole else self.tensor(rows)
+        feed = Feed(counts, self.mask(torch.cat([past, causal], dim=2)), cache, chosen, slots)
+        tokens = [token for text in texts for token in text]
+        positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
+        hidden, states = self.forward(self.tensor(tokens), self.tensor(positions), feed)
+        cache.write(
+            states, [row for row, count in zip(rows, counts, strict=True) for _ in range(count)], positions
+        )
+        for row, count in zip(rows, counts, strict=True):
+            cache.lengths[row] += count
+        return torch.split(hidden, counts)
+
+    def tensor(self, values: Any) -> Tensor:
+        """Numbers in (nested) lists of equal lengths as a tensor on the model's device."""
+        return torch.tensor(values, device=self.device)
+
+    def mask(self, visible: Tensor, precision: torch.dtype | None = None) -> Tensor:
+        """The additive attention mask, (rows, 1, tokens, slots + tokens).
+
+        Args:
+            visible: what each token attends to; bool, (rows, tokens, slots + tokens).
+            precision: number type of the mask; None: the model's.
+        """
+        precision = precision or self.dtype
+        mask = torch.zeros(visible.shape, dtype=precision, device=self.device)
+        return mask.masked_fill_(~visible, torch.finfo(precision).min)[:, None]
+
+
+def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int]]]:
+    """The parts of texts (text, start, stop) of each forward pass."""
+    for start in range(0, max(map(len, texts)), CHUNK):
+        part: list[tuple[int, int, int]] = []
+        for index, text in enumerate(texts):
+            stop = min(len(text), start + CHUNK)
+            if stop <= start:
+                continue
+            if sum(end - begin for _, begin, end in part) + stop - start > PASS_TOKENS and part:
+                yield part
+                part = []
+            part.append((index, start, stop))
+        if part:
+            yield part
+
+
+def _window(model: Any) -> int:
+    """The number of positions of a model."""
+    window = getattr(model.config, "max_position_embeddings", None)
+    if not isinstance(window, int):
+        raise UnsupportedModelError(f"the configuration of {type(model).__name__} has no max_position_embeddings")
+    return window

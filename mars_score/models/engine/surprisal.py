@@ -1,0 +1,247 @@
+"""Surprisal of a text given its context: minus the language model's log probability, in nats per token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from mars_score.data.contexts import as_prose
+from mars_score.models.engine.attention import Feed
+from mars_score.models.engine.cache import KeyValueCache
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.prompt_memory import PromptMemory
+from mars_score.models.engine.tokens import TextCodec
+from mars_score.models.memory import BatchSize, cache_bytes
+from mars_score.models.torch_modes import ordinary_mode
+
+T = TypeVar("T")
+MOST_TEXTS = 128  # default batch size
+PACK_TOKENS = 128  # of short texts that are read as one row, after the prompt that they share
+MASK_ENTRIES = 2**23  # attention mask entries of a forward pass over such rows
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text after a prompt, in token ids.
+
+    Attributes:
+        prompt: all of it, or as much as fits into the window.
+        length: how many of its tokens are read before the text.
+        tokens: those of the text.
+        cut: whether the end of the prompt or of the text is left out.
+    """
+
+    prompt: tuple[int, ...]
+    length: int
+    tokens: tuple[int, ...]
+    cut: bool
+
+    @classmethod
+    def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str, most: int | None) -> Reading:
+        """At most ``most`` tokens of the context's beginning, fewer where they do not fit.
+
+        Tokens as in :func:`mars_score.augment.infilling.jobs.make_job`.
+        """
+        tokens = codec.encode((" " if context else "") + text.strip())
+        beginning = context[:most]
+        prompt = [*([codec.begin] if codec.adds_begin or not context else []), *beginning]
+        cut = len(beginning) < len(context) or len(prompt) + len(tokens) > window
+        tokens = tokens[: window - 1]
+        return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
+
+    @property
+    def end(self) -> int:
+        """Number of positions."""
+        return self.length + len(self.tokens)
+
+    @property
+    def last(self) -> int:
+        """The prompt's last token that is read."""
+        return self.prompt[self.length - 1]
+
+
+@dataclass(frozen=True)
+class Surprisal:
+    """Surprisal of a text given its context.
+
+    Attributes:
+        mean: over its tokens, in nats; infinite if it has none.
+        cut: whether the end of the context or of the text is left out.
+    """
+
+    mean: float
+    cut: bool
+
+
+def mean_surprisals(
+    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
+) -> list[float]:
+    """The means of :func:`surprisals`."""
+    return [one.mean for one in surprisals(model, pairs, batch_size)]
+
+
+def surprisals(
+    model: CausalLanguageModel,
+    pairs: Sequence[tuple[str, str]],
+    batch_size: int | None = None,
+    prompts: PromptMemory | None = None,
+    max_context_tokens: int | None = None,
+) -> list[Surprisal]:
+    """The surprisal of each text given its context.
+
+    Args:
+        model: the language model.
+        pairs: contexts (blank: begin-of-text only) and texts; each context is read once.
+        batch_size: largest number of texts per forward pass; None: 128. Halved where memory runs out.
+        prompts: of this model, from earlier calls and for later ones; None: all are read.
+        max_context_tokens: of each context's beginning that are read; None: as many as fit the window.
+    """
+    memory = PromptMemory(0) if prompts is None else prompts
+    contexts = {
+        context: model.codec.encode(as_prose(context.strip())) if context.strip() else []
+        for context in dict.fromkeys(context for context, _ in pairs)
+    }
+    different = {
+        (context, text): Reading.of(model.codec, model.window, contexts[context], text, max_context_tokens)
+        for context, text in dict.fromkeys(pairs)
+    }
+    readings = [reading for reading in dict.fromkeys(different.values()) if reading.tokens]
+    means: dict[Reading, float] = {}
+
+    def read(size: int) -> None:
+        for found in _read(model, [reading for reading in readings if reading not in means], size, memory):
+            means.update(found)
+
+    if readings:
+        with model.exclusive(), ordinary_mode():
+            BatchSize(batch_size or MOST_TEXTS).run(read, len(readings))
+    return [Surprisal(means.get(different[pair], math.inf), different[pair].cut) for pair in pairs]
+
+
+def _read(
+    model: CausalLanguageModel, readings: Sequence[Reading], batch_size: int, memory: PromptMemory
+) -> Iterator[dict[Reading, float]]:
+    """Mean surprisals, batch by batch.
+
+    Prompts are read but for their last token, which is read with the texts: it predicts the first token of each.
+    """
+    lengths: dict[tuple[int, ...], int] = {}
+    for reading in readings:
+        lengths[reading.prompt] = max(lengths.get(reading.prompt, 0), reading.length)
+    for prompts in _fitting(model, list(lengths), lengths.__getitem__, batch_size):
+        cache = memory.read(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
+        rows = {prompt: row for row, prompt in enumerate(prompts)}
+        of_prompts = [reading for reading in readings if reading.prompt in rows]
+        short = [reading for reading in of_prompts if len(reading.tokens) <= PACK_TOKENS]
+        for batch in _batches(_packs(short, batch_size), batch_size):
+            yield _means(model, batch, _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch]))
+        long = [reading for reading in of_prompts if len(reading.tokens) > PACK_TOKENS]
+        for one in _fitting(model, long, lambda reading: reading.end, batch_size):
+            copies = model.new_cache(len(one), max(reading.end for reading in one))
+            for reading in one:
+                copies.add(cache, rows[reading.prompt], reading.length - 1)
+            _, hidden = model.read([(reading.last, *reading.tokens[:-1]) for reading in one], copies)
+            yield _means(model, [[reading] for reading in one], hidden)
+
+
+def _fitting(
+    model: CausalLanguageModel, items: Sequence[T], length: Callable[[T], int], batch_size: int
+) -> Iterator[list[T]]:
+    """Batches of similar length, the longest first, whose cached tokens take half of the memory for caches."""
+    room = cache_bytes(model.device) // 2 // model.token_bytes
+    waiting = sorted(items, key=length, reverse=True)
+    while waiting:
+        count = max(1, min(batch_size, room // length(waiting[0])))
+        yield waiting[:count]
+        waiting = waiting[count:]
+
+
+def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
+    """Texts of one prompt together: at most so many, of ``PACK_TOKENS`` tokens at most; the longest first."""
+    packs: list[list[Reading]] = []
+    room = 0
+    for reading in sorted(readings, key=lambda one: (one.prompt, one.length, len(one.tokens))):
+        room -= len(reading.tokens)
+        same = packs and (packs[-1][0].prompt, packs[-1][0].length) == (reading.prompt, reading.length)
+        if room < 0 or len(packs[-1]) == most or not same:
+            packs.append([])
+            room = PACK_TOKENS - len(reading.tokens)
+        packs[-1].append(reading)
+    return sorted(packs, key=_tokens, reverse=True)
+
+
+def _tokens(pack: Sequence[Reading]) -> int:
+    """Number of tokens that are read: the prompt's last, and of each text all but the last."""
+    return 1 + sum(len(reading.tokens) - 1 for reading in pack)
+
+
+def _batches(packs: Sequence[list[Reading]], most: int) -> Iterator[list[list[Reading]]]:
+    """Packs that are read together: at most so many texts, and no more padding than tokens."""
+    batch: list[list[Reading]] = []
+    for pack in packs:
+        longest, slots = _tokens((batch or [pack])[0]), max(one[0].length for one in (*batch, pack))
+        padded = (len(batch) + 1) * longest
+        full = sum(map(len, batch)) + len(pack) > most or padded * (slots + longest) > MASK_ENTRIES
+        if batch and (full or padded > 2 * sum(map(_tokens, (*batch, pack)))):
+            yield batch
+            batch = []
+        batch.append(pack)
+    if batch:
+        yield batch
+
+
+def _read_packs(
+    model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], prompts: KeyValueCache, rows: Sequence[int]
+) -> Sequence[torch.Tensor]:
+    """Hidden states of each pack; its texts see its prompt, in that row of the cache, and not each other."""
+    counts = [_tokens(pack) for pack in packs]
+    longest, slots = max(counts), max(reading.length - 1 for pack in packs for reading in pack)
+    # Text 0 is the prompt's last token, which all see.
+    of_tokens = [
+        [
+            (0, 0, pack[0].length - 1),
+            *(
+                (number, place, reading.length - 1)
+                for number, reading in enumerate(pack, 1)
+                for place in range(1, len(reading.tokens))
+            ),
+        ]
+        for pack in packs
+    ]
+    padded = [[*one, *[(-1, 0, 0)] * (longest - len(one))] for one in of_tokens]
+    number, place, before = model.tensor(padded).unbind(-1)
+    past = torch.arange(slots, device=model.device) < before[:, :, None]
+    same = (number[:, :, None] == number[:, None]) | (number[:, None] == 0)
+    feed = Feed(
+        counts,
+        model.mask(torch.cat([past, same & (place[:, None] <= place[:, :, None])], dim=2)),
+        prompts,
+        model.tensor(rows),
+        slots,
+    )
+    tokens = [
+        token for pack in packs for part in ([pack[0].last], *(one.tokens[:-1] for one in pack)) for token in part
+    ]
+    positions = [before + place for one in of_tokens for _, place, before in one]
+    hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), feed)
+    return torch.split(hidden, counts)
+
+
+def _means(
+    model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], hidden: Sequence[torch.Tensor]
+) -> dict[Reading, float]:
+    """Mean surprisal of each text, from the hidden states of its pack's tokens."""
+    readings = [reading for pack in packs for reading in pack]
+    seen = []
+    for pack, states in zip(packs, hidden, strict=True):
+        of_texts = torch.split(states[1:], [len(reading.tokens) - 1 for reading in pack])
+        seen += [part for of_text in of_texts for part in (states[:1], of_text)]
+    targets = model.tensor([token for reading in readings for token in reading.tokens])
+    surprise = torch.split(
+        model.surprisal(torch.cat(seen), targets).double().cpu(), [len(reading.tokens) for reading in readings]
+    )
+    return {reading: float(one.mean()) for reading, one in zip(readings, surprise, strict=True)}

@@ -1,0 +1,135 @@
+"""The signature: all that a score depends on besides the texts, as sacreBLEU does it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from mars_score.models.fingerprints import fingerprint
+from mars_score.scoring.head_folder import read_head
+from mars_score.settings import Settings, resolve_settings
+
+_MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
+_REVISION = re.compile(r"@[0-9a-f]{40}\b")
+_LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
+_OF_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # of no effect where no word is masked
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names and values in the pipeline's order.
+
+    Attributes:
+        entries: all of them, defaults included.
+        brief: names of the entries that the text shows: those that scores depend on and that do not follow from
+            the package's version and the variant.
+    """
+
+    entries: Mapping[str, Any]
+    brief: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """One line to print beside a score: ``mars|version:0.1.0|variant:v2|references:1|...``."""
+        return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
+
+    @property
+    def short(self) -> str:
+        """The same entries under shorter names, and revisions of models with eight digits.
+
+        Of several words a name keeps the first letters, of one word the first three: ``language_model`` is ``lm``,
+        ``variant`` is ``var``.
+        """
+        values = (f"{abbreviation(name)}:{_brief(self.entries[name])}" for name in self.brief)
+        return _REVISION.sub(lambda found: found[0][:9], "|".join(["mars", *values]))
+
+    def __repr__(self) -> str:
+        return f"Signature('{self}')"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All entries as plain data."""
+        return dict(self.entries)
+
+
+def abbreviation(name: str) -> str:
+    """What an entry is called in a short signature."""
+    words = name.split("_")
+    return "".join(word[0] for word in words) if len(words) > 1 else name[:3]
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={weight:g}" for name, weight in value.items())
+    return str(value)
+
+
+def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: Iterable[int]) -> Signature:
+    """The signature of a call.
+
+    Args:
+        settings: of the scorer.
+        spacy_pipeline: name and version.
+        reference_counts: number of human references of each row.
+    """
+    from mars_score import __version__
+
+    usual = dict(resolve_settings("base", settings.variant).items())
+    values = dict(settings.items())
+    entries: dict[str, Any] = {"version": __version__, "variant": values.pop("variant")}
+    brief = ["version", "variant", "references"]
+    counts = sorted(set(reference_counts))
+    entries["references"] = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
+    for name, value in values.items():
+        if name in _MODELS:
+            entries[name] = fingerprint(value)
+            if name in used_models(settings):
+                brief.append(name)
+        elif name == "learned":
+            entries[name] = value if value is None else read_head(value).fingerprint
+            if value is not None:
+                brief.append(name)
+        elif name == "idf_corpus":
+            entries[name] = "references" if value is None else _corpus(value)
+            brief.append(name)
+        else:
+            entries[name] = dict(value) if isinstance(value, Mapping) else value
+            if value != usual[name] or name == "dtype":
+                brief.append(name)
+    entries["spacy_pipeline"] = spacy_pipeline
+    entries |= {name: _installed(name) for name in _LIBRARIES}
+    brief += ["spacy_pipeline", *_LIBRARIES]
+    masks = settings.masking.max_mask_ratio != 0
+    return Signature(entries, tuple(name for name in brief if masks or name not in _OF_MASKING))
+
+
+def used_models(settings: Settings) -> list[str]:
+    """The settings of the models that scores may depend on."""
+    causal = settings.infilling.infiller == "causal"
+    used = {
+        "language_model": causal or settings.similarity.likelihood_weight > 0 or settings.sampling.samples > 0,
+        "encoder": True,
+        "masked_language_model": not causal,
+        "entailment_model": settings.models.entailment_model is not None,
+    }
+    return [name for name in _MODELS if used[name]]
+
+
+def _corpus(texts: Iterable[str]) -> str:
+    """Hash and size of the distinct texts of an IDF corpus."""
+    distinct = sorted(set(texts))
+    digest = hashlib.blake2b("\0".join(distinct).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{digest}({len(distinct)})"
+
+
+@cache
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"

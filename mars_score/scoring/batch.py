@@ -1,0 +1,204 @@
+"""Rows whose references are augmented: what must be read of them, and the scores and notices that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from mars_score.augment.augmenter import Augmented, cuts
+from mars_score.augment.sampling.samples import Request, Samples
+from mars_score.errors import (
+    BLANK,
+    BLANK_CONTEXT,
+    CONTEXT_CUT,
+    CONTRADICTED,
+    NOTICES,
+    SAMPLES_CUT,
+    TEXT_CUT,
+    UNKNOWN,
+    UNKNOWN_SHARE,
+)
+from mars_score.models.threads import one_blas_thread
+from mars_score.scoring.contradiction import LIKELY
+from mars_score.scoring.evidence import (
+    CONTRADICTION,
+    EMBED,
+    LIKELIHOOD,
+    MATCH,
+    Evidence,
+    Needs,
+    Reader,
+    ScorableRow,
+    all_needs,
+    needs,
+)
+from mars_score.scoring.kept import encode
+from mars_score.scoring.reference_free import score_without_references
+from mars_score.scoring.result import RowScore, Term
+from mars_score.scoring.score import Background, background, score_row
+from mars_score.settings import SimilaritySettings
+from mars_score.store.runtime import Progress
+
+if TYPE_CHECKING:
+    from mars_score.scoring.heads import Example, LearnedHead
+
+
+@dataclass(frozen=True)
+class Scorable:
+    """Some rows.
+
+    Attributes:
+        candidates: one per row, without outer whitespace.
+        contexts: one per row.
+        augmented: the references of each row; none of one with a blank candidate or without references.
+        requests: of each row; see :func:`mars_score.augment.sampling.samples.requests_of`.
+        samples: of each request; none where it is not there.
+        settings: how a row is scored.
+        use_context: whether rows are to have a context.
+        head: has the last word on the scores; None: they stay as they are.
+    """
+
+    candidates: Sequence[str]
+    contexts: Sequence[str]
+    augmented: Sequence[Sequence[Augmented]]
+    requests: Sequence[Request]
+    samples: Mapping[Request, Samples]
+    settings: SimilaritySettings
+    use_context: bool = False
+    head: LearnedHead | None = None
+
+    def chunks(self, size: int) -> Iterator[Scorable]:
+        """Its rows in order, at most ``size`` at a time."""
+        columns = {one.name: getattr(self, one.name) for one in fields(self)}
+        of_rows: dict[str, Any] = {name: one for name, one in columns.items() if isinstance(one, Sequence)}
+        for start in range(0, len(self.candidates), size):
+            yield replace(self, **{name: one[start : start + size] for name, one in of_rows.items()})
+
+    def read(self, reader: Reader, size: int, progress: Progress) -> Iterator[tuple[Scorable, Evidence]]:
+        """At most ``size`` rows at a time and what is read of them; what no later rows need is released."""
+        chunks = list(self.chunks(size))
+        last_use = {
+            (kind, item): number
+            for number, chunk in enumerate(chunks)
+            for kind, items in chunk.needs.items()
+            for item in items
+        }
+        evidence: dict[str, dict[Any, Any]] = {}
+        for number, chunk in enumerate(chunks):
+            for kind, items in chunk.needs.items():
+                before = evidence.get(kind, {})
+                evidence[kind] = {item: one for item, one in before.items() if last_use[kind, item] >= number}
+                missing = [item for item in items if item not in before]
+                evidence[kind] |= reader.read(kind, missing, partial(progress, kind))
+            yield chunk, evidence
+
+    @cached_property
+    def _samples(self) -> list[Samples]:
+        return [
+            self.samples.get(request, Samples(())) if candidate else Samples(())
+            for request, candidate in zip(self.requests, self.candidates, strict=True)
+        ]
+
+    @cached_property
+    def _rows(self) -> list[ScorableRow]:
+        columns = zip(self.candidates, self.contexts, self.augmented, self.requests, self._samples, strict=True)
+        return [
+            ScorableRow(
+                candidate, tuple(one.reference for one in references), context, request.task, samples.texts
+            )
+            for candidate, context, references, request, samples in columns
+        ]
+
+    @cached_property
+    def _needs_of_rows(self) -> list[Needs]:
+        return [needs(self.settings, row) for row in self._rows]
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What must be read, each different item once."""
+        return all_needs(self.settings, self._needs_of_rows)
+
+    def scores(self, evidence: Evidence) -> list[RowScore]:
+        """One per row, from what was read."""
+        scores = self._own_scores(evidence)
+        if self.head is None:
+            return scores
+        from mars_score.scoring.head_features import rescored
+
+        return rescored(self._rows, scores, self.head, evidence, self.settings)
+
+    def encoded(self, evidence: Evidence) -> list[bytes]:
+        """The scores with the notices of each row; see :func:`mars_score.scoring.kept.encode`."""
+        flags = self.flags(evidence)
+        notices = zip(*(flags[kind] for kind in NOTICES), strict=True)
+        return [encode(*one) for one in zip(self.scores(evidence), notices, strict=True)]
+
+    def examples(self, evidence: Evidence) -> list[Example]:
+        """The rows that have references as a learned head sees them."""
+        from mars_score.scoring.head_features import make_example
+
+        scored = zip(self._rows, self._own_scores(evidence), strict=True)
+        return [make_example(row, score, evidence, self.settings) for row, score in scored if row.references]
+
+    @one_blas_thread()
+    def _own_scores(self, evidence: Evidence) -> list[RowScore]:
+        """One per row, without the head."""
+        backgrounds: dict[ScorableRow, Background] = {}
+        scores = []
+        for row in self._rows:
+            if not row.references:
+                scores.append(score_without_references(row, evidence, self.settings))
+                continue
+            without_candidate = replace(row, candidate="")
+            if without_candidate not in backgrounds:
+                backgrounds[without_candidate] = background(row, evidence, self.settings)
+            scores.append(score_row(row, evidence, self.settings, backgrounds.get(without_candidate)))
+        if (weight := self.settings.contradiction_penalty) is not None:
+            both = zip(scores, self._contradictions(evidence), strict=True)
+            scores = [_less(score, contradiction, weight) for score, contradiction in both]
+        return scores
+
+    def _contradictions(self, evidence: Evidence) -> list[float]:
+        """The largest probability with which each candidate contradicts a part of its context or a reference."""
+        return [
+            max((evidence[CONTRADICTION][pair] for pair in row.get(CONTRADICTION, ())), default=0.0)
+            for row in self._needs_of_rows
+        ]
+
+    def flags(self, evidence: Evidence) -> dict[str, list[bool]]:
+        """What was done to which rows."""
+        of_augmenting = cuts(self.augmented)
+        texts = evidence[MATCH if self.settings.matching == "tokens" else EMBED]
+        read_in_part = [
+            any(evidence[LIKELIHOOD][pair].cut for pair in row.get(LIKELIHOOD, ())) for row in self._needs_of_rows
+        ]
+        return {
+            BLANK: [not candidate for candidate in self.candidates],
+            BLANK_CONTEXT: [self.use_context and not context for context in self.contexts],
+            **of_augmenting,
+            CONTEXT_CUT: [a or b for a, b in zip(of_augmenting[CONTEXT_CUT], read_in_part, strict=True)],
+            SAMPLES_CUT: [samples.context_cut for samples in self._samples],
+            TEXT_CUT: [
+                any(evidence[kind][text].shortened for kind in (EMBED, MATCH) for text in row.get(kind, ()))
+                for row in self._needs_of_rows
+            ],
+            UNKNOWN: [
+                bool(row.candidate)
+                and any(
+                    texts[text].unknown > UNKNOWN_SHARE
+                    for text in (row.candidate, *(one.reference for one in row.references))
+                )
+                for row in self._rows
+            ],
+            CONTRADICTED: [found > LIKELY for found in self._contradictions(evidence)],
+        }
+
+
+def _less(score: RowScore, contradiction: float, weight: float) -> RowScore:
+    """The score less the weighted probability of a contradiction; that of a blank candidate stays 0."""
+    if not score.terms:
+        return score
+    term = Term("contradiction", contradiction, 0.0 - weight)
+    return replace(score, score=score.score + term.weight * term.value, terms=(*score.terms, term))

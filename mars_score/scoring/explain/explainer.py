@@ -1,0 +1,180 @@
+"""Scores -> explanations: token recall's matches by word, and what of context and samples is nearest."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score.data.contexts import passages_of
+from mars_score.data.overlap import copied_share
+from mars_score.data.sentences import sentences
+from mars_score.scoring.aggregation import combine_references
+from mars_score.scoring.embeddings import Embedding
+from mars_score.scoring.evidence import EMBED, MATCH, Reader
+from mars_score.scoring.explain.explanation import Explanation, Match, Word
+from mars_score.scoring.result import RowScore
+from mars_score.settings import SimilaritySettings
+
+# Scripts without spaces: each letter is a word.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+Offsets = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text as the encoder reads it.
+
+    Attributes:
+        text: the text.
+        vectors: of its tokens, (tokens, dimensions).
+        words: first character and text of each word.
+        of_tokens: the number of the word of each token.
+    """
+
+    text: str
+    vectors: NDArray[np.float64]
+    words: list[tuple[int, str]]
+    of_tokens: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, text: str, embedding: Embedding, offsets: Offsets) -> _Text:
+        """Each token belongs to the last word that begins before its end, so that a leading space does no harm."""
+        words = list(words_of(text))
+        starts = [start for start, _ in words]
+        ends = [max(start + 1, end) for start, end in offsets]
+        of_tokens = np.maximum(np.searchsorted(starts, ends, side="left") - 1, 0)
+        return cls(text, embedding.tokens, words, of_tokens)
+
+    def matched(self, candidate: _Text) -> tuple[Word, ...]:
+        """Its words against those of the candidate; none where tokens and words are not known."""
+        known = self.words and len(self.vectors) == len(self.of_tokens) > 0
+        if not (known and len(candidate.vectors) == len(candidate.of_tokens) > 0):
+            return ()
+        cosines = self.vectors @ candidate.vectors.T
+        best, partners = cosines.max(axis=1), candidate.of_tokens[cosines.argmax(axis=1)]
+        if self.text == candidate.text:  # which counts as 1, whatever the tokenizer leaves of it
+            best, partners = np.ones(len(best)), self.of_tokens
+        return tuple(
+            self._word(number, np.flatnonzero(self.of_tokens == number), best, partners, candidate)
+            for number in range(len(self.words))
+        )
+
+    def _word(
+        self,
+        number: int,
+        tokens: NDArray[np.int64],
+        best: NDArray[np.float64],
+        partners: NDArray[np.int64],
+        candidate: _Text,
+    ) -> Word:
+        start, text = self.words[number]
+        if not len(tokens):
+            return Word(text, start, None, 0.0, "")
+        strongest = tokens[best[tokens].argmax()]
+        partner = candidate.words[partners[strongest]][1] if best[strongest] > 0 else ""
+        return Word(text, start, float(best[tokens].mean()), len(tokens) / len(self.of_tokens), partner)
+
+
+def words_of(text: str) -> Iterator[tuple[int, str]]:
+    """First character and text of each word: runs of letters, marks and digits; any other character by itself."""
+    for kind, characters in groupby(enumerate(text), lambda pair: _kind(*pair)):
+        if kind is not None:
+            run = list(characters)
+            yield run[0][0], "".join(character for _, character in run)
+
+
+def _kind(place: int, character: str) -> int | None:
+    """-1 in a word of several characters, None between words, else a number of its own."""
+    if character.isspace():
+        return None
+    is_word = unicodedata.category(character)[0] in "LMN" and character != "_"
+    return -1 if is_word and not unicodedata.name(character, "").startswith(_UNSPACED) else place
+
+
+def explain(
+    candidates: Sequence[str],
+    contexts: Sequence[str],
+    rows: Sequence[RowScore],
+    reader: Reader,
+    settings: SimilaritySettings,
+) -> list[Explanation]:
+    """The explanation of each score.
+
+    Args:
+        candidates: without outer whitespace.
+        contexts: blank for none.
+        rows: their scores.
+        reader: of the settings that the rows were scored with; loads the encoder.
+        settings: likewise.
+
+    Raises:
+        ModelUnavailableError: the encoder cannot be loaded.
+    """
+    by_tokens = settings.matching == "tokens"
+    of_contexts = [
+        [one for passage in passages_of(context) for one in sentences(passage)]
+        if any(term.name == "context" for term in row.terms)
+        else []
+        for context, row in zip(contexts, rows, strict=True)
+    ]
+    compared = [
+        text
+        for candidate, row in zip(candidates, rows, strict=True)
+        if row.terms
+        for text in (
+            candidate,
+            *(text for one in row.references for text in one.augmented.texts),
+            *(sample.text for sample in row.samples),
+        )
+    ]
+    read = reader.read(MATCH if by_tokens else EMBED, list(dict.fromkeys(compared)))
+    nearby = reader.read(EMBED, list(dict.fromkeys(one for some in of_contexts for one in some)))
+    texts: dict[str, _Text] = {}
+    if by_tokens:
+        offsets = reader.offsets(list(read))
+        texts = {text: _Text.of(text, read[text], offsets[text]) for text in read}
+
+    def match(kind: str, similarity: float, text: str, candidate: str) -> Match:
+        return Match(kind, text, similarity, texts[text].matched(texts[candidate]) if by_tokens else ())
+
+    explanations = []
+    for candidate, context, row, some in zip(candidates, contexts, rows, of_contexts, strict=True):
+        if not row.terms:
+            explanations.append(Explanation(candidate, row.score))
+            continue
+        references = []
+        for one in row.references:
+            first, *infills = one.compared
+            nearest = max(infills, key=lambda infill: infill[1], default=first)
+            shown = [first, nearest] if nearest[1] > first[1] else [first]
+            references += [match(*each, candidate) for each in shown]
+        sample = max(row.samples, key=lambda one: one.similarity, default=None)
+        cosines = [float(read[candidate].vector @ nearby[one].vector) for one in some]
+        closest = int(np.argmax(cosines)) if cosines else None
+        explanations.append(
+            Explanation(
+                candidate,
+                row.score,
+                row.terms,
+                _sample_gain(row, settings) if sample else 0.0,
+                tuple(references),
+                match("sample", sample.similarity, sample.text, candidate) if sample else None,
+                None if closest is None else Match("context", some[closest], cosines[closest]),
+                copied_share(candidate, context) if some else 0.0,
+            )
+        )
+    return explanations
+
+
+def _sample_gain(row: RowScore, settings: SimilaritySettings) -> float:
+    """Points of the first term that are not the references' own."""
+    first = row.terms[0]
+    if first.name != "references" or not row.references:
+        return 0.0
+    own = combine_references([one.score for one in row.references], settings.reference_aggregation)
+    return first.weight * (first.value - own)

@@ -1,0 +1,141 @@
+"""Scores of whole rows, kept or new: what is in the store needs neither models nor vectors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mars_score
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.masking.template import Template
+from mars_score.data.validation import Row
+from mars_score.errors import NOTICES
+from mars_score.models.fingerprints import is_here
+from mars_score.models.signature import make_signature, used_models
+from mars_score.scoring.result import (
+    Augmentation,
+    AugmentedReference,
+    LazyRows,
+    ReferenceScore,
+    RowScore,
+    SampleScore,
+    Term,
+)
+from mars_score.settings import Settings
+from mars_score.store.lookup import Storage, get_or_compute
+from mars_score.store.results import ResultStore, digest
+
+KIND = "rows"  # of results in the store
+# The code that scores depend on is a part of the keys: a change of it needs no number to be raised.
+_CODE = (
+    "*.py",
+    *(f"{folder}/*.py" for folder in ("data", "augment/*", "models/engine", "scoring", "learning")),
+)
+_HEADER = struct.Struct("<dH")  # the score, and a bit for each of NOTICES; the parts of the score follow as JSON
+
+
+def row_key(settings: Settings) -> Callable[[Row], bytes] | None:
+    """What makes the key of a row with prepared references, from all that its score depends on.
+
+    None where that is more: the other rows, by the IDF of words to be masked, or a model whose revision is not
+    known, as it was never downloaded.
+    """
+    masking = settings.masking
+    if masking.max_mask_ratio != 0 and masking.idf_corpus is None:
+        return None
+    if not all(is_here(getattr(settings.models, name)) for name in used_models(settings)):
+        return None
+    pipeline = WordAnalyser(language=settings.language).pipeline
+    common = hashlib.blake2b(digest(_code(), make_signature(settings, pipeline, ()).entries), digest_size=16)
+
+    def key(row: Row) -> bytes:  # a fifth of the time that digest takes
+        candidate, references, context = row
+        found = common.copy()
+        found.update(b"\xff".join(map(str.encode, (candidate, context, *references))))  # a byte that no text holds
+        return found.digest()
+
+    return key
+
+
+@cache
+def _code() -> str:
+    """A hash of this package's source files of :data:`_CODE`."""
+    folder = Path(mars_score.__file__).parent
+    found = hashlib.blake2b(digest_size=16)
+    for file in sorted(file for pattern in _CODE for file in folder.glob(pattern)):
+        found.update(hashlib.blake2b(file.read_bytes()).digest())
+    return found.hexdigest()
+
+
+def look_up(
+    store: Storage,
+    settings: Settings,
+    rows: Iterable[Row],
+    compute: Callable[[list[Row], Callable[[Row, bytes], None]], None],
+) -> dict[Row, bytes]:
+    """The encoded score of each different row, from the store or computed.
+
+    For ``compute`` see :func:`mars_score.store.lookup.get_or_compute`. Without a :func:`row_key` all are computed,
+    and none is saved.
+    """
+    key = row_key(settings)
+    if key is None:
+        store, key = ResultStore(None), lambda row: digest(*row)
+    return get_or_compute(store, KIND, rows, key, compute, bytes, bytes)
+
+
+def encode(row: RowScore, notices: Sequence[bool]) -> bytes:
+    """A score with its parts, and whether each of :data:`mars_score.errors.NOTICES` concerns its row."""
+    terms = [(term.name, term.value, term.weight) for term in row.terms]
+    references = [(plain_reference(one.augmented), one.similarities, one.score) for one in row.references]
+    drawn = [(one.text, one.similarity) for one in row.samples]
+    bits = sum(noticed << place for place, noticed in enumerate(notices))
+    return _HEADER.pack(row.score, bits) + json.dumps([terms, references, drawn], ensure_ascii=False).encode()
+
+
+def decode(encoded: bytes) -> RowScore:
+    """The score that :func:`encode` was given, to the last digit."""
+    terms, references, drawn = json.loads(encoded[_HEADER.size :])
+    return RowScore(
+        _HEADER.unpack_from(encoded)[0],
+        tuple(ReferenceScore(reference_of(one), tuple(found), score) for one, found, score in references),
+        tuple(Term(*term) for term in terms),
+        tuple(SampleScore(*one) for one in drawn),
+    )
+
+
+def rows_of(encoded: Sequence[bytes]) -> LazyRows:
+    """The scores of rows from :func:`encode`."""
+    return LazyRows([_HEADER.unpack_from(one)[0] for one in encoded], encoded, decode)
+
+
+def flags_of(encoded: Sequence[bytes]) -> Mapping[str, Sequence[bool]]:
+    """For each kind of notice one flag per row, from :func:`encode`."""
+    of_rows = [_flags(_HEADER.unpack_from(one)[1]) for one in encoded]
+    return dict(zip(NOTICES, zip(*of_rows, strict=True), strict=True))
+
+
+@cache
+def _flags(bits: int) -> tuple[bool, ...]:
+    """One for each of NOTICES."""
+    return tuple(bool(bits >> place & 1) for place in range(len(NOTICES)))
+
+
+def plain_reference(one: AugmentedReference) -> tuple[str, list[Any]]:
+    """An augmented reference as plain data."""
+    return one.reference, [(each.mask_ratio, each.template.blanks, each.text) for each in one.augmentations]
+
+
+def reference_of(plain: Sequence[Any]) -> AugmentedReference:
+    """The inverse of :func:`plain_reference`."""
+    reference, augmentations = plain
+    made = [
+        Augmentation(ratio, Template(reference, tuple((start, end) for start, end in blanks)), text)
+        for ratio, blanks, text in augmentations
+    ]
+    return AugmentedReference(reference, tuple(made))

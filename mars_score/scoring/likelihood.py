@@ -1,0 +1,125 @@
+"""How likely a candidate is given its context, kept or new; the language model is loaded only for new ones."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mars_score.models.fingerprints import Current
+from mars_score.settings import Settings
+from mars_score.store.lookup import get_or_compute, model_key
+from mars_score.store.results import digest
+from mars_score.store.runtime import Runtime
+
+if TYPE_CHECKING:
+    from mars_score.models.engine.language_model import CausalLanguageModel
+    from mars_score.models.engine.prompt_memory import PromptMemory
+
+Pair = tuple[str, str]  # context and candidate
+_METHOD = 1  # part of the keys of what is kept
+_FORMAT = "<dd?"
+_PART = 256  # pairs that are scored before their likelihoods are saved
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess.
+
+    Attributes:
+        given_context: given the context and a space.
+        alone: given begin-of-text.
+        cut: whether the end of the context or of the text is left out.
+    """
+
+    given_context: float
+    alone: float
+    cut: bool
+
+    @property
+    def lift(self) -> float:
+        """What the context adds; 0 without one."""
+        return self.given_context - self.alone
+
+    @property
+    def kept(self) -> bytes:
+        """As bytes."""
+        return struct.pack(_FORMAT, self.given_context, self.alone, self.cut)
+
+    @classmethod
+    def of(cls, kept: bytes) -> Likelihood:
+        """From what ``kept`` gave."""
+        return cls(*struct.unpack(_FORMAT, kept))
+
+
+class LikelihoodReader:
+    """Reads candidates with the causal language model.
+
+    Args:
+        settings: name it, its number type and how much of a context it reads.
+        runtime: see :class:`mars_score.store.runtime.Runtime`.
+        remember: whether contexts that were read last stay in memory. Likelihoods then depend on earlier calls in
+            their last digits.
+    """
+
+    def __init__(self, settings: Settings, runtime: Runtime, *, remember: bool = False) -> None:
+        self._models, self._runtime, self._remember = settings.models, runtime, remember
+        self._max_context_tokens = settings.infilling.max_context_tokens
+        self._model = Current(self._models.language_model, self._make_model)
+
+    def _make_model(self) -> tuple[CausalLanguageModel, PromptMemory]:
+        from mars_score.models.engine.prompt_memory import PROMPT_BYTES, PromptMemory
+        from mars_score.models.loading import causal_model
+
+        memory = PromptMemory(PROMPT_BYTES if self._remember else 0)
+        return causal_model(self._models, self._runtime), memory
+
+    def read(
+        self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Pair, Likelihood]:
+        """The likelihood of each different candidate given its context; ``progress`` counts the new ones.
+
+        Raises:
+            ModelUnavailableError: the language model cannot be loaded.
+        """
+        if not pairs:
+            return {}
+        models = self._models
+        method = ["likelihood", _METHOD, self._max_context_tokens]
+        common = model_key(models.language_model, self._model.get, models.dtype, *method)
+
+        def compute(missing: list[Pair], done: Callable[[Pair, Likelihood], None]) -> None:
+            in_order = sorted(missing)  # pairs of one context together
+            alone: dict[str, float] = {}
+            for start in range(0, len(in_order), _PART):
+                part = in_order[start : start + _PART]
+                for pair, one in zip(part, self._read(part, alone), strict=True):
+                    done(pair, one)
+
+        return get_or_compute(
+            self._runtime.store,
+            "scores",
+            pairs,
+            lambda pair: digest(common, *pair),
+            compute,
+            lambda one: one.kept,
+            Likelihood.of,
+            progress,
+        )
+
+    def _read(self, pairs: Sequence[Pair], alone: dict[str, float]) -> list[Likelihood]:
+        """The likelihood of each pair; ``alone`` holds candidates that were read alone before, and is added to."""
+        from mars_score.models.engine.surprisal import surprisals
+
+        model, prompts = self._model.get()
+        most = math.log(model.vocabulary)
+        new = list(dict.fromkeys(candidate for _, candidate in pairs if candidate not in alone))
+        both = [*pairs, *(("", candidate) for candidate in new)]
+        found = surprisals(model, both, self._runtime.batch_size, prompts, self._max_context_tokens)
+        alone.update((candidate, one.mean) for candidate, one in zip(new, found[len(pairs) :], strict=True))
+        return [
+            Likelihood(-min(given.mean, most), -min(alone[candidate], most), given.cut)
+            for (_, candidate), given in zip(pairs, found, strict=False)
+        ]

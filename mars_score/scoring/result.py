@@ -1,0 +1,275 @@
+"""Results of a scorer: frozen; whatever prints, plots or writes them only reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mars_score.augment.masking.template import Template
+from mars_score.data.contexts import as_prose
+from mars_score.models.signature import Signature
+
+if TYPE_CHECKING:
+    from mars_score.scoring.explain.explanation import Explanation
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """One augmented reference: the infilled template of one mask ratio."""
+
+    mask_ratio: float
+    template: Template
+    text: str
+
+
+@dataclass(frozen=True)
+class AugmentedReference:
+    """A human reference with its augmentations, in the order of their mask ratios."""
+
+    reference: str
+    augmentations: tuple[Augmentation, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The human reference (index 0) and the augmented references."""
+        return (self.reference, *(augmentation.text for augmentation in self.augmentations))
+
+
+@dataclass(frozen=True)
+class ReferenceScore:
+    """A candidate against one human reference.
+
+    Attributes:
+        augmented: the reference with its augmentations.
+        similarities: with each of ``augmented.texts``, in [-1, 1]: token recall or, with
+            ``matching="sentences"``, the cosine.
+        score: their aggregate (section 2.3; setting ``augmentation_aggregation``).
+    """
+
+    augmented: AugmentedReference
+    similarities: tuple[float, ...]
+    score: float
+
+    @property
+    def compared(self) -> tuple[tuple[str, float, str], ...]:
+        """What the candidate was compared with, to show: (kind, similarity, text); the reference first."""
+        kinds = ["reference", *(f"masked {one.mask_ratio:.0%}" for one in self.augmented.augmentations)]
+        return tuple(zip(kinds, self.similarities, self.augmented.texts, strict=True))
+
+
+@dataclass(frozen=True)
+class SampleScore:
+    """A candidate against one sample: its text and the similarity with it, as in :class:`ReferenceScore`."""
+
+    text: str
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of a row's score.
+
+    Attributes:
+        name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``
+            or ``"contradiction"``.
+        value: similarity with the references, the context or the samples, in [-1, 1]; nats per token for
+            ``"likelihood"``.
+        weight: the factor of the value in the score.
+    """
+
+    name: str
+    value: float
+    weight: float
+
+
+def weighted_sum(terms: Iterable[Term]) -> float:
+    """The score that terms make."""
+    return sum(term.weight * term.value for term in terms)
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """A candidate's score and its parts; a blank one scores 0.0 and has neither references nor terms.
+
+    Attributes:
+        score: the weighted sum of the terms.
+        references: the candidate against each reference.
+        terms: the first is the aggregate of ``references``.
+        samples: the candidate against each text that was drawn given the context.
+    """
+
+    score: float
+    references: tuple[ReferenceScore, ...]
+    terms: tuple[Term, ...] = ()
+    samples: tuple[SampleScore, ...] = ()
+
+
+class LazyRows(Sequence[RowScore]):
+    """Scores of rows, whose parts are decoded when a row is first asked for; equal to a tuple of the same.
+
+    Args:
+        scores: one per row.
+        encoded: each row as bytes.
+        decode: bytes -> row.
+    """
+
+    def __init__(
+        self, scores: Sequence[float], encoded: Sequence[bytes], decode: Callable[[bytes], RowScore]
+    ) -> None:
+        self.scores, self.encoded, self._decode = scores, encoded, decode
+
+    @cached_property
+    def _rows(self) -> tuple[RowScore, ...]:
+        return tuple(map(self._decode, self.encoded))
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == (other._rows if isinstance(other, LazyRows) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._rows)
+
+    def __repr__(self) -> str:
+        return repr(self._rows)
+
+
+class ScoredTexts(NamedTuple):
+    """What a score is of.
+
+    Attributes:
+        row: number of the input row, from 0; that of the candidates of one row is the same.
+        candidate: without outer whitespace.
+        references: by people.
+        context: blank for none.
+    """
+
+    row: int
+    candidate: str
+    references: tuple[str, ...]
+    context: str
+
+
+@dataclass(frozen=True)
+class MarsResult:
+    """Scores of a call.
+
+    Attributes:
+        rows: one entry per candidate, in input order.
+        signature: all that the scores depend on besides the texts; cite it beside the score.
+        notices: sentences on rows that were treated in a special way (blank, shortened), with their numbers.
+        texts: what each entry of ``rows`` is the score of.
+        explanations: why each entry of ``rows`` is what it is; none unless asked for.
+    """
+
+    rows: Sequence[RowScore]
+    signature: Signature
+    notices: tuple[str, ...] = field(default=())
+    texts: tuple[ScoredTexts, ...] = field(default=(), repr=False)
+    explanations: tuple[Explanation, ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        return f"MarsResult(score={self.score:.4f}, rows={len(self.rows)}, signature='{self.signature}')"
+
+    @property
+    def scores(self) -> list[float]:
+        """One score per row, in input order."""
+        return list(self.rows.scores) if isinstance(self.rows, LazyRows) else [row.score for row in self.rows]
+
+    @property
+    def score(self) -> float:
+        """The mean over rows, rounded once, so that it does not depend on their order; 0.0 for no rows."""
+        return mean_of(sum(map(Fraction, self.scores), Fraction()), len(self.rows))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, dicts, strings and numbers, ready for JSON."""
+        return {
+            "mars": self.score,
+            "scores": self.scores,
+            "signature": str(self.signature),
+            "settings": self.signature.to_dict(),
+            "notices": list(self.notices),
+            "rows": [row_to_dict(row) for row in self.rows],
+            **({"explanations": [one.to_dict() for one in self.explanations]} if self.explanations else {}),
+        }
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the mean, and the explanations of the lowest rows where there are any."""
+        from mars_score.scoring.explain.page import result_page
+
+        return result_page(self)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Per candidate a dict of its input row's number, the texts, the score as ``"mars"``, and its terms.
+
+        ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
+        ``"samples"`` are the texts that were drawn given the context.
+        """
+        return [
+            {
+                "row": texts.row,
+                "prediction": texts.candidate,
+                "references": list(texts.references),
+                "context": as_prose(texts.context),
+                "mars": row.score,
+                "terms": {term.name: term.value for term in row.terms},
+                "weights": {term.name: term.weight for term in row.terms},
+                "samples": [sample.text for sample in row.samples],
+            }
+            for texts, row in zip(self.texts, self.rows, strict=True)
+        ]
+
+    def to_pandas(self) -> Any:
+        """``to_records`` as a pandas frame; terms and weights are columns such as ``terms.references``.
+
+        Raises:
+            ImportError: pandas is missing.
+        """
+        import pandas
+
+        return pandas.json_normalize(self.to_records(), max_level=1)
+
+    def to_json(self, **kwargs: Any) -> str:
+        """``to_dict`` as JSON text; keyword arguments go to ``json.dumps``."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
+
+
+def mean_of(total: Fraction, rows: int) -> float:
+    """The mean of ``rows`` scores with an exact sum; 0.0 for no rows."""
+    return float(total / rows) if rows else 0.0
+
+
+def augmented_to_dict(augmented: AugmentedReference) -> dict[str, Any]:
+    """An augmented reference as plain data."""
+    return {
+        "reference": augmented.reference,
+        "augmentations": [
+            {"mask_ratio": one.mask_ratio, "template": str(one.template), "text": one.text}
+            for one in augmented.augmentations
+        ],
+    }
+
+
+def row_to_dict(row: RowScore) -> dict[str, Any]:
+    """The score of a row and its parts, as plain data."""
+    return {
+        "score": row.score,
+        "terms": [asdict(term) for term in row.terms],
+        "references": [
+            {
+                **augmented_to_dict(reference.augmented),
+                "similarities": list(reference.similarities),
+                "score": reference.score,
+            }
+            for reference in row.references
+        ],
+        "samples": [asdict(sample) for sample in row.samples],
+    }
