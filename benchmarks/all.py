@@ -16,7 +16,6 @@ SCRIPTS = (
     "kept",
     "systems",
     "growth",
-    "samples",
     "two_processes",
 )
 

@@ -1,18 +1,23 @@
 """Prompts, gates and sets of samples."""
 
+import math
+from collections import Counter
+
 import pytest
 import tiny_models
+import torch
 
 from mars_score import MarsScorer
-from mars_score.augment.sampling import prompts, samples
+from mars_score.augment.sampling import drawing, prompts, samples
+from mars_score.augment.sampling.drawing import draw_texts
 from mars_score.augment.sampling.gates import fault_of, tidy
 from mars_score.augment.sampling.prompts import make_prompt, task_of
-from mars_score.augment.sampling.sampler import Sampler
 from mars_score.augment.sampling.samples import Request, Samples, draw_samples, make_request
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings import SamplingSettings, resolve_settings
 
+pytestmark = pytest.mark.usefixtures("gates")
 TEMPLATE = (
     "{% for message in messages %}<{{ message['role'] }}>{{ message['content'] }}</{{ message['role'] }}>"
     "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
@@ -192,71 +197,126 @@ def test_faults_of_samples(text, fault):
     assert fault_of(text, CONTEXT, ["We went by boat."]) == fault
 
 
+PROMPT = [1, 5, 7]
+KEYS = [bytes([number]) * 16 for number in range(7)]
+
+
+@pytest.fixture(scope="module", params=[tiny_models.tiny_gpt2, tiny_models.tiny_llama])
+def model(request):
+    return CausalLanguageModel(*request.param())
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.7, 0.6), (2.0, 0.9)])
+def test_first_tokens_follow_the_nucleus(model, temperature, top_p):
+    """Their frequencies are the probabilities of a softmax, cut to the nucleus by a loop."""
+    count, tokenizer = 4000, model.codec.tokenizer
+    keys = [number.to_bytes(8, "little") for number in range(count)]
+    settings = SamplingSettings(sample_temperature=temperature, sample_top_p=top_p)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "TEXTS_TOGETHER", 1000)
+        drawn = Counter(text for text, _ in draw_texts(model, PROMPT, keys, 1, settings))
+    with torch.no_grad():
+        logits = model.model(input_ids=torch.tensor([PROMPT])).logits[0, -1, : len(tokenizer)] / temperature
+    ordinary = [token for token in range(len(tokenizer)) if token not in tokenizer.all_special_ids]
+    ends = {tokenizer.eos_token_id}
+    allowed = torch.tensor([*ordinary, *ends])
+    probabilities = dict(zip(allowed.tolist(), torch.softmax(logits[allowed], -1).tolist(), strict=True))
+    expected, reached = Counter(), 0.0
+    for token in sorted(probabilities, key=lambda token: -probabilities[token]):
+        if reached >= top_p:
+            break
+        reached += probabilities[token]
+        expected["" if token in ends else model.codec.decode([token])] += probabilities[token]
+    assert drawn.keys() <= expected.keys()
+    for text, probability in expected.items():
+        share = probability / reached
+        assert drawn[text] / count == pytest.approx(share, abs=4.5 * math.sqrt(share / count) + 1e-3)
+
+
+def test_a_text_depends_on_its_prompt_and_key_alone(model, monkeypatch):
+    """Not on the other keys, their order, how many are written together, or torch's random state."""
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    texts = draw_texts(model, PROMPT, KEYS, 12, SamplingSettings())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert len(set(texts)) == len(KEYS)
+    torch.manual_seed(2)
+    monkeypatch.setattr(drawing, "TEXTS_TOGETHER", 2)
+    assert draw_texts(model, PROMPT, KEYS[::-1], 12, SamplingSettings()) == texts[::-1]
+    [longer] = draw_texts(model, PROMPT, KEYS[:1], 20, SamplingSettings())
+    assert longer.text.startswith(texts[0].text.rstrip("\ufffd"))
+
+
+def test_texts_end_with_a_stop_token_or_their_first_line(model):
+    drawn = draw_texts(model, PROMPT, [bytes([number]) * 8 for number in range(60)], 60, SamplingSettings())
+    lines = [len(text.lstrip().splitlines()) for text, _ in drawn]
+    assert max(lines) <= 2
+    assert 0 < sum(ended for _, ended in drawn) < len(drawn)
+    assert not any("<|endoftext|>" in text for text, _ in drawn)
+    at_the_limit = [len(model.codec.encode(text)) for text, ended in drawn if not ended]
+    assert min(at_the_limit) > 30
+
+
+def test_fewer_texts_are_written_together_where_memory_runs_out(model, monkeypatch):
+    expected = draw_texts(model, PROMPT, KEYS, 5, SamplingSettings())
+    usual, sizes = model.model.generate, []
+
+    def generate(prompts, **options):
+        sizes.append(len(prompts))
+        if len(prompts) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return usual(prompts, **options)
+
+    monkeypatch.setattr(model.model, "generate", generate)
+    assert draw_texts(model, PROMPT, KEYS, 5, SamplingSettings()) == expected
+    assert sizes == [7, 3, 3, 1]
+
+
 @pytest.fixture(scope="module")
-def sampler():
-    return Sampler(CausalLanguageModel(*tiny_models.tiny_gpt2(n_positions=160)), 1.0, 0.95)
+def writer():
+    return CausalLanguageModel(*tiny_models.tiny_writer())
 
 
-def drawn_by(sampler, requests, **settings):
-    found = {}
-    draw_samples(sampler, SamplingSettings(**settings), requests, found.__setitem__)
-    return found
+def drawn_by(model, requests, **settings):
+    drawn = {}
+    draw_samples(model, SamplingSettings(**settings), requests, drawn.__setitem__)
+    return drawn
 
 
 REQUESTS = [Request(text, 16, "story") for text in ("The old harbour town wakes early.", "She took the train.")]
 
 
-def test_samples_depend_on_their_request_alone(sampler, gates):
-    both = drawn_by(sampler, REQUESTS, samples=3)
-    assert list(drawn_by(sampler, REQUESTS[::-1], samples=3)) != list(both) or len(both) == 2
+def test_samples_depend_on_their_request_alone(writer):
+    both = drawn_by(writer, REQUESTS, samples=3)
+    assert [len(set(samples.texts)) for samples in both.values()] == [3, 3]
     for request in REQUESTS:
-        assert drawn_by(sampler, [request], samples=3)[request] == both[request]
-        assert len(set(both[request].texts)) == len(both[request].texts) <= 3
-    assert drawn_by(sampler, REQUESTS, samples=3, sample_seed=1) != both
+        assert drawn_by(writer, [request], samples=3)[request] == both[request]
+    assert drawn_by(writer, REQUESTS, samples=3, sample_seed=1) != both
+    more = drawn_by(writer, REQUESTS, samples=5)
+    assert [samples.texts[:3] for samples in more.values()] == [samples.texts for samples in both.values()]
 
 
 @pytest.mark.parametrize("task", ["story", "summary", "dialogue"])
 def test_a_small_window_has_room_for_prompt_and_sample(task):
-    small = Sampler(CausalLanguageModel(*tiny_models.tiny_gpt2(n_positions=40)), 1.0, 0.95)
+    small = CausalLanguageModel(*tiny_models.tiny_writer(n_positions=40))
     request = Request("The road is busy.\n" * 20, 128, task)
-    found = drawn_by(small, [request], samples=3)[request]
-    assert len(found.texts) == 3
-    assert found.context_cut
+    samples = drawn_by(small, [request], samples=3)[request]
+    assert len(samples.texts) == 3
+    assert samples.context_cut
 
 
-def test_more_samples_begin_with_the_fewer(sampler):
-    few, more = (drawn_by(sampler, REQUESTS, samples=count) for count in (2, 5))
-    for request in REQUESTS:
-        assert more[request].texts[:2] == few[request].texts
-
-
-def test_dropped_samples_are_drawn_again_and_counted(sampler, monkeypatch):
-    seen = []
-
-    def every_other(text, context, others):
-        seen.append(text)
-        return "odd" if len(seen) % 2 else None
-
-    monkeypatch.setattr(samples, "fault_of", every_other)
-    found = drawn_by(sampler, REQUESTS[:1], samples=4)[REQUESTS[0]]
-    # 4 drawn, 2 dropped; 2 drawn, 1 dropped; 1 drawn and dropped
-    assert (len(found.texts), found.dropped) == (3, {"odd": 4})
-    assert len(seen) == 7
-
-
-def test_a_bounded_number_of_attempts(sampler, monkeypatch):
-    monkeypatch.setattr(samples, "fault_of", lambda *_: "bad")
-    found = drawn_by(sampler, REQUESTS, samples=2)
-    assert found == {request: Samples((), {"bad": 2 * samples.ATTEMPTS}) for request in REQUESTS}
+def test_dropped_samples_are_drawn_again_and_counted(writer):
+    """Near temperature 0 all samples of a context are the same, and none is in the script of another context."""
+    russian = Request("Паром уходит утром.", 5, "story")
+    english = REQUESTS[0]._replace(token_limit=5)
+    drawn = drawn_by(writer, [english, russian], samples=4, sample_temperature=1e-4)
+    assert [samples.dropped for samples in drawn.values()] == [{"duplicate": 9}, {"other script": 12}]
+    assert [len(samples.texts) for samples in drawn.values()] == [1, 0]
 
 
 @pytest.fixture
 def settings(encoder):
-    return {
-        "language_model": tiny_models.tiny_gpt2(n_positions=160),
-        "encoder": encoder,
-        "masked_language_model": None,
-    }
+    return {"language_model": tiny_models.tiny_writer(), "encoder": encoder, "max_mask_ratio": 0}
 
 
 CONTEXTS = ["The old harbour town wakes early in the summer.", "Who signed the letter?", "", CONTEXT]

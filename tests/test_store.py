@@ -21,7 +21,7 @@ from jsonl import columns
 from mars_score.augment.infilling.engine import CausalInfiller
 from mars_score.augment.infilling.masked import MaskedInfiller
 from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.sampling.sampler import Sampler
+from mars_score.augment.sampling import samples
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
 from mars_score.models.engine.encoder import SentenceEncoder
@@ -84,9 +84,16 @@ def work(monkeypatch):
     note(WordAnalyser, "_split", done.split)
     note(CausalInfiller, "infill", done.jobs)
     note(MaskedInfiller, "infill", done.jobs)
-    note(Sampler, "sample", done.drawn)
     note(SentenceEncoder, "encode", done.embedded)
     note(LikelihoodReader, "_read", done.read)
+
+    draw = samples.draw_samples
+
+    def noted_draw(model, settings, requests, *others):
+        done.drawn.extend(requests)
+        draw(model, settings, requests, *others)
+
+    monkeypatch.setattr(samples, "draw_samples", noted_draw)
 
     def take():
         taken = SimpleNamespace(**{name: sorted(map(str, things)) for name, things in lists.items()})

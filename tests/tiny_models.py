@@ -224,6 +224,14 @@ def word_encoder() -> SentenceTransformer:
     return encoder
 
 
+def tiny_writer(n_positions: int = 160):
+    """``(model, tokenizer)``: writes the words of TEXT in a random order, so that its samples pass the gates."""
+    tokenizer = word_tokenizer()
+    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "vocab_size": len(tokenizer)}
+    size = {"n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_positions": n_positions}
+    return _build(GPT2LMHeadModel, GPT2Config(**ids, **size, initializer_range=0.1), 0, torch.float32), tokenizer
+
+
 def tiny_bart(seed: int = 0, n_positions: int = 300, **config) -> BartForConditionalGeneration:
     """A sequence-to-sequence model; it talks nonsense, and always the same."""
     tokens = {"vocab_size": len(roberta_tokenizer()), "decoder_start_token_id": 2, "forced_eos_token_id": None}

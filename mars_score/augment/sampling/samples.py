@@ -1,4 +1,4 @@
-"""Contexts -> samples that passed the gates, each set drawn once and kept in the store."""
+"""Contexts -> samples that passed the gates, each set drawn once and saved in the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from mars_score.augment.sampling.gates import fault_of, tidy
-from mars_score.augment.sampling.jobs import Sample, SampleJob
 from mars_score.augment.sampling.prompts import Prompt, make_prompt, task_of
 from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current
@@ -22,10 +21,10 @@ from mars_score.store.results import digest
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
-    from mars_score.augment.sampling.sampler import Sampler
+    from mars_score.models.engine.language_model import CausalLanguageModel
 
-_METHOD = 1  # part of the store's keys; raised when the same settings come to give other samples
-UNSAMPLED_TASKS = ("answer", "data")  # wrong answers and records that are continued are no references
+_METHOD = 2  # part of the store's keys; raised when the same settings come to give other samples
+UNSAMPLED_TASKS = ("answer", "data")  # a small model answers wrongly, and continues a record with another
 ATTEMPTS = 3  # how often missing samples are drawn, the first time included
 TOKEN_LIMITS = (16, 32, 64, 128)  # few different ones, so that rows of one context share their samples
 UNKNOWN_LIMIT = 64  # tokens of a sample where no references tell their length
@@ -88,111 +87,62 @@ def encode_samples(samples: Samples) -> bytes:
 
 
 def decode_samples(encoded: bytes) -> Samples:
-    """What :func:`encode_samples` gave."""
+    """The inverse of :func:`encode_samples`."""
     values = json.loads(encoded)
     return Samples(tuple(values["texts"]), values["dropped"], values["context_cut"])
 
 
-def token_limit(sampler: Sampler, request: Request) -> int:
+def token_limit(model: CausalLanguageModel, request: Request) -> int:
     """Tokens of a sample at most: a half of the language model's window where that is small."""
-    return min(request.token_limit, sampler.model.window // 2)
+    return min(request.token_limit, model.window // 2)
 
 
-def prompt_of(sampler: Sampler, request: Request, language: str) -> Prompt:
-    """What the sampler's language model continues for a request."""
-    model = sampler.model
+def prompt_of(model: CausalLanguageModel, request: Request, language: str) -> Prompt:
+    """What the language model continues for a request."""
     with model.exclusive():  # a call changes settings of the tokenizer
-        room = model.window - token_limit(sampler, request)
+        room = model.window - token_limit(model, request)
         return make_prompt(model.codec, request.context, request.task, room, language)
 
 
 def draw_samples(
-    sampler: Sampler,
+    model: CausalLanguageModel,
     settings: SamplingSettings,
     requests: Sequence[Request],
     done: Callable[[Request, Samples], None],
     language: str = ENGLISH,
 ) -> None:
-    """Draw the samples of different requests.
-
-    A sample that fails a gate is drawn again with fresh random numbers, ``ATTEMPTS`` times in all.
+    """Draw the samples of each request, context by context.
 
     Args:
-        sampler: draws single texts.
-        settings: number of samples and seed.
+        model: the language model.
+        settings: number of samples, temperature, top_p and seed.
         requests: all different.
-        done: called with each request and its samples, in the order in which they are done.
+        done: called with each request and its samples.
         language: see :func:`mars_score.augment.sampling.prompts.make_prompt`.
     """
-    waiting: dict[SampleJob, list[_Draft]] = {}
-
-    def begin(draft: _Draft) -> list[SampleJob]:
-        jobs = draft.next_jobs(settings)
-        new = [job for job in jobs if job not in waiting]
-        for job in jobs:
-            waiting.setdefault(job, []).append(draft)
-        return new
-
-    def note(job: SampleJob, sample: Sample) -> list[SampleJob]:
-        more = []
-        for draft in waiting.pop(job):
-            draft.drawn[job] = sample
-            if len(draft.drawn) == len(draft.jobs):
-                draft.judge(sampler)
-                if draft.missing(settings) and draft.attempts < ATTEMPTS:
-                    more += begin(draft)
-                else:
-                    done(draft.request, draft.samples)
-        return more
-
-    drafts = [_Draft(one, prompt_of(sampler, one, language), token_limit(sampler, one)) for one in requests]
-    sampler.sample([job for draft in drafts for job in begin(draft)], note)
+    for request in requests:
+        done(request, _draw(model, settings, request, language))
 
 
-@dataclass
-class _Draft:
-    """The samples of a request as far as they are drawn."""
+def _draw(model: CausalLanguageModel, settings: SamplingSettings, request: Request, language: str) -> Samples:
+    """Draw until there are enough samples; one that fails a gate is drawn again, ``ATTEMPTS`` times in all."""
+    from mars_score.augment.sampling.drawing import draw_texts
 
-    request: Request
-    prompt: Prompt
-    most: int  # tokens of a sample
-    texts: list[str] = field(default_factory=list)
-    dropped: Counter[str] = field(default_factory=Counter)
-    attempts: int = 0
-    jobs: list[SampleJob] = field(default_factory=list)  # of this attempt
-    drawn: dict[SampleJob, Sample] = field(default_factory=dict)
-
-    @property
-    def samples(self) -> Samples:
-        return Samples(tuple(self.texts), dict(self.dropped), self.prompt.cut)
-
-    def missing(self, settings: SamplingSettings) -> int:
-        return settings.samples - len(self.texts)
-
-    def next_jobs(self, settings: SamplingSettings) -> list[SampleJob]:
-        first = len(self.texts) + self.dropped.total()
-        self.attempts += 1
-        self.drawn = {}
-        self.jobs = [
-            SampleJob(
-                self.prompt.tokens,
-                digest(settings.sample_seed, self.request.context, number),
-                self.most,
-            )
-            for number in range(first, first + self.missing(settings))
-        ]
-        return self.jobs
-
-    def judge(self, sampler: Sampler) -> None:
-        """Sort the drawn samples, in the order of their numbers."""
-        for job in self.jobs:
-            sample = self.drawn[job]
-            text = tidy(sampler.model.codec.decode(sample.tokens), ended=sample.ended)
-            fault = fault_of(text, self.request.context, self.texts)
+    prompt, limit = prompt_of(model, request, language), token_limit(model, request)
+    texts: list[str] = []
+    dropped: Counter[str] = Counter()
+    for _ in range(ATTEMPTS):
+        first = len(texts) + dropped.total()
+        numbers = range(first, first + settings.samples - len(texts))
+        keys = [digest(settings.sample_seed, request.context, number) for number in numbers]
+        for drawn in draw_texts(model, prompt.tokens, keys, limit, settings) if keys else ():
+            text = tidy(drawn.text, ended=drawn.ended)
+            fault = fault_of(text, request.context, texts)
             if fault is None:
-                self.texts.append(text)
+                texts.append(text)
             else:
-                self.dropped[fault] += 1
+                dropped[fault] += 1
+    return Samples(tuple(texts), dict(dropped), prompt.cut)
 
 
 class ContextSampler:
@@ -205,15 +155,12 @@ class ContextSampler:
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._settings, self._runtime = settings, runtime
-        self._sampler = Current(settings.models.language_model, self._make_sampler)
+        self._model = Current(settings.models.language_model, self._load_model)
 
-    def _make_sampler(self) -> Sampler:
-        from mars_score.augment.sampling.sampler import Sampler
+    def _load_model(self) -> CausalLanguageModel:
         from mars_score.models.loading import causal_model
 
-        sampling = self._settings.sampling
-        model = causal_model(self._settings.models, self._runtime)
-        return Sampler(model, sampling.sample_temperature, sampling.sample_top_p, self._runtime.batch_size)
+        return causal_model(self._settings.models, self._runtime)
 
     def prompt(self, request: Request) -> str:
         """What the language model continues for a request, as text with its special tokens.
@@ -221,8 +168,8 @@ class ContextSampler:
         Raises:
             ModelUnavailableError: the language model cannot be loaded.
         """
-        sampler = self._sampler.get()
-        return sampler.model.codec.decode(prompt_of(sampler, request, self._settings.language).tokens)
+        model = self._model.get()
+        return model.codec.decode(prompt_of(model, request, self._settings.language).tokens)
 
     def draw(
         self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None
@@ -234,26 +181,26 @@ class ContextSampler:
         """
         sampling, models = self._settings.sampling, self._settings.models
         different = list(dict.fromkeys(requests))
-        wanted = [one for one in different if one.wanted and sampling.samples > 0]
+        wanted = [request for request in different if request.wanted and sampling.samples > 0]
         if not wanted:
             return dict.fromkeys(different, Samples(()))
         method = [getattr(sampling, one.name) for one in settings_of(SamplingSettings) if one.name != "task"]
         language = language_code(self._settings.language)
         if language != ENGLISH:
             method.append(language)
-        common = model_key(models.language_model, self._sampler.get, "samples", _METHOD, method, models.dtype)
+        common = model_key(models.language_model, self._model.get, "samples", _METHOD, method, models.dtype)
 
         def compute(missing: list[Request], done: Callable[[Request, Samples], None]) -> None:
-            draw_samples(self._sampler.get(), sampling, missing, done, self._settings.language)
+            draw_samples(self._model.get(), sampling, missing, done, self._settings.language)
 
-        found = get_or_compute(
+        drawn = get_or_compute(
             self._runtime.store,
             "samples",
             wanted,
-            lambda one: digest(common, one.context, one.token_limit, one.task),
+            lambda request: digest(common, request.context, request.token_limit, request.task),
             compute,
             encode_samples,
             decode_samples,
             progress,
         )
-        return {one: found.get(one, Samples(())) for one in different}
+        return {request: drawn.get(request, Samples(())) for request in different}

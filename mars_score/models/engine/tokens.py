@@ -100,29 +100,28 @@ class TextCodec:
         decoded = self.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False)
         return [text[len(self._anchor_text) :] for text in decoded]
 
-    def _table(self, values: Sequence[bool] | NDArray[np.bool_], vocabulary: int) -> NDArray[np.bool_]:
-        """Padded to the model's vocabulary, which may be larger than the tokenizer's."""
-        table = np.zeros(vocabulary, dtype=bool)
-        table[: len(values)] = values[:vocabulary]
-        return table
+    def writable(self, vocabulary: int) -> NDArray[np.bool_]:
+        """Which tokens a text may hold, (vocabulary,): neither special ones nor ids beyond the tokenizer's."""
+        added = getattr(self.tokenizer, "added_tokens_decoder", {})
+        special = {*self.tokenizer.all_special_ids, *(token for token, entry in added.items() if entry.special)}
+        return np.array([token < len(self._texts) and token not in special for token in range(vocabulary)])
 
     def allowed(self, vocabulary: int) -> NDArray[np.bool_]:
         """Which tokens an infill may hold, (12, vocabulary); the row is the :func:`token_kind`.
 
-        Excluded are special tokens, ids beyond the tokenizer's, and line breaks unless the reference has one.
+        Line breaks are excluded unless the reference has one, and so is what is not :meth:`writable`.
         """
-        added = getattr(self.tokenizer, "added_tokens_decoder", {})
-        special = {*self.tokenizer.all_special_ids, *(token for token, entry in added.items() if entry.special)}
-        ordinary = [token not in special for token in range(len(self._texts))]
-        one_line = [not has_line_break(text) for text in self._texts]
-        begins_word = [text[:1].isspace() and bool(text.strip()) for text in self._texts]
-        continues = [not text[:1].isspace() for text in self._texts]
-        whole = [_REPLACEMENT not in text for text in self._texts]
-        every = [True] * len(self._texts)
-        kinds = [
-            np.logical_and.reduce([ordinary, characters, lines, place])
-            for characters in (every, whole)
-            for lines in (one_line, every)
-            for place in (every, begins_word, continues)
-        ]
-        return np.stack([self._table(kind, vocabulary) for kind in kinds])
+        texts = [*self._texts, *[""] * (vocabulary - len(self._texts))][:vocabulary]
+        one_line = np.array([not has_line_break(text) for text in texts])
+        begins_word = np.array([text[:1].isspace() and bool(text.strip()) for text in texts])
+        continues = np.array([not text[:1].isspace() for text in texts])
+        whole = np.array([_REPLACEMENT not in text for text in texts])
+        every = np.ones(vocabulary, dtype=bool)
+        return np.stack(
+            [
+                self.writable(vocabulary) & characters & lines & place
+                for characters in (every, whole)
+                for lines in (one_line, every)
+                for place in (every, begins_word, continues)
+            ]
+        )

@@ -1,0 +1,144 @@
+"""Texts that a language model writes after a prompt, drawn by transformers' ``generate``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, StoppingCriteria
+from transformers.generation import (
+    StoppingCriteriaList,
+    SuppressTokensLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.tokens import TextCodec, has_line_break
+from mars_score.models.memory import BatchSize
+from mars_score.models.torch_modes import ordinary_mode
+from mars_score.settings import SamplingSettings
+
+TEXTS_TOGETHER = 32  # that are written at once, at most; halved where memory runs out
+
+
+class DrawnText(NamedTuple):
+    """A text as it was drawn.
+
+    Attributes:
+        text: without the token that ended it.
+        ended: whether it ended by itself (a stop token or a line break) and not at the token limit.
+    """
+
+    text: str
+    ended: bool
+
+
+def draw_texts(
+    model: CausalLanguageModel,
+    prompt: Sequence[int],
+    keys: Sequence[bytes],
+    token_limit: int,
+    settings: SamplingSettings,
+) -> list[DrawnText]:
+    """Draw one text for each key by nucleus sampling (Holtzman et al. 2020).
+
+    A text depends on the prompt, its key and the settings, and not on the other keys. Torch's random state is
+    neither read nor changed. The model's own generation settings, such as a repetition penalty, hold beside ours.
+
+    Args:
+        model: the language model.
+        prompt: token ids, at least one.
+        keys: at least 8 bytes each, the seeds of the random numbers.
+        token_limit: tokens of a text at most.
+        settings: temperature and top_p.
+    """
+
+    def draw(together: int) -> list[DrawnText]:
+        parts = [keys[start : start + together] for start in range(0, len(keys), together)]
+        return [text for part in parts for text in _generate(model, prompt, part, token_limit, settings)]
+
+    with model.exclusive(), ordinary_mode():
+        return BatchSize(TEXTS_TOGETHER).run(draw, len(keys))
+
+
+def _generate(
+    model: CausalLanguageModel,
+    prompt: Sequence[int],
+    keys: Sequence[bytes],
+    token_limit: int,
+    settings: SamplingSettings,
+) -> list[DrawnText]:
+    """The texts of some keys, which are written together."""
+    stops = _stop_tokens(model)
+    padding = min(stops, default=model.codec.begin)
+    barred = (~model.codec.writable(model.vocabulary)).nonzero()[0].tolist()
+    processors = LogitsProcessorList(
+        [
+            SuppressTokensLogitsProcessor(sorted({*barred} - stops), model.device),
+            TemperatureLogitsWarper(float(settings.sample_temperature)),
+            TopPLogitsWarper(float(settings.sample_top_p)),
+            _Draw(keys),
+        ]
+    )
+    config = GenerationConfig(
+        max_new_tokens=token_limit,
+        eos_token_id=sorted(stops) or None,
+        pad_token_id=padding,
+        num_beams=1,
+        do_sample=False,  # _Draw does it; these values of the unused settings keep transformers quiet
+        temperature=1.0,
+        top_p=1.0,
+        top_k=50,
+    )
+    prompts = torch.tensor([list(prompt)] * len(keys), device=model.device)
+    written = model.model.generate(
+        prompts,
+        attention_mask=torch.ones_like(prompts),
+        generation_config=config,
+        logits_processor=processors,
+        stopping_criteria=StoppingCriteriaList([_LineEnds(model.codec, len(prompt))]),
+    )
+    return [_read(model.codec, row, {*stops, padding}) for row in written[:, len(prompt) :].tolist()]
+
+
+class _Draw(LogitsProcessor):  # type: ignore[misc]
+    """Makes the likeliest token a random one.
+
+    With exponential noise E for each token, the token with the largest p / E is a draw from p.
+    """
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._generators = [torch.Generator().manual_seed(int.from_bytes(key[:8], "little")) for key in keys]
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        noise = torch.stack([torch.empty(scores.shape[1]).exponential_(generator=one) for one in self._generators])
+        return scores - noise.log().to(scores.device)
+
+
+class _LineEnds(StoppingCriteria):  # type: ignore[misc]
+    """A text ends with its first line; line breaks before any text do not count."""
+
+    def __init__(self, codec: TextCodec, prompt_tokens: int) -> None:
+        self._codec, self._start = codec, prompt_tokens
+
+    def __call__(self, input_ids: Tensor, scores: Tensor, **kwargs: Any) -> Tensor:
+        texts = [self._codec.decode(row) for row in input_ids[:, self._start :].tolist()]
+        return torch.tensor([has_line_break(text.lstrip()) for text in texts], device=input_ids.device)
+
+
+def _read(codec: TextCodec, tokens: Sequence[int], ends: set[int]) -> DrawnText:
+    """The text of a row of ``generate``, which is padded after its end."""
+    length = next((place for place, token in enumerate(tokens) if token in ends), len(tokens))
+    text = codec.decode(tokens[:length])
+    return DrawnText(text, length < len(tokens) or has_line_break(text.lstrip()))
+
+
+def _stop_tokens(model: CausalLanguageModel) -> set[int]:
+    """Tokens that end a text: those of the model's generation settings and the tokenizer's end-of-text."""
+    of_model = getattr(getattr(model.model, "generation_config", None), "eos_token_id", None)
+    of_tokenizer = getattr(model.codec.tokenizer, "eos_token_id", None)
+    ends = [*(of_model if isinstance(of_model, list) else [of_model]), of_tokenizer]
+    return {int(token) for token in ends if token is not None}
