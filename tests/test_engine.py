@@ -8,12 +8,12 @@ import oracle
 import pytest
 import tiny_models
 import torch
+import transformers
 
 from benchmarks.sequential import SequentialInfiller
-from mars_score.augment.infilling import engine
+from mars_score.augment.infilling import drafting, engine
 from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.job_state import JobState
-from mars_score.augment.infilling.jobs import fit_context, make_job
+from mars_score.augment.infilling.jobs import JobState, fit_context, make_job
 from mars_score.augment.infilling.masked import MaskedInfiller
 from mars_score.augment.infilling.pipeline import augment
 from mars_score.augment.masking.analysis import WordAnalyser
@@ -22,6 +22,7 @@ from mars_score.models.engine import language_model
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.surprisal import surprisals
 from mars_score.models.memory import is_out_of_memory
+from mars_score.models.windows import position_limit
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -136,6 +137,20 @@ def test_cases_reach_the_window(n_positions, cut):
     assert any(getattr(text, cut) for text in texts.values())
 
 
+@pytest.mark.parametrize(("kind", "positions"), [("Roberta", 38), ("Camembert", 38), ("MPNet", 38), ("Bert", 40)])
+def test_position_limit(kind, positions):
+    """Some architectures count positions from the padding token's id on, whatever they are called."""
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    config = getattr(transformers, f"{kind}Config")(
+        **sizes, vocab_size=9, pad_token_id=1, max_position_embeddings=40
+    )
+    model = getattr(transformers, f"{kind}ForMaskedLM")(config).eval()
+    assert position_limit(model) == positions
+    assert model(torch.full((1, positions), 5)).logits.shape[1] == positions
+    with pytest.raises(IndexError):
+        model(torch.full((1, positions + 1), 5))
+
+
 @pytest.mark.parametrize("n_positions", [192, 60])
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_masked_infiller_equals_oracle(n_positions, batch_size):
@@ -188,13 +203,13 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
     expected = infiller.infill(jobs)
     longest = max(job.most_tokens(3) for job in jobs)
     sizes = []
-    usual = engine.plain_step
+    usual = drafting.plain_step
 
     def step(model, cache, tokens):
         sizes.append((cache.rows, cache.capacity, len(tokens)))
         return usual(model, cache, tokens)
 
-    monkeypatch.setattr(engine, "plain_step", step)
+    monkeypatch.setattr(drafting, "plain_step", step)
     monkeypatch.setattr(engine, "cache_bytes", lambda device: 2 * longest * infiller.model.token_bytes)
     assert tokens_of(infiller.infill(jobs)) == tokens_of(expected)
     assert all(rows * capacity <= 2 * longest for rows, capacity, _ in sizes)
@@ -213,14 +228,14 @@ def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, planni
     infiller = make(gpt2, planning, batch_size=8)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs()[4:])))
     expected = infiller.infill(jobs)
-    usual = getattr(engine, name)
+    usual = getattr(drafting, name)
 
     def step(model, cache, tokens, *args):
         if len(tokens) > 3:
             raise error
         return usual(model, cache, tokens, *args)
 
-    monkeypatch.setattr(engine, name, step)
+    monkeypatch.setattr(drafting, name, step)
     done = []
     assert tokens_of(infiller.infill(jobs, lambda *one: done.append(one))) == tokens_of(expected)
     assert infiller.batch_size == 2
@@ -275,7 +290,7 @@ def test_other_errors_are_raised(causal, monkeypatch, error, batch_size):
         raise error
 
     infiller = make(causal, PLANNED, batch_size=8)
-    monkeypatch.setattr(engine, "planned_step", step)
+    monkeypatch.setattr(drafting, "planned_step", step)
     with pytest.raises(type(error), match=str(error)):
         infiller.infill(jobs_of(infiller, pairs()))
     assert infiller.batch_size == batch_size
@@ -338,7 +353,7 @@ def test_long_text_blocks_are_read_in_chunks(causal, monkeypatch):
     monkeypatch.setattr(language_model, "CHUNK", 4)
     monkeypatch.setattr(language_model, "PASS_TOKENS", 10)
     monkeypatch.setattr(language_model, "VOCABULARY_ROWS", 3)
-    monkeypatch.setattr(engine, "MASK_ENTRIES", 1)
+    monkeypatch.setattr(drafting, "MASK_ENTRIES", 1)
     parts = infiller.infill(jobs_of(infiller, work))
     for one, other in zip(whole, parts, strict=True):
         assert [infill.tokens for infill in one] == [infill.tokens for infill in other]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 
 T = TypeVar("T")
+R = TypeVar("R")
 CPU_CACHE_BYTES = 2**30
 SHARE_OF_FREE = 0.3  # of a GPU's free memory; planning needs about as much again as the cache
 
@@ -51,3 +52,33 @@ class BatchSize:
                 if size == 1 or not is_out_of_memory(error):
                     raise
             self.size = size // 2
+
+    def map(
+        self,
+        work: Callable[[list[T]], Sequence[R]],
+        items: Sequence[T],
+        length: Callable[[T], int],
+        done: Callable[[T, R], None] | None = None,
+    ) -> list[R]:
+        """The result of each item, in the order of the items.
+
+        Args:
+            work: gives the results of some items, which are of similar length; the longest items come first.
+            items: in any order.
+            length: of an item.
+            done: called with each item and its result as soon as it is known.
+        """
+        order = sorted(range(len(items)), key=lambda index: -length(items[index]))
+        results: dict[int, R] = {}
+
+        def attempt(size: int) -> Sequence[R]:
+            return work([items[index] for index in order[:size]])
+
+        while order:
+            of_batch = self.run(attempt, len(order))
+            batch, order = order[: len(of_batch)], order[len(of_batch) :]
+            for index, result in zip(batch, of_batch, strict=True):
+                results[index] = result
+                if done:
+                    done(items[index], result)
+        return [results[index] for index in range(len(items))]

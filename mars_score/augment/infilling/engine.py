@@ -10,21 +10,17 @@ from dataclasses import dataclass
 
 import torch
 
-from mars_score.augment.infilling.job_state import JobState
-from mars_score.augment.infilling.jobs import Infill, Job, OnInfilled
-from mars_score.augment.infilling.judging import judge, layout_size
-from mars_score.augment.infilling.planning import plain_step, planned_step
+from mars_score.augment.infilling.drafting import Drafter
+from mars_score.augment.infilling.jobs import Infill, Job, JobState, OnInfilled
 from mars_score.models.engine.batch import Batch
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.tokens import token_kind
 from mars_score.models.memory import cache_bytes, is_out_of_memory
 from mars_score.models.torch_modes import ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 MOST_JOBS = {"cpu": 128}  # default batch size; larger batches are hardly faster
 MOST_JOBS_ELSEWHERE = 1024
-MASK_ENTRIES = 2**26  # attention mask entries of one judging pass
 
 
 class CausalInfiller:
@@ -48,12 +44,11 @@ class CausalInfiller:
         batch_size: int | None = None,
     ) -> None:
         self.model = model
-        self.planning = planning
         self.codec = model.codec
         self.window = model.window
         self.sigma = infilling.sigma
         self.batch_size = batch_size or MOST_JOBS.get(model.device.type, MOST_JOBS_ELSEWHERE)
-        self.allowed = torch.from_numpy(self.codec.allowed(model.vocabulary)).to(model.device)
+        self.drafter = Drafter(model, planning, infilling.sigma)
 
     def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
         """The infills of each job's blanks; equal jobs are infilled once.
@@ -75,7 +70,7 @@ class CausalInfiller:
         waiting = [job for job in dict.fromkeys(jobs) if job.blanks]
         with self.model.exclusive(), ordinary_mode():
             while waiting:
-                run = _Run(self, *self._next_run(waiting))
+                run = _Run(self.drafter, *self._next_run(waiting))
                 try:
                     for job, of_job in run:
                         note(job, of_job)
@@ -95,6 +90,16 @@ class CausalInfiller:
         return [job for job in jobs if 2 * job.most_tokens(self.sigma) > longest], max(1, fitting)
 
 
+@dataclass(frozen=True)
+class _Prompt:
+    """A prompt that was read: its row of a cache, and the hidden state of its last token."""
+
+    tokens: tuple[int, ...]
+    cache: KeyValueCache
+    row: int
+    last: torch.Tensor
+
+
 class _Run:
     """Infilling of some jobs.
 
@@ -102,18 +107,18 @@ class _Run:
         size: largest number of jobs infilled together.
     """
 
-    def __init__(self, infiller: CausalInfiller, jobs: Sequence[Job], size: int) -> None:
-        self.infiller = infiller
-        self.model = infiller.model
+    def __init__(self, drafter: Drafter, jobs: Sequence[Job], size: int) -> None:
+        self.drafter = drafter
+        self.model = drafter.model
         self.size = min(size, len(jobs))
-        self._waiting = _by_work(jobs, infiller.sigma)[::-1]  # taken from the end
+        self._waiting = _by_work(jobs, drafter.sigma)[::-1]  # taken from the end
         self._prompt: _Prompt | None = None
         self._finished: list[JobState] = []
-        capacity = max(job.most_tokens(infiller.sigma) for job in jobs)
+        capacity = max(job.most_tokens(drafter.sigma) for job in jobs)
         self._main = Batch[JobState](self.model.new_cache(self.size, capacity))
         # A job whose current blank ends the text has nothing to plan towards. Such jobs wait in a smaller batch
         # of their own until it is full or no other job is left.
-        self._planned = infiller.planning.planner == "self"
+        self._planned = drafter.planning.planner == "self"
         self._tail = Batch[JobState](
             self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity)
         )
@@ -128,9 +133,9 @@ class _Run:
 
     def _admit(self) -> None:
         """Start waiting jobs, several at a time: reading a single prompt leaves the device half idle."""
-        some = max(1, self.size // 8)
-        while self._waiting and (self._main.room >= some or not self._main.states):
-            count = min(2 * some, self._main.room)
+        several = max(1, self.size // 8)
+        while self._waiting and (self._main.room >= several or not self._main.states):
+            count = min(2 * several, self._main.room)
             jobs, self._waiting = self._waiting[-count:][::-1], self._waiting[:-count]
             self._start(jobs)
 
@@ -154,12 +159,12 @@ class _Run:
         if leading:
             leads = [jobs[index].lead for index in leading]
             _, hidden = self.model.read(leads, cache, leading)
-            seen = [
+            predicting = [
                 torch.cat([before[index][None], of_lead[:-1]])
                 for index, of_lead in zip(leading, hidden, strict=True)
             ]
             targets = self.model.tensor([token for lead in leads for token in lead])
-            surprise = self.model.surprisal(torch.cat(seen), targets).double().cpu()
+            surprise = self.model.surprisal(torch.cat(predicting), targets).double().cpu()
             for index, of_lead in zip(leading, torch.split(surprise, [len(lead) for lead in leads]), strict=True):
                 surprises[index] = float(of_lead.sum())
         return surprises
@@ -171,9 +176,7 @@ class _Run:
         if new:
             cache, hidden = self.model.read(new, capacity=max(map(len, new)))
             known |= {prompt: _Prompt(prompt, cache, row, hidden[row][-1]) for row, prompt in enumerate(new)}
-        self._prompt = None
-        if self._waiting and self._waiting[-1].prompt in known:
-            self._prompt = known[self._waiting[-1].prompt]
+        self._prompt = known.get(self._waiting[-1].prompt) if self._waiting else None
         return known
 
     def _place(self, state: JobState, source: KeyValueCache, index: int) -> None:
@@ -185,9 +188,9 @@ class _Run:
 
     def _advance(self, batch: Batch[JobState]) -> None:
         """Write a token for each job; judge the drafts that are long enough, and go to their next blanks."""
-        self._write(batch)
-        drafted = [index for index in range(len(batch.states)) if self._is_drafted(batch, index)]
-        self._judge(batch, drafted)
+        self.drafter.write(batch, plan=self._planned and batch is self._main)
+        drafted = self.drafter.finished_drafts(batch)
+        self.drafter.judge(batch, drafted)
         for index in reversed(drafted):
             state = batch.states[index]
             if state.finished:
@@ -198,64 +201,6 @@ class _Run:
                 self._place(state, batch.cache, index)
                 batch.remove(index)
 
-    def _is_drafted(self, batch: Batch[JobState], index: int) -> bool:
-        """Whether a draft is finished and has a prefix that ends with a whole character.
-
-        A finished draft without one is begun again with tokens that are whole characters on their own.
-        """
-        state = batch.states[index]
-        if len(state.draft) < state.blank.length + self.infiller.sigma:
-            return False
-        state.complete = [True] * len(state.draft) if state.whole else self.model.codec.complete(state.draft)
-        if not any(state.complete):
-            batch.cache.lengths[index] -= len(state.draft)
-            state.start_draft(whole=True)
-            return False
-        return True
-
-    def _write(self, batch: Batch[JobState]) -> None:
-        """Add the most likely allowed token to the draft of each job."""
-        model, states = self.model, batch.states
-        tokens = model.tensor([state.pending for state in states])
-        if self._planned and batch is self._main:
-            step = planned_step(
-                model, batch.cache, tokens, [state.future for state in states], self.infiller.planning
-            )
-        else:
-            step = plain_step(model, batch.cache, tokens)
-        batch.cache.write(step.states, range(len(states)), batch.cache.lengths)
-        batch.cache.lengths = [length + 1 for length in batch.cache.lengths]
-        kinds = [
-            token_kind(
-                first=not state.draft,
-                begins_word=state.blank.begins_word,
-                line_breaks=state.job.line_breaks,
-                whole=state.whole,
-            )
-            for state in states
-        ]
-        allowed = self.infiller.allowed[model.tensor(kinds)]
-        chosen = step.scores.masked_fill(~allowed, -torch.inf).argmax(-1)
-        starts = model.tensor([(state.blank.after or (0,))[0] for state in states])
-        both = step.plain.gather(1, torch.stack([chosen, starts], dim=1))
-        surprise = step.plain.logsumexp(-1, keepdim=True) - both
-        for state, token, (of_token, of_start) in zip(states, chosen.tolist(), surprise.tolist(), strict=True):
-            state.write(token, of_token, of_start)
-
-    def _judge(self, batch: Batch[JobState], drafted: Sequence[int]) -> None:
-        """Choose how many tokens of each draft to keep, and write them and the text block that follows."""
-        for index in drafted:
-            state = batch.states[index]
-            if not state.blank.after:  # at the end of the text: judged on what is written and the prefix
-                state.keep([0.0] * len(state.draft))
-        judged = [index for index in drafted if not batch.states[index].finished]
-        judged.sort(key=lambda index: layout_size(batch.states[index]))
-        while judged:
-            size = layout_size(batch.states[judged[-1]])
-            count = max(1, MASK_ENTRIES // (size * (batch.cache.slots + size)))
-            judge(self.model, batch, judged[-count:])
-            del judged[-count:]
-
 
 def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
     """Jobs with most tokens to generate first, so that few run alone at the end; those of one prompt together."""
@@ -264,13 +209,3 @@ def _by_work(jobs: Sequence[Job], sigma: int) -> list[Job]:
     for job in jobs:
         most[job.prompt] = max(most.get(job.prompt, 0), work[job])
     return sorted(jobs, key=lambda job: (-most[job.prompt], job.prompt, -work[job]))
-
-
-@dataclass(frozen=True)
-class _Prompt:
-    """A prompt that was read: its row of a cache, and the hidden state of its last token."""
-
-    tokens: tuple[int, ...]
-    cache: KeyValueCache
-    row: int
-    last: torch.Tensor

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from mars_score.augment.infilling.jobs import Blank, Infill, Job, OnInfilled
+from mars_score.errors import UnsupportedModelError
+from mars_score.models.engine.batch import padded
 from mars_score.models.engine.tokens import TextCodec, token_kind
 from mars_score.models.memory import BatchSize
 from mars_score.models.torch_modes import exclusive, ordinary_mode
-
-# These count positions from the padding token's id on.
-_OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "data2vec-text")
+from mars_score.models.windows import position_limit
 
 
 class MaskedInfiller:
     """Fills all blanks of a job at once, each mask token with its most likely token.
 
-    A blank whose tokens are no whole characters together is filled with tokens that are so on their own.
+    Where the tokens of a blank do not make whole characters, it is filled with tokens that do so one by one.
 
     Args:
         model: any ``...ForMaskedLM``; its weights are not modified.
@@ -43,38 +42,30 @@ class MaskedInfiller:
     @property
     def window(self) -> int:
         """Positions for the prompt and the reference; the end-of-text token's is taken off."""
-        config = self.model.config
-        offset = config.pad_token_id + 1 if config.model_type in _OFFSET_POSITIONS else 0
-        return int(config.max_position_embeddings) - offset - 1
+        positions = position_limit(self.model)
+        if positions is None:
+            name = type(self.model).__name__
+            raise UnsupportedModelError(
+                f"the configuration of {name} has no max_position_embeddings; choose another masked_language_model"
+            )
+        return positions - 1
 
     def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
         """The infills of each job's blanks; equal jobs are infilled once.
 
         ``done`` is called with each different job and its infills when they are finished.
         """
-        waiting = sorted(dict.fromkeys(jobs), key=lambda job: -job.most_tokens(0))
-        infills: dict[Job, tuple[Infill, ...]] = {}
+        different = list(dict.fromkeys(jobs))
         with exclusive(self.model), ordinary_mode():
-            while waiting:
-                new = self._batch.run(partial(self._infill_first, waiting), len(waiting))
-                batch, waiting = waiting[: len(new)], waiting[len(new) :]
-                for job, of_job in zip(batch, new, strict=True):
-                    infills[job] = of_job
-                    if done:
-                        done(job, of_job)
-        return [infills[job] for job in jobs]
+            infills = self._batch.map(self._infill, different, lambda job: job.most_tokens(0), done)
+        of_job = dict(zip(different, infills, strict=True))
+        return [of_job[job] for job in jobs]
 
-    def _infill_first(self, jobs: Sequence[Job], count: int) -> list[tuple[Infill, ...]]:
-        jobs = jobs[:count]
+    def _infill(self, jobs: Sequence[Job]) -> list[tuple[Infill, ...]]:
+        """One forward pass."""
         texts = [self._with_masks(job) for job in jobs]
-        longest = max(map(len, texts))
-        padding = self.tokenizer.pad_token_id
-        tokens = torch.tensor(
-            [[*text, *[padding] * (longest - len(text))] for text in texts], device=self.model.device
-        )
-        attended = torch.tensor(
-            [[1] * len(text) + [0] * (longest - len(text)) for text in texts], device=self.model.device
-        )
+        tokens = torch.tensor(padded(texts, self.tokenizer.pad_token_id), device=self.model.device)
+        attended = torch.tensor(padded([[1] * len(text) for text in texts], 0), device=self.model.device)
         logits = self.model(input_ids=tokens, attention_mask=attended).logits
         return [self._read_masks(job, tokens[row], logits[row]) for row, job in enumerate(jobs)]
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from mars_score.models.engine.attention import Feed
+from mars_score.models.engine.batch import padded
 from mars_score.models.engine.cache import KeyValueCache, LayerStates
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.perturbation import LayerPerturbation
@@ -86,7 +87,7 @@ def planned_step(
             logits = model.logits(hidden)
         if iteration == 0:
             plain = logits.detach().clone()
-            kept = [(keys.detach(), values.detach()) for keys, values in states]
+            plain_states = [(keys.detach(), values.detach()) for keys, values in states]
         # The reward (Eq. 5) is the mean log-probability of the future's tokens.
         planned = logits.detach().div_(settings.plan_temperature)
         probabilities = torch.softmax(planned, dim=-1)
@@ -95,20 +96,18 @@ def planned_step(
             # Its gradient with respect to the logits: the future's weights - the probabilities, over xi.
             upstream = probabilities.mul_(-1 / settings.plan_temperature)
             upstream.scatter_add_(1, future, weights / settings.plan_temperature)
-            places = [place for one in perturbations for place in (one.scores, one.output)]
+            places = [place for of_layer in perturbations for place in (of_layer.scores, of_layer.output)]
             gradients = torch.autograd.grad(logits, places, upstream)
-            for one, of_scores, of_output in zip(perturbations, gradients[::2], gradients[1::2], strict=True):
-                one.climb(of_scores, of_output, settings.plan_step, settings.plan_norm_exponent)
+            for of_layer, of_scores, of_output in zip(perturbations, gradients[::2], gradients[1::2], strict=True):
+                of_layer.climb(of_scores, of_output, settings.plan_step, settings.plan_norm_exponent)
     scores = planned
     if settings.plan_fusion < 1:
         planned = torch.log_softmax(planned, dim=-1)
         scores = settings.plan_fusion * planned + (1 - settings.plan_fusion) * torch.log_softmax(plain, dim=-1)
-    return Step(plain, scores, kept, torch.stack(rewards))
+    return Step(plain, scores, plain_states, torch.stack(rewards))
 
 
 def _future(model: CausalLanguageModel, futures: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Each row's future tokens, padded, and their weights: 1 / their number, 0 for padding."""
-    longest = max(map(len, futures))
-    tokens = [[*future, *[0] * (longest - len(future))] for future in futures]
-    weights = [[1 / len(future)] * len(future) + [0.0] * (longest - len(future)) for future in futures]
-    return model.tensor(tokens), torch.tensor(weights, dtype=model.precise, device=model.device)
+    weights = padded([[1 / len(future)] * len(future) for future in futures], 0.0)
+    return model.tensor(padded(futures, 0)), torch.tensor(weights, dtype=model.precise, device=model.device)

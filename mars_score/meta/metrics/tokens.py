@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.windows import position_limit
 
 PART_CHARACTERS = 100_000  # of texts whose vectors are in memory together: about 100 MB with 1024 dimensions
 BATCH_TOKENS = 2**14  # of all texts of a pass, padding included
@@ -54,12 +55,8 @@ class Transformer:
 
 def _positions(encoder: Any, model: Any) -> int:
     """How many the model has, which may be more than its sentence vectors were trained with."""
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if not isinstance(positions, int) or positions < 1:  # relative positions
-        return int(getattr(encoder, "max_seq_length", None) or 512)
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)  # RoBERTa's positions begin after it
-    return positions - (0 if padding is None else padding + 1)
+    positions = position_limit(model)
+    return int(getattr(encoder, "max_seq_length", None) or 512) if positions is None else positions
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,20 @@
-"""Texts that are written together, infills or samples: their states and their cache."""
+"""Texts that are written together: their states, their cache and their padding."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from mars_score.models.engine.cache import KeyValueCache
 
 State = TypeVar("State")
+T = TypeVar("T")
+
+
+def padded(rows: Sequence[Sequence[T]], filler: T) -> list[list[T]]:
+    """The rows, each filled up to the length of the longest."""
+    longest = max(map(len, rows))
+    return [[*row, *[filler] * (longest - len(row))] for row in rows]
 
 
 class Batch(Generic[State]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -72,28 +72,20 @@ class SentenceEncoder:
         Raises:
             ModelUnavailableError: the encoder has no token vectors.
         """
-        order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
-        encoded: list[Any] = [None] * len(texts)
-        step = 8 * self.batch_size
         with exclusive(self.model), ordinary_mode():
-            for start in range(0, len(order), step):
-                part = order[start : start + step]
-                for index, one in zip(part, self._encode([texts[index] for index in part], tokens), strict=True):
-                    encoded[index] = one
-                    if done:
-                        done(texts[index], one)
-        return encoded
+            return self._batch.map(lambda batch: self._encode(batch, tokens), texts, len, done)
 
-    def _encode(self, texts: list[str], tokens: bool) -> Iterator[Encoded]:
+    def _encode(self, texts: list[str], tokens: bool) -> list[Encoded]:
+        """One forward pass."""
         output = {"output_value": None} if tokens else {"convert_to_tensor": True}
-        outputs = self._batch.run(
-            lambda size: self.model.encode(texts, batch_size=size, show_progress_bar=False, **output), len(texts)
-        )
+        outputs = self.model.encode(texts, batch_size=len(texts), show_progress_bar=False, **output)
         vectors = [one["sentence_embedding"] for one in outputs] if tokens else outputs
         of_tokens = [self._token_vectors(one) for one in outputs] if tokens else [None] * len(texts)
-        read = zip(self._shortened(texts), self._unknown_shares(texts), strict=True)
-        for vector, token_vectors, (shortened, unknown) in zip(vectors, of_tokens, read, strict=True):
-            yield Encoded(_array(vector) * (unknown < 1), token_vectors, shortened, unknown)
+        read = zip(vectors, of_tokens, self._shortened(texts), self._unknown_shares(texts), strict=True)
+        return [
+            Encoded(_array(vector) * (unknown < 1), token_vectors, shortened, unknown)
+            for vector, token_vectors, shortened, unknown in read
+        ]
 
     def _token_vectors(self, output: dict[str, Any]) -> NDArray[np.floating[Any]]:
         """Vectors of a text's own tokens."""

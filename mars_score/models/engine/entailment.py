@@ -1,4 +1,4 @@
-"""Classifiers for natural language inference: what they make of a premise and a hypothesis."""
+"""Classifiers for natural language inference: how probable each relation of a premise and a hypothesis is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import torch
 
 from mars_score.errors import UnsupportedModelError
+from mars_score.models.memory import BatchSize
 from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.windows import position_limit
 
 Model = tuple[Any, Any]  # a sequence classifier and its tokenizer
 Pair = tuple[str, str]  # premise and hypothesis
@@ -22,29 +24,34 @@ def classify(
 
     Args:
         model: a sequence classifier and its tokenizer.
-        pairs: in any order; those of similar length are read together. Of a pair beyond the model's window the end
-            of the longer text is left out.
+        pairs: in any order. Of a pair beyond the model's window the end of the longer text is left out.
         done: called with each pair and its probabilities in the order of the model's classes.
-        batch_size: pairs per forward pass; None: ``BATCH_SIZE``.
+        batch_size: pairs per forward pass, at most; None: ``BATCH_SIZE``. Halved where memory runs out.
     """
     classifier, tokenizer = model
-    size, most = batch_size or BATCH_SIZE, _window(classifier, tokenizer)
-    ordered = sorted(pairs, key=lambda pair: -len(pair[0]) - len(pair[1]))
+    limits = [int(tokenizer.model_max_length), position_limit(classifier)]
+    window = min(limit for limit in limits if limit is not None)
+
+    def probabilities(batch: list[Pair]) -> list[list[float]]:
+        premises, hypotheses = zip(*batch, strict=True)
+        tokens = tokenizer(
+            list(premises), list(hypotheses), padding=True, truncation=True, max_length=window, return_tensors="pt"
+        )
+        logits = classifier(**tokens.to(classifier.device)).logits
+        shares: list[list[float]] = torch.softmax(logits.double(), -1).tolist()
+        return shares
+
     with exclusive(classifier), ordinary_mode():
-        for start in range(0, len(ordered), size):
-            batch = ordered[start : start + size]
-            texts = [premise for premise, _ in batch], [hypothesis for _, hypothesis in batch]
-            tokens = tokenizer(*texts, padding=True, truncation=True, max_length=most, return_tensors="pt")
-            found = torch.softmax(classifier(**tokens.to(classifier.device)).logits.double(), -1).tolist()
-            for pair, probabilities in zip(batch, found, strict=True):
-                done(pair, probabilities)
+        BatchSize(batch_size or BATCH_SIZE).map(
+            probabilities, pairs, lambda pair: len(pair[0]) + len(pair[1]), done
+        )
 
 
 def contradiction_class(model: Model) -> int:
     """The number of the class "contradiction" among a classifier's labels.
 
     Raises:
-        UnsupportedModelError: none of them is called so.
+        UnsupportedModelError: no label has that name.
     """
     labels = model[0].config.id2label
     for number, label in labels.items():
@@ -54,12 +61,3 @@ def contradiction_class(model: Model) -> int:
         f"entailment_model has no class named contradiction, but {', '.join(map(str, labels.values()))}; choose a "
         "model for natural language inference, or name its classes in config.id2label"
     )
-
-
-def _window(classifier: Any, tokenizer: Any) -> int:
-    """Tokens of a pair at most; the positions of RoBERTa begin after that of padding."""
-    config = classifier.config
-    positions = int(getattr(config, "max_position_embeddings", 512))
-    if "roberta" in config.model_type:
-        positions -= config.pad_token_id + 1
-    return min(int(tokenizer.model_max_length), positions)

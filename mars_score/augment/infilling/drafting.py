@@ -1,0 +1,175 @@
+"""The two halves of Algorithm 2 for a batch of jobs: generate a draft of a blank, and judge how much to keep.
+
+All prefixes of a draft of n tokens are judged in one forward pass. One sequence holds n copies of the next text
+block, one after each prefix; the attention mask and the position ids let each copy see its own prefix only. The
+block's last token is not fed: nothing is predicted from it yet, and it is fed when the next blank begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+
+from mars_score.augment.infilling.jobs import JobState
+from mars_score.augment.infilling.planning import plain_step, planned_step
+from mars_score.models.engine.attention import Feed
+from mars_score.models.engine.batch import Batch, padded
+from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.tokens import token_kind
+from mars_score.settings import PlanningSettings
+
+MASK_ENTRIES = 2**26  # attention mask entries of one judging pass
+
+
+class Drafter:
+    """Generates drafts and judges them.
+
+    Args:
+        model: the language model.
+        planning: the planner's settings.
+        sigma: a draft has this many tokens more than the masked text.
+    """
+
+    def __init__(self, model: CausalLanguageModel, planning: PlanningSettings, sigma: int) -> None:
+        self.model = model
+        self.planning = planning
+        self.sigma = sigma
+        self._allowed = torch.from_numpy(model.codec.allowed(model.vocabulary)).to(model.device)
+
+    def write(self, batch: Batch[JobState], *, plan: bool) -> None:
+        """Add the best allowed token to each draft; with ``plan`` the best in view of the text that follows."""
+        model, states = self.model, batch.states
+        tokens = model.tensor([state.pending for state in states])
+        if plan:
+            step = planned_step(model, batch.cache, tokens, [state.future for state in states], self.planning)
+        else:
+            step = plain_step(model, batch.cache, tokens)
+        batch.cache.write(step.states, range(len(states)), batch.cache.lengths)
+        batch.cache.lengths = [length + 1 for length in batch.cache.lengths]
+        kinds = [
+            token_kind(
+                first=not state.draft,
+                begins_word=state.blank.begins_word,
+                line_breaks=state.job.line_breaks,
+                whole=state.whole,
+            )
+            for state in states
+        ]
+        chosen = step.scores.masked_fill(~self._allowed[model.tensor(kinds)], -torch.inf).argmax(-1)
+        starts = model.tensor([(state.blank.after or (0,))[0] for state in states])
+        both = step.plain.gather(1, torch.stack([chosen, starts], dim=1))
+        surprise = step.plain.logsumexp(-1, keepdim=True) - both
+        for state, token, (of_token, of_start) in zip(states, chosen.tolist(), surprise.tolist(), strict=True):
+            state.write(token, of_token, of_start)
+
+    def finished_drafts(self, batch: Batch[JobState]) -> list[int]:
+        """Jobs of the batch whose draft is long enough and has a prefix that ends with a whole character.
+
+        A draft without such a prefix is begun again, with tokens that are whole characters one by one.
+        """
+        finished = []
+        for index, state in enumerate(batch.states):
+            if len(state.draft) < state.blank.length + self.sigma:
+                continue
+            state.complete = [True] * len(state.draft) if state.whole else self.model.codec.complete(state.draft)
+            if any(state.complete):
+                finished.append(index)
+            else:
+                batch.cache.lengths[index] -= len(state.draft)
+                state.start_draft(whole=True)
+        return finished
+
+    def judge(self, batch: Batch[JobState], finished: Sequence[int]) -> None:
+        """Choose how many tokens of each finished draft to keep; write them and the text block that follows."""
+        for index in finished:
+            state = batch.states[index]
+            if not state.blank.after:  # at the end of the text: judged on what is written and the prefix
+                state.keep([0.0] * len(state.draft))
+        judged = [index for index in finished if not batch.states[index].finished]
+        judged.sort(key=lambda index: _layout_size(batch.states[index]))
+        while judged:
+            size = _layout_size(batch.states[judged[-1]])
+            count = max(1, MASK_ENTRIES // (size * (batch.cache.slots + size)))
+            _judge(self.model, batch, judged[-count:])
+            del judged[-count:]
+
+
+def _judge(model: CausalLanguageModel, batch: Batch[JobState], indices: Sequence[int]) -> None:
+    """One judging pass over jobs with a text block after the blank.
+
+    Before, the cache holds the written tokens and all generated ones but the last. Afterwards the chosen prefixes
+    and the text blocks are written, and it holds all written tokens but the last.
+    """
+    states = [batch.states[index] for index in indices]
+    cached = [batch.cache.lengths[index] for index in indices]
+    layouts = [_layout(state) for state in states]
+    counts = [_layout_size(state) for state in states]
+    feed = _feed(model, batch, indices, layouts)
+    positions = [
+        length if copy == 0 else length - len(state.draft) + 1 + copy + place
+        for state, length, layout in zip(states, cached, layouts, strict=True)
+        for copy, place, _, _ in layout
+    ]
+    tokens = [token for layout in layouts for _, _, token, _ in layout]
+    targets = [target for layout in layouts for _, _, _, target in layout]
+    hidden, new = model.forward(model.tensor(tokens), model.tensor(positions), feed)
+    surprise = model.surprisal(hidden, model.tensor(targets)).double().cpu()
+
+    places: list[tuple[int, int, int]] = []  # of each token of this pass that is written: token, row and slot
+    start = 0
+    of_jobs = zip(indices, states, counts, cached, torch.split(surprise, counts), strict=True)
+    for index, state, count, length, of_job in of_jobs:
+        draft, block = len(state.draft), len(state.blank.after) - 1
+        of_copies = of_job[1:].reshape(draft, block).sum(1).tolist()
+        of_starts = [*state.next_surprise, float(of_job[0])]
+        kept = state.keep([a + b for a, b in zip(of_starts, of_copies, strict=True)])
+        copy = range(start + 1 + (kept - 1) * block, start + 1 + kept * block)
+        begin = length - draft + 1 + min(kept, draft - 1)
+        written = [start, *copy] if kept == draft else [*copy]
+        places += [(token, index, begin + offset) for offset, token in enumerate(written)]
+        batch.cache.lengths[index] = begin + len(written)
+        start += count
+    if places:
+        written_tokens, rows, slots = zip(*places, strict=True)
+        batch.cache.write(new, rows, slots, written_tokens)
+
+
+def _layout_size(state: JobState) -> int:
+    """Tokens that judging a job's draft takes."""
+    return 1 + len(state.draft) * (len(state.blank.after) - 1)
+
+
+def _layout(state: JobState) -> list[tuple[int, int, int, int]]:
+    """For each token to feed: the prefix length of its copy, its place in the copy, the token, and the next token.
+
+    The first is the last generated token, as copy 0; then the text block without its last token, once per prefix.
+    """
+    block = state.blank.after
+    inside = [(place, token, following) for place, (token, following) in enumerate(pairwise(block))]
+    copies = range(1, len(state.draft) + 1)
+    return [(0, 0, state.draft[-1], block[0]), *((copy, *token) for copy in copies for token in inside)]
+
+
+def _feed(
+    model: CausalLanguageModel,
+    batch: Batch[JobState],
+    indices: Sequence[int],
+    layouts: Sequence[Sequence[tuple[int, int, int, int]]],
+) -> Feed:
+    """Copy m sees the written tokens and the first m generated ones; the last generated one is in this pass."""
+    copy, place, _, _ = model.tensor(padded(layouts, (0, 0, 0, 0))).unbind(-1)
+    drafted, cached = model.tensor(
+        [[len(batch.states[index].draft), batch.cache.lengths[index]] for index in indices]
+    ).T[:, :, None]
+    is_copy = copy > 0
+    reach = torch.where(is_copy, cached - drafted + 1 + copy.minimum(drafted - 1), cached)
+    slots = max(batch.cache.lengths[index] for index in indices)
+    past = torch.arange(slots, device=model.device) < reach[:, :, None]
+    within = (copy[:, :, None] == copy[:, None, :]) & (place[:, None, :] <= place[:, :, None])
+    within &= is_copy[:, None, :]
+    within[:, :, 0] |= copy == drafted
+    within |= torch.eye(copy.shape[1], dtype=torch.bool, device=model.device)
+    mask = model.mask(torch.cat([past, within], dim=2))
+    return Feed([len(layout) for layout in layouts], mask, batch.cache, model.tensor(indices), slots)
