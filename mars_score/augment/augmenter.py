@@ -16,11 +16,10 @@ from mars_score.augment.masking.template import Template
 from mars_score.augment.masking.templates import make_templates
 from mars_score.data.validation import Row
 from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, ModelUnavailableError
-from mars_score.models.fingerprints import Current
+from mars_score.models.fingerprints import Current, model_key
 from mars_score.scoring.result import Augmentation, AugmentedReference
 from mars_score.settings import MaskingSettings, Settings
-from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import digest
+from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.runtime import Runtime
 
 Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
@@ -147,17 +146,14 @@ class Augmenter:
         blanked = dict.fromkeys(blanked)
         if not blanked:
             return {}
-        common = self._infill_key()
-        return get_or_compute(
-            self.runtime.store,
+        results: Results[TemplateInContext, AugmentedText] = Results(
             "infills",
-            blanked,
-            lambda one: digest(common, one[0], one[1].reference, one[1].blanks),
-            self._compute_infills,
-            lambda filled: json.dumps(filled).encode(),
-            lambda value: AugmentedText(*json.loads(value)),
-            partial(self.runtime.report, "infill"),
+            self._infill_key(),
+            parts=lambda blank: (blank[0], blank[1].reference, blank[1].blanks),
+            decode=lambda encoded: AugmentedText(*json.loads(encoded)),
         )
+        report = partial(self.runtime.report, "infill")
+        return get_or_compute(self.runtime.store, results, blanked, self._compute_infills, report)
 
     def _join(self, pair: Pair, templates: Templates, filled: dict[TemplateInContext, AugmentedText]) -> Augmented:
         """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
@@ -175,7 +171,7 @@ class Augmenter:
             untagged=bool(templates) and not self.analyser.tags,
         )
 
-    def _infill_key(self) -> str:
+    def _infill_key(self) -> tuple[Any, ...] | None:
         """What all infills depend on: neither the other rows nor how the masked words were chosen."""
         infilling, planning = self.settings.infilling, self.settings.planning
         settings = dataclasses.asdict(infilling)

@@ -205,7 +205,7 @@ class EncoderHead:
         saved = write_head(
             folder,
             self.kind,
-            models={"encoder": fingerprint(self._settings.models.encoder)},
+            models={"encoder": str(fingerprint(self._settings.models.encoder))},
             settings=self.form,
             parameters={"training": vars(self.trained_with), "loss": self.loss},
             arrays=self.network.trained(),

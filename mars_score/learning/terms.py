@@ -138,7 +138,7 @@ class TermsHead:
         saved = write_head(
             folder,
             self.kind,
-            models={name: fingerprint(getattr(models, name)) for name in names},
+            models={name: str(fingerprint(getattr(models, name))) for name in names},
             settings={name: settings[name] for name in settings if name not in {*_NOT_OF_THE_FORM, *vars(models)}},
             parameters={"features": list(self.weights), "penalty": self.penalty},
             arrays=arrays,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,11 +17,9 @@ from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Family, Metric, Models, OwnMetric, Scoring
 from mars_score.meta.metrics.mars import Mars
 from mars_score.scoring.result import RowScore
-from mars_score.store.lookup import get_or_compute
-from mars_score.store.results import digest
+from mars_score.store.lookup import Results, get_or_compute
 
 _AT_ONCE = 256  # rows that are scored before they are stored
-_SCORE = struct.Struct("<d")
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,9 @@ def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> lis
         ModelUnavailableError, ImportError: a model, data or a package is missing.
         ValueError: the metric gave another number of scores than there are rows.
     """
-    common = digest(*metric.key(), list(corpus) if metric.uses_corpus else None).hex()
+    key = metric.key()
+    common = None if None in key else [*key, list(corpus) if metric.uses_corpus else None]
+    results: Results[Row, float] = Results("scores", common, parts=lambda row: row)
     report = metric.models.runtime.progress
 
     def compute(missing: list[Row], done: Callable[[Row, float], None]) -> None:
@@ -124,12 +123,9 @@ def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> lis
 
     found = get_or_compute(
         metric.models.runtime.store,
-        "scores",
+        results,
         [row for row in rows if row[0].strip()],
-        lambda row: digest(common, *row),
         compute,
-        _SCORE.pack,
-        lambda value: float(_SCORE.unpack(value)[0]),
         partial(report, metric.title) if report else None,
     )
     return [found.get(row, metric.minimum) for row in rows]

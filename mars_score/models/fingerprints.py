@@ -1,4 +1,4 @@
-"""Fingerprints of models, from their wheel's version, Hub revision or weights; computed without loading them."""
+"""Fingerprints of models: a wheel's version, a Hub revision, a hash of files or weights; nothing is loaded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -16,11 +17,39 @@ from mars_score.models.wheels import is_wheel, wheel_version
 
 T = TypeVar("T")
 
-_UNKNOWN = "not-loaded"  # revision of a Hub model that was not downloaded yet
-_known: ContextVar[dict[Any, str] | None] = ContextVar("known", default=None)
+_UNKNOWN = "unknown"
 # One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
 loading_lock = threading.RLock()
 _folders: dict[Any, str] = {}  # hashes of folders by their files' paths, sizes and times
+_OF_MODELS = (
+    *("config", "generation_config", "max_seq_length", "prompts", "default_prompt_name", "truncate_dim"),
+)
+_PASSING = ("training", "name_or_path")  # attributes of modules that outputs do not depend on
+_OF_TOKENIZERS = (
+    *("special_tokens_map", "chat_template", "padding_side", "truncation_side", "model_max_length"),
+    "clean_up_tokenization_spaces",
+)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What tells a model from all others.
+
+    Attributes:
+        name: its Hub id or wheel, ``"folder"``, or the class of an object.
+        revision: its commit, its wheel's version, or a hash of its files or weights. None: not known, as of a Hub
+            model that was not downloaded yet, or of an object that does not show what it computes with: results
+            of such a model are not stored. "": there is no model.
+    """
+
+    name: str
+    revision: str | None
+
+    def __str__(self) -> str:
+        return self.name if self.revision == "" else f"{self.name}@{self.revision or _UNKNOWN}"
+
+
+_known: ContextVar[dict[Any, Fingerprint] | None] = ContextVar("known", default=None)
 
 
 @contextmanager
@@ -33,20 +62,43 @@ def unchanging() -> Iterator[None]:
         _known.reset(token)
 
 
-def fingerprint(spec: Any) -> str:
-    """A string that identifies a model: with its wheel's version, its Hub revision, or a hash of its weights."""
-    known, key = _known.get(), str(spec) if _is_name(spec) else id(spec)
-    if known is None or known.get(key, _UNKNOWN).endswith(_UNKNOWN):
-        found = _fingerprint(spec)
-        if known is None:
-            return found
-        known[key] = found
+def fingerprint(spec: Any) -> Fingerprint:
+    """The fingerprint of a model.
+
+    Args:
+        spec: a Hub id, a folder, a wheel's name, or ready-made objects.
+    """
+    known, key = _known.get(), str(spec) if is_name(spec) else id(spec)
+    if known is None:
+        return _fingerprint(spec)
+    if key not in known or known[key].revision is None:
+        known[key] = _fingerprint(spec)
     return known[key]
 
 
 def is_here(spec: Any) -> bool:
     """Whether a model can be identified without loading it; not so for a Hub model that was not downloaded yet."""
-    return not fingerprint(spec).endswith(f"@{_UNKNOWN}")
+    return fingerprint(spec).revision is not None
+
+
+def model_key(spec: Any, load: Callable[[], object], *method: Any) -> tuple[Any, ...] | None:
+    """What all results of a model depend on, for :class:`mars_score.store.lookup.Results`.
+
+    Args:
+        spec: a Hub id, a folder, a wheel's name, or ready-made objects.
+        load: loads the model; called if it was never fetched from the Hub, as its revision is known only then.
+        method: number type, settings, and a number to raise when the same inputs come to give other results.
+
+    Returns:
+        The model's fingerprint and the method; None if the model has no fingerprint.
+
+    Raises:
+        ModelUnavailableError: the model cannot be loaded.
+    """
+    if is_name(spec) and not is_here(spec):
+        load()
+    model = fingerprint(spec)
+    return None if model.revision is None else (model.name, model.revision, *method)
 
 
 def may_be(before: Any, now: Any) -> bool:
@@ -58,9 +110,10 @@ def may_be(before: Any, now: Any) -> bool:
 
 def pinned(spec: Any) -> dict[str, str]:
     """The revision of a Hub model to load: that of the copy on this machine, if there is one."""
-    if not _is_name(spec) or is_wheel(spec) or Path(spec).is_dir() or not is_here(spec):
+    if not is_name(spec) or is_wheel(spec) or Path(spec).is_dir():
         return {}
-    return {"revision": fingerprint(spec).rpartition("@")[2]}
+    revision = fingerprint(spec).revision
+    return {} if revision is None else {"revision": revision}
 
 
 def name_and_revision(spec: str | os.PathLike[str]) -> tuple[str, str | None]:
@@ -79,7 +132,7 @@ class Current(Generic[T]):
 
     def __init__(self, spec: Any, make: Callable[[], T]) -> None:
         self._spec, self._make = spec, make
-        self._made: tuple[str, T] | None = None
+        self._made: tuple[Fingerprint, T] | None = None
 
     def get(self) -> T:
         """The object made from the current model."""
@@ -90,22 +143,23 @@ class Current(Generic[T]):
             return self._made[1]
 
 
-def _is_name(spec: Any) -> bool:
+def is_name(spec: Any) -> bool:
+    """Whether a model is given by a Hub id, a folder or a wheel's name, and not as objects."""
     return isinstance(spec, (str, os.PathLike))
 
 
-def _fingerprint(spec: Any) -> str:
-    if is_wheel(spec):
-        return f"{spec}=={wheel_version(spec)}"
+def _fingerprint(spec: Any) -> Fingerprint:
     if spec is None:
-        return "none"
-    if _is_name(spec):
+        return Fingerprint("none", "")
+    if is_wheel(spec):
+        return Fingerprint(spec, wheel_version(spec))
+    if is_name(spec):
         if Path(spec).is_dir():
-            return f"folder:{_hash_folder(Path(spec))}"
+            return Fingerprint("folder", _hash_folder(Path(spec)))
         copy = hub_copy(str(spec))
-        return f"{name_and_revision(spec)[0]}@{copy.name if copy else _UNKNOWN}"
+        return Fingerprint(name_and_revision(spec)[0], copy.name if copy else None)
     parts = spec if isinstance(spec, tuple) else (spec,)
-    return f"{type(parts[0]).__name__}:{_hash_object(parts)}"
+    return Fingerprint(type(parts[0]).__name__, _hash_objects(parts))
 
 
 def hub_copy(spec: str) -> Path | None:
@@ -117,10 +171,10 @@ def hub_copy(spec: str) -> Path | None:
     # sentence-transformers adds its own name to names without an owner, and can have its own cache.
     names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
     for folder in (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None):
-        for one in names:
+        for full_name in names:
             for file in ("config.json", "modules.json"):
                 try:
-                    path = try_to_load_from_cache(one, file, cache_dir=folder, revision=revision)
+                    path = try_to_load_from_cache(full_name, file, cache_dir=folder, revision=revision)
                 except HFValidationError:  # loading raises a clear error
                     return None
                 if isinstance(path, str):
@@ -129,9 +183,9 @@ def hub_copy(spec: str) -> Path | None:
 
 
 def _hash_folder(folder: Path) -> str:
-    """Hash of a model folder's files (not of its path)."""
-    kinds = {".safetensors", ".bin", ".json", ".txt", ".model"}
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix in kinds and path.is_file()]
+    """Hash of all files of a folder (not of its path) but hidden ones, such as those of git."""
+    names = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = [folder / name for name in names if not any(part.startswith(".") for part in name.parts)]
     state = tuple((str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
     if state not in _folders:
         digest = hashlib.blake2b(digest_size=8)
@@ -143,22 +197,45 @@ def _hash_folder(folder: Path) -> str:
     return _folders[state]
 
 
-def _hash_object(parts: tuple[Any, ...]) -> str:
-    """Hash of a model object's weights, modules and configuration, and of its tokenizer."""
+def _hash_objects(parts: tuple[Any, ...]) -> str | None:
+    """Hash of models' weights, modules and settings, and of tokenizers; None if a part shows none of that."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        tokenizer = part
+        if hasattr(part, "state_dict"):
+            _update_with_model(digest, part)
+            tokenizer = getattr(part, "tokenizer", None)
+        rules = _tokenizer_rules(tokenizer)
+        if rules is None:
+            return None
+        digest.update(rules.encode())
+    return digest.hexdigest()
+
+
+def _update_with_model(digest: hashlib.blake2b, model: Any) -> None:
+    """Add the weights of a torch module, its form and the plain attributes of its modules."""
     import torch
 
-    digest = hashlib.blake2b(digest_size=8)
-    settings = ("config", "max_seq_length", "prompts", "default_prompt_name")
-    for part in parts:
-        if hasattr(part, "state_dict"):
-            digest.update(f"{part}{[str(getattr(part, name, '')) for name in settings]}".encode())
-            for name, weight in part.state_dict().items():
-                digest.update(f"{name}{weight.dtype}{tuple(weight.shape)}".encode())
-                digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-        tokenizer = getattr(part, "tokenizer", part)
-        backend = getattr(tokenizer, "backend_tokenizer", None)
-        if backend is not None:
-            rules = json.loads(backend.to_str())
-            del rules["truncation"], rules["padding"]  # changed by calls
-            digest.update(json.dumps([rules, str(tokenizer.special_tokens_map)]).encode())
-    return digest.hexdigest()
+    digest.update(f"{model}{[str(getattr(model, name, '')) for name in _OF_MODELS]}".encode())
+    for name, module in model.named_modules() if isinstance(model, torch.nn.Module) else ():
+        plain = {
+            attribute: value
+            for attribute, value in vars(module).items()
+            if isinstance(value, (str, int, float)) and attribute not in _PASSING and not attribute.startswith("_")
+        }
+        digest.update(f"{name}{sorted(plain.items())}".encode())
+    for name, weight in model.state_dict().items():
+        digest.update(f"{name}{weight.dtype}{tuple(weight.shape)}".encode())
+        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+
+
+def _tokenizer_rules(tokenizer: Any) -> str | None:
+    """All that the token ids of a text depend on; "" without a tokenizer, None for one that does not show it."""
+    if tokenizer is None:
+        return ""
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if not hasattr(backend, "to_str"):
+        return None
+    rules = json.loads(backend.to_str())
+    del rules["truncation"], rules["padding"]  # changed by calls
+    return json.dumps([rules, *(str(getattr(tokenizer, name, "")) for name in _OF_TOKENIZERS)])

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.devices import pick_device
-from mars_score.models.fingerprints import fingerprint, hub_copy, loading_lock, name_and_revision, pinned
+from mars_score.models.fingerprints import (
+    Fingerprint,
+    fingerprint,
+    hub_copy,
+    loading_lock,
+    name_and_revision,
+    pinned,
+)
 from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
@@ -111,7 +118,7 @@ def _pickled_only(name: Any) -> ModelUnavailableError:
 
 
 # Models by name, folder or wheel, with their fingerprints; the process's scorers share them.
-_loaded: dict[tuple[str, ...], tuple[str, Any]] = {}
+_loaded: dict[tuple[str, ...], tuple[Fingerprint, Any]] = {}
 
 
 def free_models() -> None:

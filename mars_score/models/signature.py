@@ -87,7 +87,7 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
     entries["references"] = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
     for name, value in values.items():
         if name in _MODELS:
-            entries[name] = fingerprint(value)
+            entries[name] = str(fingerprint(value))
             if name in used_models(settings):
                 brief.append(name)
         elif name == "learned":

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mars_score.models.fingerprints import Current
+from mars_score.models.fingerprints import Current, model_key
 from mars_score.settings import ModelSettings
-from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import digest
+from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
     from mars_score.models.engine.entailment import Model, Pair
 
 LIKELY = 0.5  # probability above which a candidate is said to contradict
-_METHOD = 1  # part of the keys of what is kept
-_FORMAT = "<d"
-
-
-def encode(probability: float) -> bytes:
-    """A probability as it is kept."""
-    return struct.pack(_FORMAT, probability)
-
-
-def decode(kept: bytes) -> float:
-    """From what :func:`encode` gave."""
-    probability: float = struct.unpack(_FORMAT, kept)[0]
-    return probability
+_METHOD = 1  # part of the keys of stored results
 
 
 class ContradictionReader:
@@ -72,13 +58,5 @@ class ContradictionReader:
             size = self._runtime.encoder_batch_size
             classify(model, missing, lambda pair, found: done(pair, found[number]), size)
 
-        return get_or_compute(
-            self._runtime.store,
-            "scores",
-            pairs,
-            lambda pair: digest(common, *pair),
-            compute,
-            encode,
-            decode,
-            progress,
-        )
+        results: Results[Pair, float] = Results("scores", common, parts=lambda pair: pair)
+        return get_or_compute(self._runtime.store, results, pairs, compute, progress)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.models.fingerprints import Current
+from mars_score.models.fingerprints import Current, model_key
 from mars_score.settings import ModelSettings
-from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import digest
+from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -153,16 +152,13 @@ class Embedder:
 
             self._encoder.get().encode(missing, encoded, tokens=tokens)
 
-        return get_or_compute(
-            self._runtime.store,
+        results: Results[str, Embedding] = Results(
             "embeddings",
-            texts,
-            lambda text: digest(common, text),
-            compute,
-            lambda embedding: embedding.kept,
-            lambda kept: Embedding(kept, tokens),
-            progress,
+            common,
+            encode=lambda embedding: embedding.kept,
+            decode=lambda encoded: Embedding(encoded, tokens),
         )
+        return get_or_compute(self._runtime.store, results, texts, compute, progress)
 
     def offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
         """Where the tokens of each text are; see :meth:`SentenceEncoder.offsets`. Loads the encoder."""

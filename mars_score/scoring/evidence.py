@@ -9,12 +9,12 @@ from typing import Any
 
 from mars_score.augment.sampling.samples import UNSAMPLED_TASKS
 from mars_score.data.overlap import windows
-from mars_score.scoring import contradiction
 from mars_score.scoring.contradiction import ContradictionReader
 from mars_score.scoring.embeddings import Embedder, Embedding
 from mars_score.scoring.likelihood import Likelihood, LikelihoodReader
 from mars_score.scoring.result import AugmentedReference
 from mars_score.settings import Settings, SimilaritySettings
+from mars_score.store.lookup import from_json, to_json
 from mars_score.store.runtime import Runtime
 
 EMBED = "embed"  # items: texts -> Embedding
@@ -104,13 +104,13 @@ def all_needs(settings: SimilaritySettings, of_rows: Iterable[Needs]) -> Needs:
 
 def encode(kind: str, evidence: Any) -> bytes:
     """An item's evidence as bytes."""
-    return contradiction.encode(evidence) if kind == CONTRADICTION else bytes(evidence.kept)
+    return to_json(evidence) if kind == CONTRADICTION else bytes(evidence.kept)
 
 
 def decode(kind: str, kept: bytes) -> Any:
     """An item's evidence from its bytes."""
     if kind == CONTRADICTION:
-        return contradiction.decode(kept)
+        return from_json(kept)
     return Likelihood.of(kept) if kind == LIKELIHOOD else Embedding(kept, with_tokens=kind == MATCH)
 
 

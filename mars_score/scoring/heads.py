@@ -101,7 +101,7 @@ def load_head(head: str | os.PathLike[str], settings: Settings, runtime: Runtime
 def check_fits(saved: HeadFolder, settings: Settings) -> None:
     """Raise ValueError where a head was trained with other models or settings."""
     for name, trained in saved.models.items():
-        found = fingerprint(getattr(settings.models, name))
+        found = str(fingerprint(getattr(settings.models, name)))
         if not may_be(found, trained):
             raise ValueError(
                 f"{saved.path}: the head was trained with {name} {trained}, but here it is {found}; use the "

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import mars_score
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.data.validation import Row
@@ -27,20 +24,15 @@ from mars_score.scoring.result import (
     Term,
 )
 from mars_score.settings import Settings
-from mars_score.store.lookup import Storage, get_or_compute
-from mars_score.store.results import ResultStore, digest
+from mars_score.store.lookup import Results, Storage, get_or_compute
 
 KIND = "rows"  # of results in the store
-# The code that scores depend on is a part of the keys: a change of it needs no number to be raised.
-_CODE = (
-    "*.py",
-    *(f"{folder}/*.py" for folder in ("data", "augment/*", "models/engine", "scoring", "learning")),
-)
+_METHOD = 1  # part of the keys; to be raised when the same texts and settings come to give other scores
 _HEADER = struct.Struct("<dH")  # the score, and a bit for each of NOTICES; the parts of the score follow as JSON
 
 
-def row_key(settings: Settings) -> Callable[[Row], bytes] | None:
-    """What makes the key of a row with prepared references, from all that its score depends on.
+def common_key(settings: Settings) -> tuple[Any, ...] | None:
+    """What the scores of all rows depend on besides their texts.
 
     None where that is more: the other rows, by the IDF of words to be masked, or a model whose revision is not
     known, as it was never downloaded.
@@ -51,25 +43,24 @@ def row_key(settings: Settings) -> Callable[[Row], bytes] | None:
     if not all(is_here(getattr(settings.models, name)) for name in used_models(settings)):
         return None
     pipeline = WordAnalyser(language=settings.language).pipeline
-    common = hashlib.blake2b(digest(_code(), make_signature(settings, pipeline, ()).entries), digest_size=16)
-
-    def key(row: Row) -> bytes:  # a fifth of the time that digest takes
-        candidate, references, context = row
-        found = common.copy()
-        found.update(b"\xff".join(map(str.encode, (candidate, context, *references))))  # a byte that no text holds
-        return found.digest()
-
-    return key
+    return _METHOD, make_signature(settings, pipeline, ()).entries
 
 
-@cache
-def _code() -> str:
-    """A hash of this package's source files of :data:`_CODE`."""
-    folder = Path(mars_score.__file__).parent
-    found = hashlib.blake2b(digest_size=16)
-    for file in sorted(file for pattern in _CODE for file in folder.glob(pattern)):
-        found.update(hashlib.blake2b(file.read_bytes()).digest())
-    return found.hexdigest()
+def row_results(settings: Settings) -> Results[Row, bytes]:
+    """How the scores of rows with prepared references are stored."""
+    return Results(
+        KIND,
+        common_key(settings),
+        parts=lambda row: (row[0], row[2], *row[1]),
+        encode=bytes,
+        decode=bytes,
+    )
+
+
+def row_key(settings: Settings) -> Callable[[Row], bytes] | None:
+    """What makes the key of a row; None without a :func:`common_key`."""
+    results = row_results(settings)
+    return None if results.common is None else results.key
 
 
 def look_up(
@@ -80,13 +71,10 @@ def look_up(
 ) -> dict[Row, bytes]:
     """The encoded score of each different row, from the store or computed.
 
-    For ``compute`` see :func:`mars_score.store.lookup.get_or_compute`. Without a :func:`row_key` all are computed,
-    and none is saved.
+    For ``compute`` see :func:`mars_score.store.lookup.get_or_compute`. Without a :func:`common_key` all are
+    computed, and none is saved.
     """
-    key = row_key(settings)
-    if key is None:
-        store, key = ResultStore(None), lambda row: digest(*row)
-    return get_or_compute(store, KIND, rows, key, compute, bytes, bytes)
+    return get_or_compute(store, row_results(settings), rows, compute)
 
 
 def encode(row: RowScore, notices: Sequence[bool]) -> bytes:

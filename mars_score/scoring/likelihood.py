@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mars_score.models.fingerprints import Current
+from mars_score.models.fingerprints import Current, model_key
 from mars_score.settings import Settings
-from mars_score.store.lookup import get_or_compute, model_key
-from mars_score.store.results import digest
+from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -98,16 +97,14 @@ class LikelihoodReader:
                 for pair, one in zip(part, self._read(part, alone), strict=True):
                     done(pair, one)
 
-        return get_or_compute(
-            self._runtime.store,
+        results: Results[Pair, Likelihood] = Results(
             "scores",
-            pairs,
-            lambda pair: digest(common, *pair),
-            compute,
-            lambda one: one.kept,
-            Likelihood.of,
-            progress,
+            common,
+            parts=lambda pair: pair,
+            encode=lambda likelihood: likelihood.kept,
+            decode=Likelihood.of,
         )
+        return get_or_compute(self._runtime.store, results, pairs, compute, progress)
 
     def _read(self, pairs: Sequence[Pair], alone: dict[str, float]) -> list[Likelihood]:
         """The likelihood of each pair; ``alone`` holds candidates that were read alone before, and is added to."""

@@ -67,11 +67,11 @@ def open_to_others(folder: Path) -> str | None:
     if sys.platform == "win32":
         return None
     try:
-        found = folder.stat()
+        state = folder.stat()
     except OSError:
         return None
-    if found.st_mode & stat.S_IWOTH:
+    if state.st_mode & stat.S_IWOTH:
         return "everyone may write to it"
-    if os.geteuid() != 0 and found.st_uid not in (0, os.geteuid()):
-        return f"it belongs to another user (number {found.st_uid})"
+    if os.geteuid() != 0 and state.st_uid not in (0, os.geteuid()):
+        return f"it belongs to another user (number {state.st_uid})"
     return None

@@ -42,45 +42,42 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
         bars.TimeRemainingColumn(),
     )
     tasks: dict[str, Any] = {}
-    paces: dict[str, _Pace] = {}
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as shown:
+    rates = _Rates()
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as drawn:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = shown.add_task(stage, total=total or None, rate="")
-                paces[stage] = _Pace(done)
-            rate = paces[stage].rate(done)
-            shown.update(tasks[stage], completed=done, total=total or None, rate=f"{rate:,.1f}/s" if rate else "")
+                tasks[stage] = drawn.add_task(stage, total=total or None, rate="")
+            rate = rates.rate(stage, done)
+            drawn.update(tasks[stage], completed=done, total=total or None, rate=f"{rate:,.1f}/s" if rate else "")
 
         yield report
 
 
-class _Pace:
-    """The rate of a stage since its first report, without what an earlier process has done of it."""
+class _Rates:
+    """The rate of each stage since its first report, without what an earlier process has done of it."""
 
-    def __init__(self, done: int) -> None:
-        self._first = done
-        self._began = time.monotonic()
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[int, float]] = {}
 
-    def rate(self, done: int) -> float:
+    def rate(self, stage: str, done: int) -> float:
         """Per second."""
-        return (done - self._first) / max(time.monotonic() - self._began, 1e-9)
+        first, began = self._begun.setdefault(stage, (done, time.monotonic()))
+        return (done - first) / max(time.monotonic() - began, 1e-9)
 
 
 class _Lines:
     """Progress as lines, for logs; none for what takes less than ``_LINE_SECONDS``."""
 
     def __init__(self) -> None:
-        self._paces: dict[str, _Pace] = {}
-        self._told = time.monotonic()
+        self._rates = _Rates()
+        self._printed = time.monotonic()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        pace = self._paces.setdefault(stage, _Pace(done))
-        now = time.monotonic()
-        if now - self._told < _LINE_SECONDS:
+        rate, now = self._rates.rate(stage, done), time.monotonic()
+        if now - self._printed < _LINE_SECONDS:
             return
-        self._told = now
-        rate = pace.rate(done)
+        self._printed = now
         of_total = f" of {total:,}" if total else ""
         left = f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 else ""
         speed = f" ({rate:,.1f}/s{left})" if rate > 0 else ""

@@ -17,18 +17,17 @@ from mars_score.errors import warn
 from mars_score.store.location import make_private, open_to_others, size_limit
 
 KINDS = ("analyses", "infills", "samples", "embeddings", "scores", "rows")
-# Seconds for which results are evicted as if they had been unused for longer: these cost far less to compute again
-# than others, and embeddings are far larger.
+# Seconds that are taken off the time of last use when results are evicted: these kinds cost far less to compute
+# again than the others, and embeddings are far larger.
 _MONTH = 30 * 24 * 3600
 CHEAP = {"embeddings": 2 * _MONTH, "analyses": _MONTH, "rows": _MONTH}
 FILE = "results.sqlite3"
 TIMEOUT = 60.0  # seconds to wait for other processes
 _FRESH = 3600  # seconds; reading an entry updates its time only if that is older
 _VERSION = 2
-_KEY_SIZE = 16  # bytes
+KEY_BYTES = 16
 _SCHEMA = (
     "DROP TABLE IF EXISTS entries",
-    "DROP TABLE IF EXISTS totals",  # of version 1
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, used INTEGER NOT NULL, "
     "checksum BLOB NOT NULL, value BLOB NOT NULL, UNIQUE (kind, key))",
     "CREATE INDEX by_age ON entries (kind, used)",
@@ -36,10 +35,10 @@ _SCHEMA = (
 )
 # The keys are one parameter, end to end: a third faster than a list of parameters, whose number is limited.
 _SELECT = (
-    f"WITH RECURSIVE places(at) AS (SELECT 1 UNION ALL SELECT at + {_KEY_SIZE} FROM places "
-    f"WHERE at + {_KEY_SIZE} <= length(:keys)) "
+    f"WITH RECURSIVE places(at) AS (SELECT 1 UNION ALL SELECT at + {KEY_BYTES} FROM places "
+    f"WHERE at + {KEY_BYTES} <= length(:keys)) "
     "SELECT id, key, CAST(checksum AS BLOB), CAST(value AS BLOB), abs(used - :now) > :fresh "
-    f"FROM places CROSS JOIN entries ON kind = :kind AND key = substr(:keys, at, {_KEY_SIZE})"
+    f"FROM places CROSS JOIN entries ON kind = :kind AND key = substr(:keys, at, {KEY_BYTES})"
 )
 
 _as_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
@@ -55,7 +54,7 @@ def digest(*parts: Any) -> bytes:
         TypeError: a part, or the key of a mapping (a str), is of another type.
     """
     text = _as_json(_plain(parts))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_KEY_SIZE).digest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
 
 
 def _plain(part: Any) -> Any:
@@ -66,7 +65,7 @@ def _plain(part: Any) -> Any:
         if not all(isinstance(key, str) for key in part):
             raise TypeError(f"keys of mappings must be strings, got {list(part)!r}")
         return {key: _plain(value) for key, value in part.items()}
-    return [_plain(one) for one in part] if isinstance(part, (list, tuple)) else part
+    return [_plain(entry) for entry in part] if isinstance(part, (list, tuple)) else part
 
 
 class ResultStore:
@@ -78,10 +77,10 @@ class ResultStore:
     """
 
     def __init__(self, folder: Path | None, limit: int | None = None) -> None:
-        """Touch nothing yet.
+        """No file is touched before the first :meth:`get` or :meth:`put`.
 
         Args:
-            folder: the store's folder, made by the first :meth:`put`; None: save nothing.
+            folder: the store's folder, made by the first :meth:`put`; None: nothing is saved.
             limit: bytes of the file; beyond them the least recently used results are evicted, cheap ones first.
                 None: :func:`size_limit`.
         """
@@ -124,8 +123,8 @@ class ResultStore:
             counted = db.execute("SELECT kind, count(*), sum(length(value)) FROM entries GROUP BY kind")
             return {kind: (number, size) for kind, number, size in counted}
 
-        found = self._use(count) or {}
-        return {kind: found.get(kind, (0, 0)) for kind in KINDS}
+        counted = self._use(count) or {}
+        return {kind: counted.get(kind, (0, 0)) for kind in KINDS}
 
     def clear(self) -> None:
         """Remove all results; a damaged file is deleted.
@@ -226,23 +225,23 @@ def _create(db: sqlite3.Connection) -> None:
 
 def _select(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
     """The values of ``keys``; those that were read an hour ago or earlier are marked as used now."""
-    found: dict[bytes, bytes] = {}
+    values: dict[bytes, bytes] = {}
     old: list[int] = []
     if _version(db) != _VERSION:
-        return found
+        return values
     now = int(time.time())
     wanted = {"keys": b"".join(keys), "kind": kind, "now": now, "fresh": _FRESH}
     for number, key, checksum, value, is_old in db.execute(_SELECT, wanted):
         if value is None or checksum != _checksum(kind, key, value):
             raise sqlite3.DatabaseError("a result has a wrong checksum")
-        found[key] = value
+        values[key] = value
         if is_old:
             old.append(number)
     if old:
         db.execute("PRAGMA busy_timeout = 1000")  # ms
         with suppress(sqlite3.OperationalError), _transaction(db):  # as in a read-only folder
             db.executemany("UPDATE entries SET used = ? WHERE id = ?", [(now, number) for number in old])
-    return found
+    return values
 
 
 def _evict(db: sqlite3.Connection, limit: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import string
 import sys
@@ -14,8 +13,8 @@ from importlib.metadata import version
 from typing import Any
 
 from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline, language_code
-from mars_score.store.lookup import Storage, get_or_compute
-from mars_score.store.results import ResultStore, digest
+from mars_score.store.lookup import Results, Storage, get_or_compute
+from mars_score.store.results import ResultStore
 
 # Only tok2vec, tagger and attribute_ruler (tags to universal tags) are needed.
 _EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]
@@ -145,22 +144,14 @@ class WordAnalyser:
         """The result of each different text, from the store or computed."""
         if not texts:
             return {}
-        common = what, _RULES, self.pipeline, version("spacy")
+        results: Results[str, list[Any]] = Results("analyses", (what, _RULES, self.pipeline, version("spacy")))
 
         def compute_all(missing: list[str], done: Callable[[str, list[Any]], None]) -> None:
             with _loading_or_using:
                 for text, words in zip(missing, compute(missing), strict=True):
                     done(text, words)
 
-        return get_or_compute(
-            self._kept,
-            "analyses",
-            texts,
-            lambda text: digest(*common, text),
-            compute_all,
-            lambda words: json.dumps(words).encode(),
-            json.loads,
-        )
+        return get_or_compute(self._kept, results, texts, compute_all)
 
     def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
         """Start, end and tag of each word."""

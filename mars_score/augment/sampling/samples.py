@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from mars_score.augment.sampling.gates import fault_of, tidy
 from mars_score.augment.sampling.prompts import Prompt, make_prompt, task_of
 from mars_score.data.words import split_words
-from mars_score.models.fingerprints import Current
+from mars_score.models.fingerprints import Current, model_key
 from mars_score.settings import SamplingSettings, Settings
 from mars_score.settings.fields import settings_of
 from mars_score.settings.language import ENGLISH, language_code
-from mars_score.store.lookup import get_or_compute, model_key
+from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.results import digest
 from mars_score.store.runtime import Runtime
 
@@ -193,14 +193,12 @@ class ContextSampler:
         def compute(missing: list[Request], done: Callable[[Request, Samples], None]) -> None:
             draw_samples(self._model.get(), sampling, missing, done, self._settings.language)
 
-        drawn = get_or_compute(
-            self._runtime.store,
+        results: Results[Request, Samples] = Results(
             "samples",
-            wanted,
-            lambda request: digest(common, request.context, request.token_limit, request.task),
-            compute,
-            encode_samples,
-            decode_samples,
-            progress,
+            common,
+            parts=lambda request: (request.context, request.token_limit, request.task),
+            encode=encode_samples,
+            decode=decode_samples,
         )
+        drawn = get_or_compute(self._runtime.store, results, wanted, compute, progress)
         return {request: drawn.get(request, Samples(())) for request in different}

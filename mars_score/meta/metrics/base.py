@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.extras import need
+from mars_score.models.fingerprints import model_key
 from mars_score.models.loading import causal_model, load_encoder
 from mars_score.scoring.embeddings import Embedder
 from mars_score.settings import Settings
-from mars_score.store.lookup import model_key
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
 
@@ -100,7 +100,9 @@ class Metric(ABC):
         self.models = models
 
     def key(self) -> Sequence[Any]:
-        """What scores depend on besides the texts, for :func:`mars_score.store.results.digest`.
+        """What scores depend on besides the texts, for :class:`mars_score.store.lookup.Results`.
+
+        None is among it if that is not known, and scores are not stored.
 
         Raises:
             ModelUnavailableError, ImportError: a model, data or a package is missing; says how to get it.
