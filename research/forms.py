@@ -37,10 +37,9 @@ from mars_score.scoring.score import (
     SAME,
     SENTENCES_OF_DATA,
 )
-from mars_score.stats.correlation import correlation
-from mars_score.stats.draws import Interval, draw_groups, resample
-from mars_score.stats.levels import statistic_of
-from mars_score.stats.rated import Rated
+from mars_score.stats.correlation import at_level, correlation
+from mars_score.stats.draws import Interval
+from mars_score.stats.resampling import resampled_pearson
 
 Floats = NDArray[np.float64]
 RESAMPLES = 1000
@@ -297,8 +296,8 @@ class FeatureSet:
     def resampled(self, scores: Floats) -> Floats:
         """The correlation in each resample of groups; the same resamples for all scores."""
         ratings, groups = [row["rating"] for row in self.rows], [row["group"] for row in self.rows]
-        rated = Rated.of(scores, ratings, self.level, groups, None)  # type: ignore[arg-type]
-        return resample([statistic_of(rated)], draw_groups(rated.group_count), rated.group_count, RESAMPLES, 0)[0]
+        items = at_level(scores, ratings, self.level, groups=groups)  # type: ignore[arg-type]
+        return resampled_pearson(items, RESAMPLES)
 
     def share_below(self, form: Form, attack: str) -> float:
         """The share of attacks that score below the candidates that they were made from."""

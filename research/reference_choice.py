@@ -20,7 +20,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,11 +35,10 @@ from mars_score.meta.scoring import scores_of
 from mars_score.meta.worth import choose_references
 from mars_score.scoring.evidence import EMBED, Reader
 from mars_score.settings import resolve_settings
-from mars_score.stats.correlation import estimate
-from mars_score.stats.draws import Interval, draw_groups, resample
-from mars_score.stats.levels import statistic_of
-from mars_score.stats.rated import Level, Rated
-from mars_score.stats.weighted import Floats
+from mars_score.stats.correlation import Level, at_level, correlation
+from mars_score.stats.draws import Interval, resample
+from mars_score.stats.labels import Floats, codes_of
+from mars_score.stats.resampling import pearson_of_sums, resampled_pearson
 
 METRICS = ["bleu", "chrf", "meteor", "rouge_l", "bertscore", "mars[samples=0]"]
 FORM: Mapping[str, Any] = {"variant": "v3", "samples": 8}  # of MARS and its samples
@@ -177,15 +176,34 @@ def agreement(items: Sequence[Item], choices: Sequence[Sequence[float]], level: 
     """The agreement of scores with the ratings; one seed gives the same resamples for all scores of the items."""
     ratings = [item.rating for item in items]
     groups, systems = [item.group for item in items], [item.system for item in items]
-    rated = [Rated.of(scores, ratings, level, groups, systems) for scores in choices]
-    statistics = [statistic_of(one) for one in rated]
-    count = rated[0].group_count
+    values, drawn = [], []
+    for scores in choices:
+        values.append(correlation(scores, ratings, level=level, groups=groups, systems=systems).value)
+        if level == "systems":
+            drawn.append(_resampled_over_systems(scores, ratings, groups, systems, seed))
+        else:
+            drawn.append(resampled_pearson(at_level(scores, ratings, level, groups=groups), RESAMPLES, seed))
+    return Agreement(values, np.mean(drawn, axis=0))
 
-    def mean(counts: Floats) -> Floats:
-        return cast(Floats, np.mean([one(counts) for one in statistics], axis=0))
 
-    drawn = resample([mean], draw_groups(count), CHOICES * len(items), RESAMPLES, seed)[0]
-    return Agreement([estimate(one).value for one in rated], drawn)
+def _resampled_over_systems(
+    scores: Sequence[float], ratings: Sequence[float], groups: Sequence[str], systems: Sequence[str], seed: int
+) -> Floats:
+    """Pearson's r over the systems' means in resamples of groups; NaN in one that lacks a system."""
+    (names, group), (system_names, system) = (
+        codes_of(name, labels, len(scores)) for name, labels in (("groups", groups), ("systems", systems))
+    )
+    sums = np.zeros((3, len(names), len(system_names)))
+    for of_column, values in zip(sums, np.array([scores, ratings, np.ones(len(scores))]), strict=True):
+        np.add.at(of_column, (group, system), values)
+
+    def coefficient(counts: Floats) -> Floats:
+        x, y, sizes = counts @ sums
+        x, y = (values / np.where(sizes > 0, sizes, np.nan) for values in (x, y))
+        columns = (np.ones_like(x), x, y, x * x, x * y, y * y)
+        return pearson_of_sums(np.stack([column.sum(axis=1) for column in columns], axis=1))
+
+    return resample(coefficient, len(names), RESAMPLES, seed)
 
 
 def show(title: str, table: Table) -> None:

@@ -15,7 +15,7 @@ from mars_score.scorer import MarsScorer
 
 ROWS = [
     {"prediction": "a b", "reference": "a b", "context": "first"},
-    {"prediction": "c\nq", "reference": "c d", "context": "second"},
+    {"prediction": "c\nq\x1b[2J\x07", "reference": "c d", "context": "second"},
     {"prediction": " ", "reference": "d", "context": "third"},
 ]
 # They score 1, 0.5 and 0.
@@ -54,7 +54,7 @@ def test_a_build_that_fails(score, tmp_path):
         "mars: the mean score 0.5000 is below 0.51",
         "mars: 2 scores are below 0.6:",
         "mars:   line 3: 0.0000  ",
-        "mars:   line 2: 0.5000  c q",
+        "mars:   line 2: 0.5000  c q [2J",  # nothing that a terminal obeys
     ]
     assert len((tmp_path / "scores.jsonl").read_text().splitlines()) == 3  # written all the same
     code, out, _ = score("--fail-under", 0.51, "--json")

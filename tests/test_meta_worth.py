@@ -124,9 +124,10 @@ def test_choices_cover_all_references_and_grow():
     assert len({choose_references(row, 2, 0, seed) for seed in range(20)}) > 1
 
 
-def test_the_interval_is_that_of_the_statistics(evaluate, data, scores):
-    items = [one for one in data.items if len(one.row[1]) == 3]
-    found = evaluate(replace(data, items=tuple(items)), worth_choices=1)
+def test_the_interval_is_that_of_the_statistics(evaluate, scores):
+    data = make_several([3] * 10)
+    items = data.items
+    found = evaluate(data, worth_choices=1)
     all_three = found.sets["several"].worth.references[3]
     expected = bootstrap_interval(
         scores(items, 3, samples=0),

@@ -16,7 +16,7 @@ from mars_metric import Mars
 from mars_score import MarsScorer
 from mars_score.augment.sampling.samples import UNKNOWN_LIMIT, Samples
 from mars_score.cli import main
-from mars_score.compare import compare_systems
+from mars_score.compare import rank_systems
 from mars_score.errors import MarsWarning
 from mars_score.integrations.trainer import compute_metrics
 from mars_score.settings import presets, resolve_settings
@@ -166,10 +166,11 @@ def test_two_systems(tmp_path, capsys):
         rows = [{"prediction": a, "context": b} for a, b in zip(some, CONTEXTS[2:], strict=True)]
         paths.append(str(jsonl.write(tmp_path / f"{name}.jsonl", rows)))
     assert main(["compare", *paths, "--no-references", "--json", "--resamples", "10"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    compared = compare_systems(MarsScorer("mini"), CANDIDATES[2:], others, contexts=CONTEXTS[2:], resamples=10)
-    assert found["difference"] == compared.difference != 0
-    assert "variant:free" in found["signature"]
+    printed = json.loads(capsys.readouterr().out)
+    systems = {"one": CANDIDATES[2:], "other": others}
+    ranking = rank_systems(MarsScorer("mini"), systems, contexts=CONTEXTS[2:], resamples=10)
+    assert printed["pairs"][0]["difference"] == ranking.pairs[0].difference > 0
+    assert "variant:free" in printed["signature"]
 
 
 def test_space():

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score.cli import pairs
 from mars_score.cli.options import (
@@ -22,10 +22,6 @@ from mars_score.cli.running import print_line, scoring
 from mars_score.stats import TESTS
 from mars_score.store.progress import progress_bars
 
-if TYPE_CHECKING:
-    from mars_score.compare import SystemComparison, SystemRanking
-
-_OPTIONS = ("confidence", "resamples", "seed")
 TABLES = ("text", "markdown", "latex")
 
 
@@ -41,18 +37,16 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--group-column",
         metavar="NAME",
-        help="column of the first file; rows that share its value are drawn together (default: each row alone)",
+        help="column of the first file; rows with one value are drawn together (default: rows of one context)",
     )
     parser.add_argument("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
     parser.add_argument("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
-    parser.add_argument(
-        "--resamples", type=int, default=10_000, metavar="N", help="of intervals and tests (10000)"
-    )
+    parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
     parser.add_argument(
         "--test", choices=TESTS, default="randomisation", help="what gives the p-values (default: randomisation)"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of intervals and tests (0)")
-    parser.add_argument("--plot", metavar="FILE.svg", help="draw two systems; .svg or .png")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the tests (0)")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw the comparison; .svg or .png")
     parser.add_argument("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_short_option(parser)
@@ -79,45 +73,37 @@ def run(args: argparse.Namespace) -> None:
     """Compare, draw and print; see :func:`mars_score.cli.main` for errors."""
     if len(args.files) < 2:
         raise ValueError(f"a comparison needs at least two files, got {args.files[0]} alone; add another")
-    if args.plot and len(args.files) > 2:
-        raise ValueError(f"--plot draws two systems, got {len(args.files)} files; leave it out")
+    if args.rows < 0:
+        raise ValueError(f"--rows must be at least 0, got {args.rows}")
     files = pairs.read(args)
     names = columns(args)
     remedy = "add it or name another with --group-column"
     groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
-    if args.rows < 0:
-        raise ValueError(f"--rows must be at least 0, got {args.rows}")
     if args.plot:
         from mars_score.compare.plot import check_plot
 
         check_plot(args.plot)
-    from mars_score.compare import compare_systems, rank_systems
+    from mars_score.cli.compared import show_ranking
+    from mars_score.compare import rank_systems
     from mars_score.scorer import MarsScorer
 
-    systems = dict(zip(_names(args.files), map(names.candidates, files), strict=True))
-    references = names.references(files[0]) if names.reference else None
-    contexts = names.contexts(files[0])
-    options: dict[str, Any] = {name: getattr(args, name) for name in _OPTIONS}
-    options["groups"] = groups
-    found: SystemComparison | SystemRanking
     with progress_bars(quiet=args.quiet) as progress, scoring():  # the result repeats the notices
-        scorer = MarsScorer(**scorer_arguments(args), progress=progress)
-        if len(systems) == 2:
-            (first, ones), (second, others) = systems.items()
-            options["names"] = first, second
-            found = compare_systems(scorer, ones, others, references, contexts, **options)
-        else:
-            found = rank_systems(scorer, systems, references, contexts, test=args.test, **options)
+        ranking = rank_systems(
+            MarsScorer(**scorer_arguments(args), progress=progress),
+            dict(zip(_names(args.files), map(names.candidates, files), strict=True)),
+            names.references(files[0]) if names.reference else None,
+            names.contexts(files[0]),
+            groups=groups,
+            **{name: getattr(args, name) for name in ("test", "confidence", "resamples", "seed")},
+        )
     if args.plot:
         from mars_score.compare.plot import write_plot
 
-        write_plot(found, args.plot)  # type: ignore[arg-type]  # checked: of two systems
+        write_plot(ranking, args.plot)
     if args.json:
-        print(json.dumps(found.to_dict(args.rows)))  # in ASCII: safe on any terminal
+        print(json.dumps(ranking.to_dict(args.rows)))  # in ASCII: safe on any terminal
         return
-    from mars_score.cli.compared import show_comparison
-
-    show_comparison(found, args.rows, args.test, args.table, short=args.short)
+    show_ranking(ranking, args.rows, args.table, short=args.short)
     if args.plot:
         print_line(f"plot: {args.plot}")
 

@@ -8,108 +8,80 @@ from dataclasses import replace
 
 from mars_score.cli.running import print_line
 from mars_score.cli.tables import fitted, one_line, show_table
-from mars_score.compare.ranking import SystemRanking
-from mars_score.compare.result import ComparedRow, SystemComparison
+from mars_score.compare import ComparedRow, SystemRanking
 from mars_score.report.contents import MISSING, Table
-from mars_score.stats import TESTS, Test
+from mars_score.stats import TESTS
 from mars_score.stats.draws import Interval
 
 
-def show_comparison(
-    found: SystemComparison | SystemRanking, rows: int, test: Test, form: str, *, short: bool = False
-) -> None:
-    """Print tables, verdict, signature (``short`` or in full) and the ``rows`` rows that differ most.
+def show_ranking(ranking: SystemRanking, rows: int, form: str, *, short: bool = False) -> None:
+    """Print tables, verdict, signature (``short`` or in full), notices and the ``rows`` rows that differ most.
 
-    ``test`` is shown of two systems; ``form`` is one of "text", "markdown", "latex".
+    In the forms "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
+    are shown.
     """
-    signature = f"signature {found.signature.short if short else found.signature}"
-    names = [one_line(one.name, True) for one in found.systems]
-    if isinstance(found, SystemRanking):
-        findings = [f"verdict: {found.verdict}", signature]
-        _show(found, _ranking_tables(found, names), findings, names, rows, form)
-        return
-    wins, ties, losses = found.win_tie_loss
-    counts = f"{names[0]} wins {wins}, ties {ties}, loses {losses} of {len(found.rows)} rows"
-    findings = [counts, f"verdict: {found.verdict(test)}", signature]
-    _show(found, [_table(found, names, test)], findings, names, rows, form)
-
-
-def _show(
-    found: SystemComparison | SystemRanking,
-    tables: Sequence[Table],
-    findings: Sequence[str],
-    names: Sequence[str],
-    rows: int,
-    form: str,
-) -> None:
-    """Tables, findings and the rows that differ most; only tables, with a full note, but for text."""
-    lines = [one_line(line, True) for line in findings]
+    scores, pairs = _score_table(ranking), _pair_table(ranking)
+    lines = [
+        f"verdict: {ranking.verdict}",
+        f"signature {ranking.signature.short if short else ranking.signature}",
+        *(f"notice: {notice}" for notice in ranking.notices),
+    ]
+    lines = [one_line(line, True) for line in lines]
     if form != "text":
-        first, *others = tables
-        for table in (replace(first, note="\n".join(f"{line}." for line in (first.note, *lines))), *others):
-            show_table(table, form)
+        show_table(replace(scores, note="\n".join(f"{line}." for line in (scores.note, *lines))), form)
+        show_table(pairs, form)
         return
-    for table in tables:
-        show_table(table)
-    for line in (*lines, *(f"notice: {one_line(notice, True)}" for notice in found.notices)):
+    show_table(scores)
+    show_table(pairs)
+    for line in lines:
         print_line(line)
-    shown = found.most_different(rows)
-    if shown:
-        print_line("")
-        print_line("rows that differ most")
-    for row in shown:
-        for line in _lines(row, names):
+    names = [one_line(system.name, True) for system in ranking.systems]
+    different = ranking.most_different(rows)
+    for line in ["", "rows that differ most"] if different else []:
+        print_line(line)
+    for row in different:
+        for line in _row_lines(row, names):
             print_line(line)
 
 
-def _table(found: SystemComparison, names: Sequence[str], test: Test) -> Table:
-    tests = found.test
-    values = [
-        *((name, f"{one.score:.4f}") for name, one in zip(names, found.systems, strict=True)),
-        ("difference", f"{found.difference:+.4f}"),
-    ]
-    intervals = [_interval(one) for one in (tests.first, tests.second, tests.difference)]
+def _score_table(ranking: SystemRanking) -> Table:
     return Table(
-        f"{len(found.rows)} rows, two systems",
-        f"{TESTS[test]} p = {_p(tests.p(test))} {_resamples(found, tests.groups)}",
-        ("system", "MARS", f"{found.confidence:.0%} interval"),
-        tuple((*value, interval) for value, interval in zip(values, intervals, strict=True)),
-    )
-
-
-def _ranking_tables(found: SystemRanking, names: Sequence[str]) -> list[Table]:
-    """Scores with intervals, and a matrix of differences and p-values."""
-    scores = Table(
-        f"{len(found.rows)} rows, {len(names)} systems",
-        f"bootstrap intervals {_resamples(found, found.groups)}",
-        ("system", "MARS", f"{found.confidence:.0%} interval"),
+        f"{len(ranking.rows)} rows, {len(ranking.systems)} systems",
+        f"bootstrap intervals over {_groups(ranking)}",
+        ("system", "MARS", f"{ranking.confidence:.0%} interval"),
         tuple(
-            (name, f"{one.score:.4f}", _interval(interval))
-            for name, one, interval in zip(names, found.systems, found.intervals, strict=True)
+            (one_line(system.name, True), f"{system.score:.4f}", _ends(system.interval))
+            for system in ranking.systems
         ),
     )
-    cells = {(pair.first, pair.second): f"{pair.difference:+.4f}" for pair in found.pairs}
-    cells |= {(pair.second, pair.first): f"p {_p(pair.adjusted_p)}" for pair in found.pairs}
-    systems = [one.name for one in found.systems]
-    matrix = Table(
-        "differences (row minus column) and p-values",
-        f"{TESTS[found.test]} of each two systems; p adjusted for {len(found.pairs)} tests (Holm)",
-        ("", *names),
+
+
+def _pair_table(ranking: SystemRanking) -> Table:
+    """The difference of each two systems, with its interval and p-value."""
+    count = len(ranking.pairs)
+    adjusted = f", p adjusted for {count} tests (Holm)" if count > 1 else ""
+    return Table(
+        "differences",
+        f"{TESTS[ranking.test]}, {ranking.resamples} resamples of {_groups(ranking)}{adjusted}",
+        ("systems", "difference", f"{ranking.confidence:.0%} interval", "p", "wins, ties, losses"),
         tuple(
-            (name, *(cells.get((system, other), "") for other in systems))
-            for name, system in zip(names, systems, strict=True)
+            (
+                one_line(f"{pair.first} - {pair.second}", True),
+                f"{pair.difference:+.4f}",
+                _ends(pair.interval),
+                MISSING if math.isnan(pair.adjusted_p) else f"{pair.adjusted_p:.2g}",
+                ", ".join(map(str, pair.win_tie_loss)),
+            )
+            for pair in ranking.pairs
         ),
     )
-    return [scores, matrix]
 
 
-def _resamples(found: SystemComparison | SystemRanking, groups: int) -> str:
-    unit = "rows" if groups == len(found.rows) else "groups"
-    note = f"({found.resamples} resamples of {groups} {unit})"
-    return note if groups > 1 else f"{note}\nwith one there is nothing to draw from: no intervals, no tests"
+def _groups(ranking: SystemRanking) -> str:
+    return f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
 
 
-def _lines(row: ComparedRow, names: Sequence[str]) -> list[str]:
+def _row_lines(row: ComparedRow, names: Sequence[str]) -> list[str]:
     texts = [
         *([("context", row.context)] if row.context else []),
         *(("reference", reference) for reference in row.references),
@@ -118,16 +90,11 @@ def _lines(row: ComparedRow, names: Sequence[str]) -> list[str]:
             for name, score, candidate in zip(names, row.scores, row.candidates, strict=True)
         ),
     ]
-    difference = row.difference if len(names) == 2 else row.spread
     return [
-        f"line {row.row + 1}: {difference:+.4f}",
+        f"line {row.row + 1}: {row.spread:.4f} apart",
         *(fitted(f"{what}: {text}", indent=2) for what, text in texts),
     ]
 
 
-def _interval(interval: Interval) -> str:
+def _ends(interval: Interval) -> str:
     return MISSING if math.isnan(interval.low) else f"{interval.low:.4f} .. {interval.high:.4f}"
-
-
-def _p(value: float) -> str:
-    return MISSING if math.isnan(value) else f"{value:.2g}"

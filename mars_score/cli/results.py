@@ -51,8 +51,7 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
     signature = run.signature.short if short else str(run.signature)
     tally = Tally.from_dict(run.records.fact("complete"))
     partial = not detailed and len(tally.shown) < tally.rows
-    parts = [f"MARS {tally.mean:.4f}", _interval(run), f"rows {tally.rows}"]
-    print_line("   ".join(part for part in parts if part))
+    print_line(f"MARS {tally.mean:.4f}   {_interval(run)}   rows {tally.rows}")
     _show_scale(run)
     print_line(f"signature {signature}")
     for notice in tally.notices.sentences(lines=True):
@@ -66,9 +65,9 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
 
 
 def _interval(run: Run) -> str:
-    """The 95 % interval of the mean, if there is one."""
-    found = run.records.fact(INTERVAL)
-    return f"95 % interval {found[0]:.4f} to {found[1]:.4f}" if found else ""
+    """The 95 % interval of the mean, or that there is none."""
+    ends = run.records.fact(INTERVAL)
+    return f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}" if ends else "no interval: fewer than 10 contexts"
 
 
 def _show_scale(run: Run) -> None:

@@ -43,7 +43,7 @@ def failures(
         more = f"; the {SHOWN} lowest are" if len(below) > SHOWN else ""
         yield f"{len(below)} scores are below {fail_rows_under:g}{more}:"
     for score, number, text in below[:SHOWN]:
-        line = " ".join(text.split())
+        line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
         yield f"  {row_word} {number}: {score:.4f}  {line if len(line) <= _WIDTH else line[: _WIDTH - 1] + '…'}"
 
 

@@ -1,34 +1,58 @@
-"""What a comparison of systems returns: frozen, and everything that prints, plots or writes only reads it."""
+"""What a comparison of systems returns: frozen, and only read by what prints, draws or writes it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-from mars_score.compare.verdict import verdict
 from mars_score.models.signature import Signature
 from mars_score.stats import Test
-from mars_score.stats.draws import Interval
-from mars_score.stats.paired import PairedTest
-
-# Scores that differ by less than this are equal.
-SAME = 1e-9
+from mars_score.stats.draws import SAME, Interval
 
 
 @dataclass(frozen=True)
 class SystemScore:
-    """A system's name and its scores, one per row."""
+    """A system.
+
+    Attributes:
+        name: of the system.
+        scores: (rows,).
+        interval: of their mean.
+    """
 
     name: str
     scores: tuple[float, ...]
+    interval: Interval
 
     @property
     def score(self) -> float:
         """The mean over rows."""
         return sum(self.scores) / len(self.scores)
+
+
+@dataclass(frozen=True)
+class SystemPair:
+    """Two systems of a ranking.
+
+    Attributes:
+        first: name of the system with the higher score.
+        second: name of the other one.
+        difference: of their scores, at least 0.
+        interval: of the difference.
+        p: two-sided; or NaN.
+        adjusted_p: adjusted for the number of pairs (Holm); or NaN.
+        win_tie_loss: in how many rows the first scores higher, the same, lower.
+    """
+
+    first: str
+    second: str
+    difference: float
+    interval: Interval
+    p: float
+    adjusted_p: float
+    win_tie_loss: tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -39,8 +63,8 @@ class ComparedRow:
         row: counted from 0.
         context: what it was written from; empty without contexts.
         references: by people.
-        candidates: one of each system.
-        scores: one of each system.
+        candidates: one of each system, in the order of the ranking.
+        scores: one of each system, likewise.
     """
 
     row: int
@@ -48,11 +72,6 @@ class ComparedRow:
     references: tuple[str, ...]
     candidates: tuple[str, ...]
     scores: tuple[float, ...]
-
-    @property
-    def difference(self) -> float:
-        """The first score minus the second."""
-        return self.scores[0] - self.scores[1]
 
     @property
     def spread(self) -> float:
@@ -63,7 +82,7 @@ class ComparedRow:
         """Plain data for JSON."""
         return {
             "row": self.row,
-            "difference": self.difference if len(self.scores) == 2 else self.spread,
+            "spread": self.spread,
             "context": self.context,
             "references": list(self.references),
             "candidates": list(self.candidates),
@@ -71,43 +90,84 @@ class ComparedRow:
         }
 
 
-def win_tie_loss(first: Sequence[float], second: Sequence[float]) -> tuple[int, int, int]:
-    """In how many rows the first score is higher, the same, lower."""
-    wins = sum(one - other > SAME for one, other in zip(first, second, strict=True))
-    losses = sum(other - one > SAME for one, other in zip(first, second, strict=True))
-    return wins, len(first) - wins - losses, losses
+@dataclass(frozen=True)
+class SystemRanking:
+    """Two or more systems in the order of their scores, and a test of each two.
 
-
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """What comparisons of two and of more systems share.
+    Systems are told apart where p, adjusted, is at most 1 - confidence.
 
     Attributes:
+        systems: the highest score first.
+        pairs: each two systems, in the order of the ranking.
         rows: in input order.
+        test: what gave the p-values.
+        groups: how many groups of rows were drawn from: different contexts, or the caller's groups.
         confidence: coverage of the intervals.
-        resamples: number of resamples.
+        resamples: of the tests.
         signature: all that the scores depend on besides the texts; report it beside them.
-        notices: what was done to some inputs (blank, shortened), one sentence each with counts.
+        notices: what was done to some inputs (blank, shortened), and why there are no intervals and tests, one
+            sentence each.
     """
 
+    systems: tuple[SystemScore, ...]
+    pairs: tuple[SystemPair, ...]
     rows: tuple[ComparedRow, ...]
+    test: Test
+    groups: int
     confidence: float
     resamples: int
     signature: Signature
     notices: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """Which systems score higher than which, and which cannot be told apart, in one sentence."""
+        clauses = []
+        for system in self.systems[:-1]:
+            higher, alike = [], []
+            for pair in (pair for pair in self.pairs if pair.first == system.name):
+                p = "no test" if math.isnan(pair.adjusted_p) else f"p = {pair.adjusted_p:.2g}"
+                if pair.adjusted_p <= 1 - self.confidence + 1e-12:
+                    higher.append(f"{pair.second} ({pair.difference:+.3f}, {p})")
+                else:
+                    alike.append(f"{pair.second} ({p})")
+            parts = [f"scores higher than {_listed(higher)}"] if higher else []
+            parts += [f"cannot be told apart from {_listed(alike)}"] if alike else []
+            clauses.append(f"{system.name} {', but '.join(parts)}")
+        return "; ".join(clauses)
 
     def most_different(self, count: int) -> list[ComparedRow]:
         """The ``count`` rows whose scores are spread most, the largest spread first; none of equal scores."""
         differing = [row for row in self.rows if row.spread > SAME]
         return sorted(differing, key=lambda row: -row.spread)[:count]
 
-    def _to_dict(self, systems: Sequence[SystemScore], intervals: Sequence[Interval], rows: int) -> dict[str, Any]:
-        """Plain data for JSON, with the texts of the ``rows`` that differ most."""
+    def to_dict(self, rows: int = 3) -> dict[str, Any]:
+        """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
         return {
             "systems": [
-                {"name": one.name, "mars": one.score, "interval": plain(interval), "scores": list(one.scores)}
-                for one, interval in zip(systems, intervals, strict=True)
+                {
+                    "name": system.name,
+                    "mars": system.score,
+                    "interval": _ends(system.interval),
+                    "scores": list(system.scores),
+                }
+                for system in self.systems
             ],
+            "pairs": [
+                {
+                    "systems": [pair.first, pair.second],
+                    "difference": pair.difference,
+                    "interval": _ends(pair.interval),
+                    "p": _defined(pair.p),
+                    "adjusted_p": _defined(pair.adjusted_p),
+                    **dict(zip(("wins", "ties", "losses"), pair.win_tie_loss, strict=True)),
+                }
+                for pair in self.pairs
+            ],
+            "verdict": self.verdict,
+            "test": self.test,
+            "correction": "holm",
+            "groups": self.groups,
             "confidence": self.confidence,
             "resamples": self.resamples,
             "signature": str(self.signature),
@@ -116,59 +176,15 @@ class Compared:
         }
 
 
-@dataclass(frozen=True)
-class SystemComparison(Compared):
-    """Two systems compared.
-
-    Attributes:
-        names: of the systems.
-        test: intervals and p-values.
-    """
-
-    names: tuple[str, str]
-    test: PairedTest
-
-    @cached_property
-    def systems(self) -> tuple[SystemScore, SystemScore]:
-        """The first and the second system."""
-        first, second = map(SystemScore, self.names, zip(*(row.scores for row in self.rows), strict=True))
-        return first, second
-
-    @property
-    def difference(self) -> float:
-        """The first system's score minus the second's."""
-        return self.systems[0].score - self.systems[1].score
-
-    @property
-    def win_tie_loss(self) -> tuple[int, int, int]:
-        """In how many rows the first system scores higher, the same, lower."""
-        first, second = self.systems
-        return win_tie_loss(first.scores, second.scores)
-
-    def verdict(self, test: Test = "randomisation") -> str:
-        """Which system scores higher, or that they cannot be told apart, in one sentence."""
-        first, second = self.names if self.difference >= 0 else self.names[::-1]
-        return verdict([(first, second, abs(self.difference), self.test.p(test))], self.confidence)
-
-    def to_dict(self, rows: int = 3) -> dict[str, Any]:
-        """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
-        return {
-            **self._to_dict(self.systems, (self.test.first, self.test.second), rows),
-            "difference": self.difference,
-            "interval": plain(self.test.difference),
-            "bootstrap_p": defined(self.test.bootstrap_p),
-            "randomisation_p": defined(self.test.randomisation_p),
-            **dict(zip(("wins", "ties", "losses"), self.win_tie_loss, strict=True)),
-            "verdict": self.verdict(),
-            "groups": self.test.groups,
-        }
+def _listed(parts: Sequence[str]) -> str:
+    *before, last = parts
+    return f"{', '.join(before)} and {last}" if before else last
 
 
-def defined(value: float) -> float | None:
+def _defined(value: float) -> float | None:
     """None for NaN, which JSON cannot hold."""
     return None if math.isnan(value) else value
 
 
-def plain(interval: Interval) -> list[float | None]:
-    """Its ends, for JSON."""
-    return [defined(interval.low), defined(interval.high)]
+def _ends(interval: Interval) -> list[float | None]:
+    return [_defined(interval.low), _defined(interval.high)]

@@ -1,60 +1,23 @@
-"""Scores systems in one call and compares them."""
+"""Scores systems in one call, ranks them and tests each two."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import combinations, starmap
 from typing import TYPE_CHECKING, Any
 
-from mars_score.compare.ranking import SystemRanking, pairs_of
-from mars_score.compare.result import ComparedRow, SystemComparison, SystemScore
+import numpy as np
+
+from mars_score.compare.result import ComparedRow, SystemPair, SystemRanking, SystemScore
 from mars_score.data.validation import check_candidates, check_rows
 from mars_score.stats import TESTS, Test
-from mars_score.stats.draws import check_resampling
-from mars_score.stats.paired import paired_tests
-from mars_score.stats.rated import Labels, check_known, codes_of
+from mars_score.stats.draws import SAME, check_confidence, check_resamples, too_few
+from mars_score.stats.labels import Codes, ContextLabels, Floats, Labels, check_known, codes_of
+from mars_score.stats.means import holm, mean_interval, mean_p
 
 if TYPE_CHECKING:
     from mars_score.scorer import MarsScorer
-
-
-def compare_systems(
-    scorer: MarsScorer,
-    first: Any,
-    second: Any,
-    references: Any = None,
-    contexts: Any = None,
-    *,
-    names: tuple[str, str] = ("A", "B"),
-    groups: Labels | None = None,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> SystemComparison:
-    """Compare the MARS scores of two systems over the same references and contexts.
-
-    Both are scored in one call: each reference is augmented once, and IDF is the same for both.
-
-    Args:
-        scorer: holds models and settings.
-        first: candidates of the first system, one per row.
-        second: candidates of the second system for the same rows.
-        references: as for :meth:`MarsScorer.score`.
-        contexts: as for :meth:`MarsScorer.score`.
-        names: of the systems.
-        groups: one label per row, strings or integers; rows of a group (a document) are drawn together.
-        confidence: as for :func:`mars_score.stats.paired.paired_tests`.
-        resamples: likewise.
-        seed: likewise.
-
-    Raises:
-        TypeError, ValueError: bad input, named with its row, before any model is loaded.
-        ModelUnavailableError: a model cannot be loaded.
-    """
-    columns = {"first": first, "second": second}
-    shared = _score(scorer, columns, names, references, contexts, groups, confidence, resamples)
-    scores = list(zip(*(row.scores for row in shared["rows"]), strict=True))
-    tests = paired_tests(scores, groups=groups, confidence=confidence, resamples=resamples, seed=seed)
-    return SystemComparison(names, tests[0, 1], **shared)
 
 
 def rank_systems(
@@ -63,27 +26,32 @@ def rank_systems(
     references: Any = None,
     contexts: Any = None,
     *,
-    test: Test = "randomisation",
     groups: Labels | None = None,
+    test: Test = "randomisation",
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> SystemRanking:
     """Rank two or more systems over the same references and contexts by their MARS scores, and test each two.
 
-    All are scored in one call: each reference is augmented once, and IDF is the same for all.
+    All are scored in one call: each reference is augmented once, and IDF is the same for all. Rows of one context
+    are not independent, so whole groups of rows are drawn for intervals and tests.
 
     Args:
         scorer: holds models and settings.
         systems: from the name of each system to its candidates, one per row.
         references: as for :meth:`MarsScorer.score`.
         contexts: as for :meth:`MarsScorer.score`.
+        groups: one label per row, strings or integers; rows of a group (a document) are drawn together. None: rows
+            of one context are, and each row without a context is a group.
         test: what gives the p-values. Approximate randomisation draws under the hypothesis that both systems are
-            alike, and so keeps its level also with few rows; the bootstrap does so with many only.
-        groups: as for :func:`compare_systems`, like all that follows.
+            alike, and so keeps its level also with few groups; the bootstrap does so with many only.
         confidence: of the intervals; 1 - confidence is the level of the tests.
-        resamples: how many.
-        seed: of the random numbers.
+        resamples: of the tests.
+        seed: of the tests.
+
+    Returns:
+        The ranking; with fewer than ten groups intervals and p-values are NaN, and a notice says so.
 
     Raises:
         TypeError, ValueError: bad input, named with its row, before any model is loaded; fewer than two systems.
@@ -91,67 +59,75 @@ def rank_systems(
     """
     if len(systems) < 2:
         raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
-    check_known("test", test, tuple(TESTS))
-    columns = {f"systems[{name!r}]": candidates for name, candidates in systems.items()}
-    shared = _score(scorer, columns, list(systems), references, contexts, groups, confidence, resamples)
-    scores = zip(*(row.scores for row in shared["rows"]), strict=True)
-    found = list(map(SystemScore, systems, scores))
-    order = sorted(range(len(found)), key=lambda which: -found[which].score)
-    ranked = tuple(found[which] for which in order)
-    tests = paired_tests(
-        [one.scores for one in ranked], groups=groups, confidence=confidence, resamples=resamples, seed=seed
-    )
-    return SystemRanking(
-        ranked,
-        (tests[0, 1].first, *(tests[0, place].second for place in range(1, len(ranked)))),
-        pairs_of(ranked, tests, test),
-        test,
-        tests[0, 1].groups,
-        **{**shared, "rows": tuple(_in_order(row, order) for row in shared["rows"])},
-    )
-
-
-def _score(
-    scorer: MarsScorer,
-    systems: Mapping[str, Any],
-    names: Sequence[str],
-    references: Any,
-    contexts: Any,
-    groups: Labels | None,
-    confidence: float,
-    resamples: int,
-) -> dict[str, Any]:
-    """Check everything, then score all systems in one call: the fields of ``Compared``.
-
-    ``systems`` are candidates by what errors call them.
-    """
+    check_known("test", test, TESTS)
+    check_confidence(confidence)
+    check_resamples(resamples)
     columns = {
-        name: check_candidates(candidates, where=f"{name}[{{}}]".format) for name, candidates in systems.items()
+        f"systems[{name!r}]": check_candidates(candidates, where=f"systems[{name!r}][{{}}]".format)
+        for name, candidates in systems.items()
     }
-    texts, given = check_rows(references, contexts, use_context=scorer.settings.use_context, **columns)
+    texts, context_of = check_rows(references, contexts, use_context=scorer.settings.use_context, **columns)
     count = len(texts)
-    if groups is not None:
-        codes_of("groups", groups, count)
-    if not texts:
+    if not count:
         raise ValueError("there are no rows to compare")
-    check_resampling(resamples, confidence)
+    codes = codes_of("groups", ContextLabels().of(context_of) if groups is None else groups, count)[1]
+
     candidates = [text for column in columns.values() for text in column]
-    result = scorer.score(candidates, texts * len(columns) if any(texts) else None, given * len(columns))
-    scores = [result.scores[start : start + count] for start in range(0, len(candidates), count)]
-    rows = zip(given, texts, zip(*columns.values(), strict=True), zip(*scores, strict=True), strict=True)
-    place = ", ".join(
-        f"rows {which * count}-{(which + 1) * count - 1}: {name}" for which, name in enumerate(names)
+    result = scorer.score(candidates, texts * len(systems) if any(texts) else None, context_of * len(systems))
+    scored = [
+        SystemScore(name, scores, mean_interval(scores, codes, confidence=confidence))
+        for name, scores in zip(systems, map(tuple, np.reshape(result.scores, (-1, count)).tolist()), strict=True)
+    ]
+    order = sorted(range(len(scored)), key=lambda place: -scored[place].score)
+    ranked = [scored[place] for place in order]
+    written = zip(*([*columns.values()][place] for place in order), strict=True)
+    scores = zip(*(system.scores for system in ranked), strict=True)
+    rows = zip(range(count), context_of, texts, written, scores, strict=True)
+    group_count = int(codes.max()) + 1
+    reason = too_few(group_count, "different contexts" if groups is None else "groups")
+    return SystemRanking(
+        systems=tuple(ranked),
+        pairs=_pairs(ranked, codes, confidence, partial(mean_p, test=test, resamples=resamples, seed=seed)),
+        rows=tuple(starmap(ComparedRow, rows)),
+        test=test,
+        groups=group_count,
+        confidence=confidence,
+        resamples=resamples,
+        signature=result.signature,
+        notices=(
+            *_located(result.notices, list(systems), count),
+            *([f"no intervals and no p-values: {reason}"] if reason else []),
+        ),
     )
-    return {
-        "rows": tuple(ComparedRow(number, *row) for number, row in enumerate(rows)),
-        "confidence": confidence,
-        "resamples": resamples,
-        "signature": result.signature,
-        "notices": tuple(f"{notice} [{place}]" for notice in result.notices),  # of rows counted through
-    }
 
 
-def _in_order(row: ComparedRow, order: Sequence[int]) -> ComparedRow:
-    candidates = tuple(row.candidates[which] for which in order)
-    scores = tuple(row.scores[which] for which in order)
-    return ComparedRow(row.row, row.context, row.references, candidates, scores)
+def _pairs(
+    ranked: Sequence[SystemScore], groups: Codes, confidence: float, test: Callable[[Floats, Codes], float]
+) -> tuple[SystemPair, ...]:
+    """Each two of the ranked systems, with p-values adjusted for their number."""
+    pairs = list(combinations(ranked, 2))
+    differences = [np.subtract(first.scores, second.scores) for first, second in pairs]
+    p_values = [test(of_rows, groups) for of_rows in differences]
+    return tuple(
+        SystemPair(
+            first.name,
+            second.name,
+            first.score - second.score,
+            mean_interval(of_rows, groups, confidence=confidence),
+            p,
+            adjusted,
+            _win_tie_loss(of_rows),
+        )
+        for (first, second), of_rows, p, adjusted in zip(pairs, differences, p_values, holm(p_values), strict=True)
+    )
+
+
+def _win_tie_loss(differences: Floats) -> tuple[int, int, int]:
+    wins, losses = int((differences > SAME).sum()), int((differences < -SAME).sum())
+    return wins, len(differences) - wins - losses, losses
+
+
+def _located(notices: Sequence[str], names: Sequence[str], count: int) -> list[str]:
+    """Notices, whose rows are counted through all systems, with the rows that each system has in this count."""
+    places = [f"rows {place * count}-{(place + 1) * count - 1}: {name}" for place, name in enumerate(names)]
+    return [f"{notice} [{', '.join(places)}]" for notice in notices]

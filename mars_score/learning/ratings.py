@@ -10,7 +10,7 @@ import numpy as np
 
 from mars_score.data.rated import RatedSet, check_names
 from mars_score.data.validation import Row
-from mars_score.stats.weighted import Floats
+from mars_score.stats.labels import Floats
 
 T = TypeVar("T")
 FEWEST_GROUPS = 10

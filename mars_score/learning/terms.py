@@ -22,7 +22,7 @@ from mars_score.scoring.head_folder import HeadFolder, write_head
 from mars_score.scoring.heads import Example, learned_from
 from mars_score.scoring.result import Term, weighted_sum
 from mars_score.settings import Settings
-from mars_score.stats.weighted import Floats
+from mars_score.stats.labels import Floats
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:

@@ -11,16 +11,15 @@ import numpy as np
 
 from mars_score.meta.scoring import MetricScores, ScoredSet
 from mars_score.scoring.result import RowScore
-from mars_score.stats.correlation import Estimate, correlation, correlation_per_system
+from mars_score.stats.correlation import Coefficient, Estimate, Level, correlation, correlation_per_system
 from mars_score.stats.draws import Interval
-from mars_score.stats.rated import Coefficient, Level, MainLevel, Values
 from mars_score.stats.resampling import (
     Comparison,
+    MainLevel,
     Test,
     bootstrap_interval,
     compare_correlations,
 )
-from mars_score.stats.williams import WilliamsTest, williams_test
 
 MARS = "mars"  # the metric that the others are compared with
 _TIE = 1e-5
@@ -53,12 +52,10 @@ class Tests:
     Attributes:
         bootstrap: over groups.
         permutation: within groups.
-        williams: over items as if they were independent, which those of a group are not; n/a within groups.
     """
 
     bootstrap: Comparison
     permutation: Comparison
-    williams: WilliamsTest
 
 
 @dataclass(frozen=True)
@@ -146,16 +143,7 @@ def _tests(name: str, scored: ScoredSet, level: MainLevel, resamples: int, seed:
         )
         for test in get_args(Test)
     )
-    return Tests(bootstrap, permutation, _williams(first, second, data.ratings, level))
-
-
-def _williams(first: Values, second: Values, ratings: Sequence[float], level: MainLevel) -> WilliamsTest:
-    n = len(ratings)
-    if level != "items":
-        return WilliamsTest(math.nan, n - 3, math.nan, "values centred by group are not independent")
-    pairs: tuple[tuple[Values, Values], ...] = ((first, ratings), (second, ratings), (first, second))
-    of_first, of_second, between = (correlation(*pair).value for pair in pairs)
-    return williams_test(of_first, of_second, between, n)
+    return Tests(bootstrap, permutation)
 
 
 def _robustness(scored: ScoredSet, metric: MetricScores, attack: str) -> Robustness:

@@ -16,7 +16,7 @@ from mars_score.meta.sweeps import VARIANTS
 from mars_score.meta.worth import Worth, worth, worth_metrics
 from mars_score.models.fingerprints import unchanging
 from mars_score.settings import resolve_settings
-from mars_score.stats.rated import MainLevel
+from mars_score.stats.resampling import MainLevel
 from mars_score.store.location import Store, store_folder
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Progress, Runtime

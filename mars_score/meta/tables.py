@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.report.contents import MISSING, Table, mean, number, signed
+from mars_score.stats.correlation import Coefficient, Level
 from mars_score.stats.draws import Interval
-from mars_score.stats.rated import Coefficient, Level
 
 Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # set -> metric -> system -> Pearson's r
 _LEVELS: dict[Level, str] = {
@@ -237,8 +237,7 @@ def _p_values_table(found: MetaEvaluation) -> Table:
     rows = tuple((title, *(_p_values(one, name) for one in found.sets.values())) for name, title in _others(found))
     return Table(
         "p-values",
-        "Bootstrap over groups / permutation of scores within groups / Williams' test. Williams takes items to "
-        "be independent; those of a group are not, so its p is too small: it is shown for comparison only.",
+        "Bootstrap over groups / permutation of scores within groups.",
         ("metric", *found.sets),
         rows,
     )
@@ -248,7 +247,7 @@ def _p_values(one: SetResult, name: str) -> str:
     tests = one.agreements[name].mars_better
     if tests is None:
         return MISSING
-    return " / ".join(number(test.p) for test in (tests.bootstrap, tests.permutation, tests.williams))
+    return " / ".join(number(test.p) for test in (tests.bootstrap, tests.permutation))
 
 
 def _others(found: MetaEvaluation) -> list[tuple[str, str]]:

@@ -18,11 +18,10 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.mars import Mars
 from mars_score.settings import Settings
-from mars_score.stats.correlation import estimate
-from mars_score.stats.draws import Interval, draw_groups, resample
-from mars_score.stats.levels import statistic_of
-from mars_score.stats.rated import MainLevel, Rated
-from mars_score.stats.weighted import Floats, Statistic
+from mars_score.stats.correlation import at_level, correlation
+from mars_score.stats.draws import Interval, Statistic, resample, too_few
+from mars_score.stats.labels import Floats
+from mars_score.stats.resampling import MainLevel, group_sums, pearson_of_sums
 from mars_score.store.results import digest
 
 CHOICES = 4
@@ -124,11 +123,11 @@ def worth(
 
     groups = len({item.group for item in items})
     values = np.array([[point.value for point in points]])
-    size = len(items) * choices * len(points)
-    (resampled,) = resample([statistic], draw_groups(groups), size, resamples, seed)
+    resampled = resample(statistic, groups, resamples, seed)
+    reason = too_few(groups)
 
     def interval(of_resamples: Floats) -> Interval:
-        return Interval.of(of_resamples, 0.95) if groups > 1 else Interval.unknown("one group only")
+        return Interval.unknown(reason) if reason else Interval.of(of_resamples)
 
     agreements = [
         PartialAgreement(point.value, interval(of_point), point.n)
@@ -173,14 +172,13 @@ def _point(
     ]
     scores = np.reshape(metric.result(rows, data.corpus, data.task).scores, (choices, len(known)))
     ratings, groups = [item.rating for item in known], [item.group for item in known]
-    rated = [Rated.of(of_choice, ratings, level, groups, None) for of_choice in scores]
-    estimates = [estimate(one) for one in rated]
+    estimates = [correlation(of_choice, ratings, level=level, groups=groups) for of_choice in scores]
+    sums = [group_sums(at_level(of_choice, ratings, level, groups=groups)) for of_choice in scores]
     drawn = np.isin(sorted({item.group for item in items}), groups)  # the groups of these items among all
-    statistics = [statistic_of(one) for one in rated]
     return _Point(
         float(np.mean([one.value for one in estimates])),
         estimates[0].n,
-        lambda counts: np.mean([one(counts[:, drawn]) for one in statistics], axis=0),
+        lambda counts: np.mean([pearson_of_sums(counts[:, drawn] @ of_choice) for of_choice in sums], axis=0),
     )
 
 

@@ -1,4 +1,4 @@
-"""Correlations, resampling and paired tests."""
+"""Correlations, and what resampling of whole groups says about them and about means."""
 
 from __future__ import annotations
 

@@ -10,21 +10,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
 
-from mars_score.stats.levels import pooled, system_means, within
-from mars_score.stats.rated import Coefficient, Labels, Level, Rated, Values, check_known, codes_of
-from mars_score.stats.weighted import scaled
+from mars_score.stats.labels import Codes, Floats, Labels, Values, check_known, codes_of
+
+Coefficient = Literal["pearson", "spearman", "kendall"]
+Level = Literal["items", "within_groups", "systems"]
 
 # With fewer, a coefficient can only be +-1 (or 0).
 _FEWEST = 3
+# Values that differ by less than this, relative to the largest, are equal but for rounding.
+ROUNDING = 1e-12
 _COEFFICIENTS: dict[Coefficient, Any] = {
     "pearson": stats.pearsonr,
     "spearman": stats.spearmanr,
     "kendall": stats.kendalltau,
+}
+_UNITS: dict[Level, str] = {
+    "items": "items",
+    "within_groups": "items in groups of two or more",
+    "systems": "systems",
+}
+_EQUAL: dict[Level, str] = {
+    "items": "all ",
+    "within_groups": "within every group all ",
+    "systems": "the systems' mean ",
 }
 
 
@@ -40,6 +53,25 @@ class Estimate:
 
     value: float
     n: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Scores and ratings as they are compared at a level.
+
+    Attributes:
+        scores: (n,).
+        ratings: (n,).
+        groups: (n,) numbers of the items' groups; at level "systems" those of the systems.
+        group_count: of all groups; at level "within_groups" some have no items that are compared.
+        reason: why there is no coefficient; None otherwise.
+    """
+
+    scores: Floats
+    ratings: Floats
+    groups: Codes
+    group_count: int
     reason: str | None = None
 
 
@@ -82,8 +114,16 @@ def correlation(
     Raises:
         ValueError: lengths differ, labels are missing, or a name is unknown.
     """
-    check_known("coefficient", coefficient, tuple(_COEFFICIENTS))
-    return estimate(Rated.of(scores, ratings, level, groups, systems), coefficient)
+    check_known("coefficient", coefficient, _COEFFICIENTS)
+    items = at_level(scores, ratings, level, groups=groups, systems=systems, coefficient=coefficient)
+    n = len(items.scores)
+    if items.reason:
+        return Estimate(math.nan, n, items.reason)
+    if level == "within_groups" and coefficient == "kendall":
+        return Estimate(_pooled_kendall(items), n)
+    # Spearman's ranks within groups are pooled as they are, and so are not ranked again.
+    compute = stats.pearsonr if level == "within_groups" else _COEFFICIENTS[coefficient]
+    return Estimate(float(compute(items.scores, items.ratings).statistic), n)
 
 
 def correlation_per_system(scores: Values, ratings: Values, systems: Labels) -> dict[str | int, Estimate]:
@@ -100,56 +140,112 @@ def correlation_per_system(scores: Values, ratings: Values, systems: Labels) -> 
     Raises:
         ValueError: as ``correlation``.
     """
-    items = Rated.of(scores, ratings, "systems", None, systems)
-    names, codes = codes_of("systems", systems, len(items.scores))
-    return {
-        name: correlation(items.scores[codes == code], items.ratings[codes == code])
-        for code, name in enumerate(names)
-    }
+    x, y = _paired(scores, ratings)
+    names, codes = codes_of("systems", systems, len(x))
+    return {name: correlation(x[codes == code], y[codes == code]) for code, name in enumerate(names)}
 
 
-def estimate(items: Rated, coefficient: Coefficient = "pearson") -> Estimate:
-    """The coefficient over all groups, or why there is none."""
-    n = _size(items)
-    reason = _why_undefined(items, n, coefficient)
+def at_level(
+    scores: Values,
+    ratings: Values,
+    level: Level,
+    *,
+    groups: Labels | None = None,
+    systems: Labels | None = None,
+    coefficient: Coefficient = "pearson",
+) -> Compared:
+    """Scores and ratings as they are compared: centred and scaled, within their groups, or as systems' means.
+
+    Arguments and errors are those of :func:`correlation`.
+    """
+    check_known("level", level, _UNITS)
+    x, y = _paired(scores, ratings)
+    labels = {"groups": groups, "systems": systems}
+    name = "systems" if level == "systems" else "groups"
+    if labels[name] is None and level != "items":
+        raise ValueError(f'level "{level}" needs {name}')
+    names, codes = {name: codes_of(name, of_items, len(x)) for name, of_items in labels.items()}[name]
+    reason = _not_finite(x, y)
+    if level == "within_groups":
+        several = np.bincount(codes)[codes] > 1
+        x, y, codes = x[several], y[several], codes[several]
     if reason:
-        return Estimate(math.nan, n, reason)
-    if items.level == "within_groups":
-        return Estimate(float(pooled(items, coefficient)(np.ones((1, items.group_count)))[0]), n)
-    pair = items.scores, items.ratings
-    if items.level == "systems":
-        pair = system_means(scaled(items.scores), items), system_means(scaled(items.ratings), items)
+        return Compared(x, y, codes, len(names), reason)
+    if level == "systems":
+        x, y = (_means(values, codes) for values in (x, y))
+        codes = np.arange(len(x))
+    elif level == "within_groups":
+        x, y = (_within(values, codes, coefficient) for values in (x, y))
     elif coefficient == "pearson":
-        pair = scaled(items.scores), scaled(items.ratings)
-    return Estimate(float(_COEFFICIENTS[coefficient](*pair).statistic), n)
+        x, y = scaled(x), scaled(y)
+    if len(x) < _FEWEST:
+        reason = f"{len(x)} {_UNITS[level]}, fewer than {_FEWEST}"
+    else:
+        equal = [name for name, values in (("ratings", y), ("scores", x)) if np.ptp(scaled(values)) == 0]
+        reason = f"{_EQUAL[level]}{equal[0]} are equal" if equal else None
+    return Compared(x, y, codes, len(names), reason)
 
 
-def _size(items: Rated) -> int:
-    """How many items (systems) a coefficient rests on."""
-    if items.level == "systems":
-        return items.system_count
-    if items.level == "within_groups":
-        sizes = np.bincount(items.groups)
-        return int(sizes[sizes > 1].sum())
-    return len(items.scores)
+def scaled(values: Floats) -> Floats:
+    """Shifted to mean 0 and divided by the largest size, so that sums neither overflow nor cancel.
+
+    All 0 where the values differ by rounding alone.
+    """
+    largest = np.abs(values).max(initial=0.0)
+    if not largest:
+        return values
+    values = values / largest
+    if np.ptp(values) <= ROUNDING:
+        return np.zeros_like(values)
+    values = values - values.mean()
+    return np.asarray(values / np.abs(values).max())
 
 
-def _why_undefined(items: Rated, n: int, coefficient: Coefficient) -> str | None:
-    """The reason why a coefficient is undefined, or None."""
-    for name, values in (("ratings", items.ratings), ("scores", items.scores)):
+def _paired(scores: Values, ratings: Values) -> tuple[Floats, Floats]:
+    x, y = (np.asarray(values, dtype=np.float64) for values in (scores, ratings))
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"one score and one rating per item, got shapes {x.shape} and {y.shape}")
+    return x, y
+
+
+def _not_finite(scores: Floats, ratings: Floats) -> str | None:
+    for name, values in (("ratings", ratings), ("scores", scores)):
         bad = int((~np.isfinite(values)).sum())
         if bad:
             return f"{bad} of {len(values)} {name} are missing or not finite"
-    where = {"items": "items", "within_groups": "items in groups of two or more", "systems": "systems"}
-    if n < _FEWEST:
-        return f"{n} {where[items.level]}, fewer than {_FEWEST}"
-    for name, values in (("ratings", items.ratings), ("scores", items.scores)):
-        if items.level == "systems":
-            spread, of = system_means(scaled(values), items), "the systems' mean "
-        elif items.level == "within_groups":
-            spread, of = within(values, items.groups, coefficient), "within every group all "
-        else:
-            spread, of = scaled(values), "all "
-        if np.ptp(spread) == 0:
-            return f"{of}{name} are equal"
     return None
+
+
+def _means(values: Floats, systems: Codes) -> Floats:
+    """The mean of each system's values, (systems,); rounded, as means that are equal must be ties."""
+    return np.round(np.bincount(systems, scaled(values)) / np.bincount(systems), 12)
+
+
+def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
+    """Values as they are compared within groups, their mean 0 in every group.
+
+    Pearson: minus the mean of the group, and 0 where only rounding is left. Rank coefficients: ranks within the
+    group as fractions of its size, in (-1/2, 1/2).
+    """
+    groups = np.unique(groups, return_inverse=True)[1]
+    sizes = np.bincount(groups)
+    if coefficient == "pearson":
+        values = scaled(values)
+        centred = values - (np.bincount(groups, values) / sizes)[groups]
+        return np.where(np.abs(centred) > ROUNDING, centred, 0)
+    # Ranks over all items sorted by group, then by value; less the items of the groups before.
+    _, codes = np.unique(values, return_inverse=True)
+    ranks = stats.rankdata(groups * len(values) + codes) - (np.cumsum(sizes) - sizes)[groups]
+    return np.asarray((ranks - 0.5) / sizes[groups] - 0.5)
+
+
+def _pooled_kendall(items: Compared) -> float:
+    """Kendall's tau-b of the pairs within groups."""
+    agreeing = of_scores = of_ratings = 0.0
+    for group in np.unique(items.groups):
+        own = items.groups == group
+        x, y = (np.sign(np.subtract.outer(values, values)) for values in (items.scores[own], items.ratings[own]))
+        agreeing += float((x * y).sum())
+        of_scores += float(np.abs(x).sum())
+        of_ratings += float(np.abs(y).sum())
+    return agreeing / math.sqrt(of_scores * of_ratings)

@@ -1,19 +1,28 @@
-"""Resampling of whole groups: draws, statistics over many of them, and the intervals and p-values they give."""
+"""Resampling of whole groups, and the intervals and p-values that it gives."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from mars_score.stats.weighted import AT_ONCE, Floats, Statistic
+from mars_score.stats.labels import Floats
 
+# From fewer groups there are no intervals and no p-values: of 95 % intervals of the mean of so many normal groups
+# 46 % cover it with 2 groups, 73 % with 3, 87 % with 5, 90 % with 10.
+FEWEST_GROUPS = 10
 # Statistics that differ by less than this are equal.
 SAME = 1e-9
-# For each statistic how often each group is drawn, (resamples, groups); given a generator and how many resamples.
-Draw = Callable[[np.random.Generator, int], tuple[Floats, ...]]
+# Numbers per array, at most: resamples are drawn in parts.
+AT_ONCE = 1_000_000
+
+Seed = int | np.random.Generator
+# Draws for a number of resamples and of groups: (resamples, groups).
+Draw = Callable[[np.random.Generator, int, int], Floats]
+# From such draws to one value per resample, NaN where it is undefined.
+Statistic = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -38,8 +47,13 @@ class Interval:
         return cls(math.nan, math.nan, undefined, reason)
 
     @classmethod
-    def of(cls, values: Floats, confidence: float) -> Interval:
-        """Percentiles of a statistic's values in resamples; unknown where more than half are NaN."""
+    def of(cls, values: Floats, confidence: float = 0.95) -> Interval:
+        """Percentiles of a statistic's values in resamples; unknown where more than half are NaN.
+
+        Raises:
+            ValueError: confidence does not lie between 0 and 1.
+        """
+        check_confidence(confidence)
         defined = values[~np.isnan(values)]
         undefined = len(values) - len(defined)
         if undefined > len(values) / 2:
@@ -48,53 +62,53 @@ class Interval:
         return cls(float(low), float(high), undefined)
 
 
-def check_resampling(resamples: int, confidence: float = 0.95) -> None:
-    """Raise ValueError unless confidence lies between 0 and 1 and resamples is positive."""
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless confidence lies between 0 and 1."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+
+
+def check_resamples(resamples: int) -> None:
+    """Raise ValueError unless there is at least one resample."""
     if resamples < 1:
         raise ValueError(f"resamples must be positive, got {resamples}")
 
 
-def draw_groups(count: int) -> Draw:
-    """Draws ``count`` of ``count`` groups with replacement, the same for two statistics."""
-
-    def draw(rng: np.random.Generator, rows: int) -> tuple[Floats, ...]:
-        picks = rng.integers(0, count, (rows, count)) + count * np.arange(rows)[:, None]
-        counts = np.bincount(picks.ravel(), minlength=rows * count).reshape(rows, count).astype(np.float64)
-        return counts, counts
-
-    return draw
+def too_few(groups: int, name: str = "groups") -> str | None:
+    """Why there are no intervals and no p-values, or None."""
+    return f"{groups} {name}, fewer than {FEWEST_GROUPS}" if groups < FEWEST_GROUPS else None
 
 
-def draw_signs(count: int) -> Draw:
-    """Draws a sign, -1 or 1, for each of ``count`` groups, for one statistic."""
-    return lambda rng, rows: (np.where(rng.integers(0, 2, (rows, count)) > 0, 1.0, -1.0),)
+def draw_counts(rng: np.random.Generator, resamples: int, groups: int) -> Floats:
+    """How often each group is drawn where as many groups as there are are drawn with replacement."""
+    picks = rng.integers(0, groups, (resamples, groups)) + groups * np.arange(resamples)[:, None]
+    counts = np.bincount(picks.ravel(), minlength=resamples * groups)
+    return counts.reshape(resamples, groups).astype(np.float64)
 
 
-def resample(
-    statistics: Sequence[Statistic], draw: Draw, size: int, resamples: int, seed: int | np.random.Generator
-) -> list[Floats]:
-    """The values of each statistic, (resamples,).
+def draw_signs(rng: np.random.Generator, resamples: int, groups: int) -> Floats:
+    """A sign, -1 or 1, for each group."""
+    return np.where(rng.integers(0, 2, (resamples, groups)) > 0, 1.0, -1.0)
+
+
+def resample(statistic: Statistic, groups: int, resamples: int, seed: Seed, draw: Draw = draw_counts) -> Floats:
+    """The values of a statistic in resamples of groups, (resamples,).
 
     Args:
-        statistics: as many as ``draw`` draws for, or fewer.
-        draw: draws groups.
-        size: numbers that a statistic holds per resample; decides how many resamples are computed at once.
+        statistic: computed from draws.
+        groups: their number.
         resamples: how many.
-        seed: a seed or a generator.
+        seed: of a new generator, or a generator. The same seed gives the same draws.
+        draw: what is drawn for each group.
 
     Raises:
         ValueError: fewer than one resample.
     """
-    check_resampling(resamples)
+    check_resamples(resamples)
     rng = np.random.default_rng(seed)
-    rows = max(1, AT_ONCE // max(size, 1))
-    chunks = []
-    for start in range(0, resamples, rows):
-        counts = draw(rng, min(rows, resamples - start))
-        chunks.append([statistic(count) for statistic, count in zip(statistics, counts, strict=False)])
-    return [np.concatenate(values) for values in zip(*chunks, strict=True)]
+    part = max(1, AT_ONCE // max(groups, 1))
+    sizes = (min(part, resamples - start) for start in range(0, resamples, part))
+    return np.concatenate([statistic(draw(rng, size, groups)) for size in sizes])
 
 
 def bootstrap_p(differences: Floats) -> float:

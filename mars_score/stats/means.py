@@ -1,34 +1,115 @@
-"""Confidence of a mean, from resamples of whole groups."""
+"""Confidence of mean scores and of differences of means, from resamples of whole groups of rows."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
-from mars_score.stats.draws import Interval, draw_groups, resample
-from mars_score.stats.rated import Labels, Values, codes_of
+from mars_score.stats import TESTS, Test
+from mars_score.stats.draws import (
+    Interval,
+    Seed,
+    Statistic,
+    bootstrap_p,
+    check_confidence,
+    check_resamples,
+    draw_signs,
+    permutation_p,
+    resample,
+    too_few,
+)
+from mars_score.stats.labels import Floats, Labels, Values, check_known, codes_of
 
-RESAMPLES = 1000
+_RESAMPLES = 1000  # of intervals
 
 
-def mean_interval(scores: Values, groups: Labels | None = None) -> Interval:
-    """95 % percentile bootstrap interval of the mean (Koehn 2004), from resamples of groups with replacement.
+def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: float = 0.95) -> Interval:
+    """Percentile bootstrap interval of a mean (Koehn 2004), from resamples of groups with replacement.
+
+    Of the differences of two systems' scores, row by row, it is the interval of the difference of their means; the
+    same groups are drawn for all scores of the same rows.
 
     Args:
         scores: (rows,).
         groups: (rows,) labels, strings or integers, of rows that are not independent; None: all rows are.
+        confidence: coverage, between 0 and 1.
 
     Returns:
-        The interval; NaN with fewer than two groups.
+        The interval; NaN with fewer than ten groups.
 
     Raises:
-        ValueError: lengths differ.
+        ValueError: lengths differ, or confidence is out of range.
     """
+    check_confidence(confidence)
+    sums, sizes = _group_sums(scores, groups)
+    reason = too_few(len(sums))
+    if reason:
+        return Interval.unknown(reason)
+    return Interval.of(resample(_means(sums, sizes), len(sums), _RESAMPLES, seed=0), confidence)
+
+
+def mean_p(
+    differences: Values,
+    groups: Labels | None = None,
+    *,
+    test: Test = "randomisation",
+    resamples: int = 10_000,
+    seed: Seed = 0,
+) -> float:
+    """Two-sided p-value of the difference of two means of paired scores.
+
+    "randomisation": approximate randomisation (Noreen 1989), in which both scores of a row (group) are swapped or
+    not, at random; p as in :func:`mars_score.stats.draws.permutation_p`, of the size of the difference.
+    "bootstrap": paired bootstrap (Koehn 2004), p as in :func:`mars_score.stats.draws.bootstrap_p`.
+
+    Args:
+        differences: (rows,) of the paired scores.
+        groups: as for :func:`mean_interval`.
+        test: see above.
+        resamples: how many.
+        seed: of a new generator, or a generator.
+
+    Returns:
+        The p-value; NaN with fewer than ten groups.
+
+    Raises:
+        ValueError: lengths differ, the test is unknown, or fewer than one resample.
+    """
+    check_known("test", test, TESTS)
+    check_resamples(resamples)
+    sums, sizes = _group_sums(differences, groups)
+    if too_few(len(sums)):
+        return math.nan
+    if test == "bootstrap":
+        return bootstrap_p(resample(_means(sums, sizes), len(sums), resamples, seed))
+    shares = sums / sizes.sum()
+    swapped = resample(lambda signs: np.abs(signs @ shares), len(sums), resamples, seed, draw_signs)
+    return permutation_p(swapped, abs(float(shares.sum())))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number (Holm 1979): the chance of any false rejection stays below the level.
+
+    The p-value of rank i (from 0) of m becomes the largest of (m - k) p_k over the ranks k up to i, at most 1. NaN
+    is neither counted nor changed.
+    """
+    order = [place for place in np.argsort(p_values) if not math.isnan(p_values[place])]
+    adjusted, largest = list(p_values), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * p_values[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def _group_sums(scores: Values, groups: Labels | None) -> tuple[Floats, Floats]:
+    """The sum of the scores of each group, and its number of rows."""
     values = np.asarray(scores, dtype=np.float64)
-    codes = np.arange(len(values)) if groups is None else codes_of("groups", groups, len(values))[1]
-    sums, sizes = np.bincount(codes, weights=values), np.bincount(codes).astype(np.float64)
-    if len(sums) < 2:
-        return Interval.unknown("fewer than two groups")
-    (means,) = resample(
-        [lambda drawn: drawn @ sums / (drawn @ sizes)], draw_groups(len(sums)), len(sums), RESAMPLES, seed=0
-    )
-    return Interval.of(means, 0.95)
+    codes = codes_of("groups", groups, len(values))[1]
+    return np.bincount(codes, values).astype(np.float64), np.bincount(codes).astype(np.float64)
+
+
+def _means(sums: Floats, sizes: Floats) -> Statistic:
+    """The mean over rows, of how often each group is drawn."""
+    return lambda counts: counts @ sums / (counts @ sizes)

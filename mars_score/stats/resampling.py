@@ -7,19 +7,27 @@ Methods".
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy import stats
 
-from mars_score.stats.correlation import estimate
-from mars_score.stats.draws import Interval, bootstrap_p, check_resampling, draw_groups, permutation_p, resample
-from mars_score.stats.levels import standardised, statistic_of
-from mars_score.stats.rated import Labels, MainLevel, Rated, Values, check_known
-from mars_score.stats.weighted import Floats
+from mars_score.stats.correlation import ROUNDING, Compared, at_level
+from mars_score.stats.draws import (
+    Interval,
+    Seed,
+    bootstrap_p,
+    check_resamples,
+    draw_signs,
+    permutation_p,
+    resample,
+    too_few,
+)
+from mars_score.stats.labels import Floats, Labels, Values, check_known
 
-Seed = int | np.random.Generator
 Test = Literal["bootstrap", "permutation"]
+MainLevel = Literal["items", "within_groups"]  # at which there are intervals and tests
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ def bootstrap_interval(
 ) -> Interval:
     """95 % percentile bootstrap interval of Pearson's r, from resamples of whole groups with replacement.
 
-    A group that is drawn twice is two groups. For items that are independent give each a group of its own
+    A group that is drawn twice counts twice. For items that are independent give each a group of its own
     (``range(len(scores))``), for one system its items alone.
 
     Args:
@@ -64,19 +72,27 @@ def bootstrap_interval(
         seed: of a new generator, or a generator. The same seed gives the same digits.
 
     Returns:
-        The interval; NaN where the correlation is, with one group only, or where the correlation is undefined in
-        more than half of the resamples.
+        The interval; NaN where the correlation is, with fewer than ten groups (at level "within_groups": of two
+        items or more), or where the correlation is undefined in more than half of the resamples.
 
     Raises:
         ValueError: as ``correlation``; ``resamples`` out of range.
     """
-    check_resampling(resamples)
-    items = Rated.of(scores, ratings, level, groups, None)
-    reason = estimate(items).reason or _too_few_groups(items)
+    check_resamples(resamples)
+    items = at_level(scores, ratings, level, groups=groups)
+    reason = items.reason or too_few(len(np.unique(items.groups)))
     if reason:
         return Interval.unknown(reason)
-    (values,) = resample([statistic_of(items)], draw_groups(items.group_count), len(items.scores), resamples, seed)
-    return Interval.of(values, 0.95)
+    return Interval.of(resampled_pearson(items, resamples, seed))
+
+
+def resampled_pearson(items: Compared, resamples: int = 1000, seed: Seed = 0) -> Floats:
+    """Pearson's r in resamples of groups, (resamples,), NaN where it is undefined.
+
+    The same seed and groups give the same draws, so that values of several metrics can be compared one by one.
+    """
+    sums = group_sums(items)
+    return resample(lambda counts: pearson_of_sums(counts @ sums), len(sums), resamples, seed)
 
 
 def compare_correlations(
@@ -112,58 +128,57 @@ def compare_correlations(
         seed: as in ``bootstrap_interval``.
 
     Returns:
-        The comparison; NaN where a correlation is, or with one group only.
+        The comparison; NaN where a correlation is, or with fewer than ten groups (see ``bootstrap_interval``).
 
     Raises:
         ValueError: as ``correlation``; ``resamples`` out of range, an unknown test.
     """
     check_known("test", test, ("bootstrap", "permutation"))
-    one, other = (Rated.of(scores, ratings, level, groups, None) for scores in (first, second))
-    estimates = estimate(one), estimate(other)
-    difference, n = estimates[0].value - estimates[1].value, estimates[0].n
-    reason = _too_few_groups(one)
-    for name, found in zip(("second", "first"), reversed(estimates), strict=True):
-        reason = f"{name} metric: {found.reason}" if found.reason else reason
+    check_resamples(resamples)
+    compared = [at_level(scores, ratings, level, groups=groups) for scores in (first, second)]
+    n = len(compared[0].scores)
+    for name, items in zip(("first", "second"), compared, strict=True):
+        if items.reason:
+            return Comparison(math.nan, math.nan, n, reason=f"{name} metric: {items.reason}")
+    one, other = (group_sums(_standardised(items)) for items in compared)
+
+    def between(counts: Floats) -> Floats:
+        return pearson_of_sums(counts @ one) - pearson_of_sums(counts @ other)
+
+    def between_swapped(signs: Floats) -> Floats:
+        keep, swap = (1 + signs) / 2, (1 - signs) / 2
+        return pearson_of_sums(keep @ one + swap @ other) - pearson_of_sums(swap @ one + keep @ other)
+
+    difference = float(between(np.ones((1, len(one))))[0])
+    reason = too_few(len(np.unique(compared[0].groups)))
     if reason:
         return Comparison(difference, math.nan, n, reason=reason)
-    p, undefined = (_bootstrap if test == "bootstrap" else _permutation)(one, other, resamples, seed)
-    return Comparison(difference, p, n, undefined)
+    if test == "bootstrap":
+        drawn = resample(between, len(one), resamples, seed)
+        p = bootstrap_p(drawn)
+    else:
+        drawn = resample(between_swapped, len(one), resamples, seed, draw_signs)
+        p = permutation_p(np.abs(drawn), abs(difference))
+    return Comparison(difference, p, n, int(np.isnan(drawn).sum()))
 
 
-def _bootstrap(one: Rated, other: Rated, resamples: int, seed: Seed) -> tuple[float, int]:
-    """p, and the undefined resamples."""
-    statistics = [statistic_of(one), statistic_of(other)]
-    ones, others = resample(statistics, draw_groups(one.group_count), len(one.scores), resamples, seed)
-    return bootstrap_p(ones - others), int(np.isnan(ones - others).sum())
+def _standardised(items: Compared) -> Compared:
+    """With scores of mean 0 and deviation 1."""
+    return replace(items, scores=stats.zscore(items.scores))
 
 
-def _permutation(one: Rated, other: Rated, resamples: int, seed: Seed) -> tuple[float, int]:
-    """p, and the undefined resamples.
+def group_sums(items: Compared) -> Floats:
+    """What each group adds to Pearson's r: n, x, y, xx, xy, yy, (groups, 6)."""
+    x, y = items.scores, items.ratings
+    columns = (np.ones_like(x), x, y, x * x, x * y, y * y)
+    return np.stack([np.bincount(items.groups, column, items.group_count) for column in columns], axis=1)
 
-    The scores of both metrics stand side by side, each with its own copy of the groups: a permutation draws one
-    copy of each group for the first metric, and the other copies for the second.
-    """
-    count = one.group_count
-    both = Rated(
-        scores=np.concatenate([standardised(one), standardised(other)]),
-        ratings=np.tile(one.ratings, 2),
-        level=one.level,
-        groups=np.concatenate([one.groups, one.groups + count]),
-        systems=np.tile(one.systems, 2),
+
+def pearson_of_sums(sums: Floats) -> Floats:
+    """Pearson's r from sums of what groups add, (resamples, 6); NaN where scores or ratings do not vary."""
+    n, x, y, xx, xy, yy = sums.T
+    x_spread, y_spread = (
+        np.where(square - total**2 / n > ROUNDING * square, square - total**2 / n, np.nan)
+        for total, square in ((x, xx), (y, yy))
     )
-    statistic = statistic_of(both)
-
-    def draw(rng: np.random.Generator, rows: int) -> tuple[Floats, ...]:
-        swapped = rng.integers(0, 2, (rows, count)).astype(np.float64)
-        return np.hstack([1 - swapped, swapped]), np.hstack([swapped, 1 - swapped])
-
-    kept = np.repeat([[1.0, 0.0]], count, axis=1)
-    observed = float(abs(statistic(kept) - statistic(1 - kept))[0])
-    ones, others = resample([statistic, statistic], draw, len(both.scores), resamples, seed)
-    drawn = ones - others
-    return permutation_p(np.abs(drawn), observed), int(np.isnan(drawn).sum())
-
-
-def _too_few_groups(items: Rated) -> str | None:
-    """The reason why groups cannot be drawn, or None."""
-    return "one group only, nothing to draw from" if items.group_count < 2 else None
+    return np.asarray(np.clip((xy - x * y / n) / np.sqrt(x_spread * y_spread), -1, 1))

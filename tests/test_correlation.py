@@ -1,0 +1,366 @@
+"""Correlations with human ratings, their intervals and the comparison of two metrics."""
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mars_score.stats.correlation import at_level, correlation, correlation_per_system
+from mars_score.stats.resampling import bootstrap_interval, compare_correlations, resampled_pearson
+
+COEFFICIENTS = ["pearson", "spearman", "kendall"]
+LEVELS = ["items", "within_groups", "systems"]
+MAIN_LEVELS = LEVELS[:2]  # with intervals and tests
+TESTS = ["bootstrap", "permutation"]
+SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+
+
+class Data:
+    """Ratings (whole numbers, with ties) and two metrics; groups of unequal size, the second of one item."""
+
+    def __init__(self, seed=0, groups=12, systems=5):
+        rng = np.random.default_rng(seed)
+        present = [(g, s) for g in range(groups) for s in range(systems) if g == 0 or rng.random() < 0.9]
+        present = [(g, s) for g, s in present if g != 1 or s == 0]
+        self.group_numbers, self.systems = np.array(present).T
+        n = len(present)
+        quality = rng.normal(size=groups)[self.group_numbers] + 0.5 * self.systems + rng.normal(size=n)
+        self.ratings = np.round(quality)
+        self.first = np.round(quality + rng.normal(size=n), 1)
+        self.second = np.round(quality + 2 * rng.normal(size=n), 1)
+        self.groups = [f"group {g:02}" for g in self.group_numbers]
+
+    def labels(self, level):
+        return {"level": level, "groups": self.groups, "systems": self.systems}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Data()
+
+
+def by_hand(x, y, coefficient, level, groups, systems):
+    """The coefficient from its definition, with plain loops and scipy."""
+    if level == "items":
+        return SCIPY[coefficient](x, y).statistic
+    if level == "systems":
+        means = [
+            [np.mean(values[np.asarray(systems) == label]) for label in sorted(set(systems))] for values in (x, y)
+        ]
+        return SCIPY[coefficient](*np.round(means, 12)).statistic
+    members = [[i for i, g in enumerate(groups) if g == group] for group in sorted(set(groups))]
+    if coefficient == "kendall":
+        pairs = [pair for items in members for pair in itertools.combinations(items, 2)]
+        signs = [(np.sign(x[i] - x[j]), np.sign(y[i] - y[j])) for i, j in pairs]
+        agreeing = sum(a * b for a, b in signs)
+        return agreeing / math.sqrt(sum(a != 0 for a, _ in signs) * sum(b != 0 for _, b in signs))
+    pooled = [[], []]
+    for items in members:
+        for pool, values in zip(pooled, (x, y), strict=True):
+            own = np.array([values[i] for i in items])
+            if coefficient == "spearman":
+                own = stats.rankdata(own) / len(own)
+            pool += list(own - own.mean())
+    return stats.pearsonr(*pooled).statistic
+
+
+# Coefficients
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+def test_coefficients_follow_their_definitions(data, coefficient, level):
+    estimate = correlation(data.first, data.ratings, coefficient=coefficient, **data.labels(level))
+    expected = by_hand(data.first, data.ratings, coefficient, level, data.groups, data.systems)
+    assert estimate.value == pytest.approx(expected, abs=1e-12)
+    assert estimate.reason is None
+    assert estimate.n == {"items": len(data.ratings), "within_groups": len(data.ratings) - 1, "systems": 5}[level]
+
+
+def test_each_system_has_the_figure_of_its_items(data):
+    estimates = correlation_per_system(data.first, data.ratings, data.systems)
+    assert list(estimates) == [0, 1, 2, 3, 4]
+    for system, estimate in estimates.items():
+        own = data.systems == system
+        assert estimate.n == own.sum()
+        assert estimate.value == pytest.approx(stats.pearsonr(data.first[own], data.ratings[own]).statistic)
+    estimates = correlation_per_system([1, 2, 4, 1, 1, 1], [1, 2, 3, 1, 2, 3], list("bbbaaa"))
+    assert {name: one.reason for name, one in estimates.items()} == {"a": "all scores are equal", "b": None}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+def test_affine_and_monotone_transforms_change_nothing(data, coefficient, level):
+    def value(scores, ratings):
+        return correlation(scores, ratings, coefficient=coefficient, **data.labels(level)).value
+
+    plain = value(data.first, data.ratings)
+    assert value(1e6 + 3e-3 * data.first, 1e200 * data.ratings) == pytest.approx(plain, abs=1e-6)
+    assert value(-data.first, data.ratings) == pytest.approx(-plain, abs=1e-12)
+    assert value(data.ratings, data.first) == pytest.approx(plain, abs=1e-12)
+    if level == "within_groups":
+        shift = data.group_numbers**2
+        assert value(data.first + shift, data.ratings - 3 * shift) == pytest.approx(plain, abs=1e-9)
+    if coefficient != "pearson" and level != "systems":  # means are not kept by other than affine transforms
+        assert value(np.exp(100 * data.first), np.exp(data.ratings)) == pytest.approx(plain, abs=1e-12)
+
+
+def test_system_means_that_differ_by_rounding_alone_are_ties():
+    """0.1 + 0.2 + 0.3 is not 0.3 + 0.2 + 0.1 in floating point."""
+    scores = [0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 0.5, 0.5, 0.5, 0.9, 0.9, 0.9]
+    ratings = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
+    estimate = correlation(scores, ratings, coefficient="kendall", level="systems", systems=list("aaabbbcccddd"))
+    assert estimate.value == pytest.approx(5 / math.sqrt(5 * 6))
+
+
+# What is undefined
+
+UP = [1.0, 2.0, 3.0, 4.0]
+TWICE = {"level": "within_groups", "groups": ["a", "a", "b", "b"]}
+UNDEFINED = [
+    (UP, [2, 2, 2, 2], {}, "all ratings are equal"),
+    ([0.1 + 0.2, 0.3, 0.3, 0.3], UP, {}, "all scores are equal"),
+    ([0, 0, 0, 0], UP, {}, "all scores are equal"),
+    ([1, math.nan, math.inf, 2], UP, {}, "2 of 4 scores are missing or not finite"),
+    (UP, [1, None, 2, 3], {}, "1 of 4 ratings are missing or not finite"),
+    ([1, 2], [1, 2], {}, "2 items, fewer than 3"),
+    ([], [], {}, "0 items, fewer than 3"),
+    (UP, UP, {"level": "systems", "systems": ["a"] * 4}, "1 systems, fewer than 3"),
+    (UP, UP, {"level": "within_groups", "groups": list("abcd")}, "0 items in groups of two or more, fewer than 3"),
+    (UP, UP, {"level": "within_groups", "groups": list("aabc")}, "2 items in groups of two or more, fewer than 3"),
+    (UP, [1, 1, 2, 2], TWICE, "within every group all ratings are equal"),
+    ([0.1, 0.1, 9, 9], UP, TWICE, "within every group all scores are equal"),
+    (
+        [1, 3, 3, 1, 0, 4],
+        [1, 2, 3, 4, 5, 6],
+        {"level": "systems", "systems": list("aabbcc")},
+        "the systems' mean scores are equal",
+    ),
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+@pytest.mark.parametrize(("scores", "ratings", "options", "reason"), UNDEFINED)
+def test_what_is_undefined_is_nan_with_a_reason(scores, ratings, options, reason, coefficient):
+    estimate = correlation(scores, ratings, coefficient=coefficient, **options)
+    assert math.isnan(estimate.value)
+    assert estimate.reason == reason
+    if coefficient != "pearson" or "systems" in options:
+        return
+    options = {"groups": range(len(scores)), **options}
+    interval = bootstrap_interval(scores, ratings, **options)
+    assert math.isnan(interval.low)
+    assert interval.reason == reason
+    for test in TESTS:
+        comparison = compare_correlations(scores, np.arange(len(ratings)), ratings, test=test, **options)
+        assert math.isnan(comparison.p)
+        assert comparison.reason == f"first metric: {reason}"
+
+
+def test_the_metric_at_fault_is_named():
+    assert compare_correlations(UP, [1] * 4, UP, range(4)).reason == "second metric: all scores are equal"
+
+
+@pytest.mark.parametrize(("level", "count"), [("items", 9), ("within_groups", 8)])
+def test_fewer_than_ten_groups_give_no_interval_and_no_test(data, level, count):
+    """Of the first nine groups one has a single item, which says nothing within its group."""
+    few = data.group_numbers < 9
+    groups, ratings = data.group_numbers[few], data.ratings[few]
+    reason = f"{count} groups, fewer than 10"
+    assert bootstrap_interval(data.first[few], ratings, groups, level=level).reason == reason
+    for test in TESTS:
+        comparison = compare_correlations(
+            data.first[few], data.second[few], ratings, groups, test=test, level=level
+        )
+        assert math.isnan(comparison.p)
+        assert comparison.reason == reason
+        assert not math.isnan(comparison.difference)
+
+
+def test_undefined_resamples_are_counted():
+    # One rating of 50 differs: 36 % of resamples lack it; a correlation is never larger there.
+    ratings, scores = [1] + [0] * 49, np.arange(50)
+    assert bootstrap_interval(scores, ratings, range(50)).undefined == pytest.approx(364, abs=60)
+    comparison = compare_correlations(scores, -scores, ratings, range(50))
+    assert comparison.undefined == pytest.approx(364, abs=60)
+    assert comparison.p > 0.6
+    # A resample needs both of the last two items: 60 % lack one of them.
+    unknown = bootstrap_interval([*[0] * 48, 0, 1], [*[0] * 48, 1, 0], range(50))
+    assert math.isnan(unknown.low)
+    assert unknown.reason == f"undefined in {unknown.undefined} of 1000 resamples"
+
+
+def test_what_cannot_be_meant_is_refused():
+    for options, message in [
+        ({"level": "documents"}, "level must be one of"),
+        ({"coefficient": "tau"}, "coefficient must be one of"),
+        ({"level": "systems"}, "needs systems"),
+        ({"level": "within_groups"}, "needs groups"),
+        ({"groups": [1, 2]}, "groups must be one label per item"),
+        ({"groups": [1.0, 2.0, math.nan, 3.0]}, "groups must be all strings or all integers"),
+        ({"systems": ["a", None, "b", "c"]}, "systems must be all strings or all integers"),
+        ({"systems": ["1", 1, 2, 3]}, "systems must be all strings or all integers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            correlation(UP, UP, **options)
+    with pytest.raises(ValueError, match="one score and one rating"):
+        correlation(UP, UP[:3])
+    with pytest.raises(ValueError, match="resamples"):
+        bootstrap_interval(UP, UP, range(4), resamples=0)
+    with pytest.raises(ValueError, match="test must be one of"):
+        compare_correlations(UP, UP, UP, range(4), test="guess")
+
+
+# Resampling
+
+
+@pytest.mark.parametrize("level", MAIN_LEVELS)
+def test_a_resample_is_the_coefficient_of_the_items_written_out(data, level):
+    """Against the same draws, each copy of a group being a group of its own."""
+    items = at_level(data.first, data.ratings, level, groups=data.groups)
+    picks = np.random.default_rng(1).integers(0, 12, (30, 12))
+    for row, value in zip(picks, resampled_pearson(items, 30, seed=1), strict=True):
+        copies = [(i, copy) for copy, group in enumerate(row) for i in np.flatnonzero(data.group_numbers == group)]
+        drawn = [i for i, _ in copies]
+        x, y = data.first[drawn], data.ratings[drawn]
+        expected = by_hand(x, y, "pearson", level, [copy for _, copy in copies], None)
+        assert value == pytest.approx(expected, abs=1e-10)
+
+
+def test_interval_of_single_items_is_that_of_scipy():
+    data = Data(3)
+    expected = stats.bootstrap(
+        (data.first, data.ratings),
+        lambda x, y: stats.pearsonr(x, y).statistic,
+        paired=True,
+        vectorized=False,
+        method="percentile",
+        n_resamples=1000,
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    interval = bootstrap_interval(data.first, data.ratings, range(len(data.ratings)), resamples=20_000, seed=2)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.015)
+
+
+def test_copies_in_a_group_do_not_make_the_interval_narrower():
+    """Five copies of each item carry no more than one; drawing items instead of groups would not know."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=40)
+    y = x + rng.normal(size=40)
+
+    def width(repeats, groups):
+        interval = bootstrap_interval(np.repeat(x, repeats), np.repeat(y, repeats), groups)
+        return interval.high - interval.low
+
+    single = width(1, range(40))
+    assert width(5, np.repeat(range(40), 5)) == pytest.approx(single, rel=1e-9)
+    assert width(5, range(200)) < 0.6 * single
+
+
+@pytest.mark.parametrize("level", MAIN_LEVELS)
+def test_results_are_reproducible_and_the_order_of_items_is_irrelevant(data, level):
+    order = np.random.default_rng(6).permutation(len(data.ratings))
+
+    def results(first, second, ratings, groups, seed=7):
+        options = {"level": level, "resamples": 200, "seed": seed}
+        interval = bootstrap_interval(first, ratings, groups, **options)
+        p_values = [compare_correlations(first, second, ratings, groups, test=test, **options).p for test in TESTS]
+        return [interval.low, interval.high, *p_values]
+
+    columns = (data.first, data.second, data.ratings, np.array(data.groups))
+    once = results(*columns)
+    assert results(*columns) == once
+    assert results(*columns, seed=np.random.default_rng(7))[:2] == once[:2]
+    assert results(*(column[order] for column in columns)) == pytest.approx(once, abs=1e-9)
+    assert results(*columns, seed=8)[:2] != once[:2]
+
+
+# Comparing two metrics
+
+
+@pytest.mark.parametrize("level", MAIN_LEVELS)
+def test_permutation_test_is_that_of_scipy_over_all_swaps(data, level):
+    """Groups swap the standardised scores of both metrics; 2^10 swaps."""
+    chosen = data.group_numbers >= 2
+    ratings, groups = data.ratings[chosen], data.group_numbers[chosen] - 2
+    scores = []
+    for metric in (data.first[chosen], data.second[chosen]):
+        if level == "within_groups":
+            metric = np.concatenate(
+                [values - values.mean() for values in (metric[groups == g] for g in range(10))]
+            )
+        scores.append(stats.zscore(metric))
+
+    def difference(kept, _):
+        """``kept``: a group's number is below 10 where it keeps its scores, else 10 more."""
+        swapped = (kept >= 10)[groups]
+        pair = np.where(swapped, *scores[::-1]), np.where(swapped, *scores)
+        return np.subtract(*(by_hand(x, ratings, "pearson", level, groups, None) for x in pair))
+
+    exact = stats.permutation_test(
+        (np.arange(10), np.arange(10) + 10),
+        difference,
+        permutation_type="samples",
+        vectorized=False,
+        n_resamples=np.inf,
+    )
+    columns = (data.first[chosen], data.second[chosen], ratings, groups)
+    comparison = compare_correlations(*columns, test="permutation", level=level, resamples=20_000)
+    assert comparison.difference == pytest.approx(exact.statistic)
+    assert comparison.p == pytest.approx(exact.pvalue, abs=0.015)
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("level", MAIN_LEVELS)
+def test_p_values_are_symmetric_and_see_what_is_plain(data, level, test):
+    def compare(first, second):
+        options = {"test": test, "level": level, "resamples": 400}
+        return compare_correlations(first, second, data.ratings, data.groups, **options)
+
+    forward, back = compare(data.first, data.second), compare(data.second, data.first)
+    assert (forward.difference, forward.p) == (-back.difference, back.p)
+    same = compare(data.first, 3 * data.first + 7)
+    assert same.difference == pytest.approx(0, abs=1e-12)
+    assert same.p == 1
+    noise = np.random.default_rng(0).normal(size=len(data.ratings))
+    assert compare(data.ratings, noise).p < 0.05
+
+
+def test_bootstrap_p_counts_the_resamples_on_the_wrong_side(data):
+    drawn = [
+        resampled_pearson(at_level(metric, data.ratings, "items", groups=data.groups), 200, seed=3)
+        for metric in (data.first, data.second)
+    ]
+    wrong = int((drawn[0] <= drawn[1]).sum())
+    comparison = compare_correlations(data.first, data.second, data.ratings, data.groups, resamples=200, seed=3)
+    assert comparison.p == min(1, 2 * (min(wrong, 200 - wrong) + 1) / 201)
+    assert comparison.n == len(data.ratings)
+
+
+def test_p_values_are_uniform_where_both_metrics_are_equally_good():
+    """Over 400 samples of 15 groups of three items, which share most of their errors."""
+    rng = np.random.default_rng(10)
+    p_values = {test: [] for test in TESTS}
+    for _ in range(400):
+        errors = rng.normal(size=(3, 15, 1)) + 0.5 * rng.normal(size=(3, 15, 3))
+        ratings, first, second = errors.reshape(3, -1)
+        columns = (ratings + first, ratings + second, ratings, np.repeat(np.arange(15), 3))
+        for test in TESTS:
+            p_values[test].append(compare_correlations(*columns, test=test, resamples=199, seed=rng).p)
+    assert stats.kstest(p_values["permutation"], "uniform").pvalue > 0.01
+    assert np.mean(np.array(p_values["permutation"]) <= 0.05) == pytest.approx(0.05, abs=0.03)
+    # The percentile bootstrap is known to be a little too bold in small samples.
+    assert np.mean(np.array(p_values["bootstrap"]) <= 0.05) == pytest.approx(0.05, abs=0.05)
+
+
+def test_a_thousand_resamples_of_a_thousand_items_are_quick():
+    """Measured: .01 s of processor time."""
+    rng = np.random.default_rng(12)
+    x = rng.normal(size=1000)
+    start = time.process_time()
+    bootstrap_interval(x, x + rng.normal(size=1000), np.repeat(range(100), 10))
+    assert time.process_time() - start < 1

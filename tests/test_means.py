@@ -1,0 +1,143 @@
+"""Intervals of means and tests of their differences, against scipy, brute force and simulation."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mars_score.stats.labels import ContextLabels
+from mars_score.stats.means import holm, mean_interval, mean_p
+
+SCORES = np.random.default_rng(5).normal(0.05, 0.1, 30)
+GROUPS = np.repeat(range(12), [3, 4, 1, 4, 2, 2, 2, 2, 2, 3, 3, 2])
+SUMS, SIZES = np.bincount(GROUPS, SCORES), np.bincount(GROUPS)
+
+
+def test_interval_of_rows_is_that_of_scipy():
+    for confidence in (0.9, 0.95):
+        options = {"method": "percentile", "confidence_level": confidence, "n_resamples": 20_000, "rng": 1}
+        expected = stats.bootstrap((SCORES,), np.mean, **options).confidence_interval
+        interval = mean_interval(SCORES, confidence=confidence)
+        assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.005)
+
+
+def test_interval_of_groups_is_that_of_scipy():
+    def mean(places, axis):
+        return SUMS[places].sum(axis) / SIZES[places].sum(axis)
+
+    places = np.arange(12)
+    expected = stats.bootstrap((places,), mean, method="percentile", n_resamples=20_000, rng=1).confidence_interval
+    interval = mean_interval(SCORES, GROUPS)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.005)
+
+
+def test_intervals_repeat_and_copies_in_a_group_add_nothing():
+    interval = mean_interval(SCORES)
+    assert interval == mean_interval(SCORES)
+    copies = mean_interval(np.repeat(SCORES, 5), np.repeat(range(30), 5))
+    assert (copies.low, copies.high) == pytest.approx((interval.low, interval.high))
+    assert mean_interval(np.repeat(SCORES, 5)).high < interval.high
+    equal = mean_interval([0.5] * 10)
+    assert (equal.low, equal.high) == (0.5, 0.5)
+
+
+def test_randomisation_is_that_of_scipy_over_all_swaps():
+    """Rows and groups of rows."""
+    for groups, sums in ((range(12), SCORES[:12]), (GROUPS, SUMS)):
+        exact = stats.permutation_test(
+            (sums, np.zeros(12)),
+            lambda x, y, axis: x.mean(axis) - y.mean(axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=np.inf,
+        )
+        assert mean_p(SCORES[: len(groups)], groups, resamples=40_000) == pytest.approx(exact.pvalue, abs=0.01)
+
+
+def test_bootstrap_p_is_the_share_of_resamples_on_the_other_side():
+    """Against a bootstrap of another generator, and the interval that it must agree with."""
+    picks = np.random.default_rng(1).integers(0, 12, (40_000, 12))
+    means = SUMS[picks].sum(axis=1) / SIZES[picks].sum(axis=1)
+    expected = 2 * min(np.mean(means <= 0), np.mean(means >= 0))
+    assert mean_p(SCORES, GROUPS, test="bootstrap", resamples=40_000) == pytest.approx(expected, abs=0.01)
+
+
+def test_p_is_count_plus_one():
+    certain = np.linspace(1, 2, 12)
+    assert mean_p(certain, test="bootstrap", resamples=99) == 2 / 100
+    assert mean_p(certain, test="randomisation", resamples=99) == 1 / 100
+    for test in ("bootstrap", "randomisation"):
+        assert mean_p([0] * 12, test=test, resamples=99) == 1
+    assert mean_p(SCORES, seed=3) == mean_p(SCORES, seed=3) != mean_p(SCORES, seed=4)
+
+
+def test_many_groups_are_drawn_in_parts():
+    """More numbers than one array holds."""
+    scores = np.random.default_rng(0).normal(0.02, 1, 3000)
+    interval, half = mean_interval(scores), 1.96 * scores.std() / math.sqrt(3000)
+    assert (interval.low, interval.high) == pytest.approx((scores.mean() - half, scores.mean() + half), abs=0.005)
+
+
+@pytest.mark.parametrize("groups", [None, np.repeat(range(9), 10)])
+def test_nothing_is_said_of_fewer_than_ten_groups(groups):
+    scores = SCORES[:9] if groups is None else np.tile(SCORES, 3)
+    interval = mean_interval(scores, groups)
+    assert math.isnan(interval.low)
+    assert interval.reason == "9 groups, fewer than 10"
+    for test in ("bootstrap", "randomisation"):
+        assert math.isnan(mean_p(scores, groups, test=test))
+    assert mean_interval([]).reason == "0 groups, fewer than 10"
+
+
+def test_coverage_and_level_with_ten_contexts_of_three_rows():
+    """Rows of a context share most of their scores. Percentile intervals of few groups are known to be narrow."""
+    rng, groups = np.random.default_rng(7), np.repeat(range(10), 3)
+    covered, rejected = 0, {"randomisation": 0, "bootstrap": 0}
+    for _ in range(400):
+        scores = np.repeat(rng.normal(size=10), 3) + 0.3 * rng.normal(size=30)
+        interval = mean_interval(scores, groups)
+        covered += interval.low <= 0 <= interval.high
+        for test in rejected:
+            rejected[test] += mean_p(scores, groups, test=test, resamples=199, seed=rng) <= 0.05
+    assert covered / 400 == pytest.approx(0.9, abs=0.04)
+    assert rejected["randomisation"] / 400 == pytest.approx(0.05, abs=0.03)
+    assert rejected["bootstrap"] / 400 == pytest.approx(0.1, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("compute", "message"),
+    [
+        (lambda: mean_interval(SCORES, confidence=1), "confidence must lie between 0 and 1, got 1"),
+        (lambda: mean_interval(SCORES, ["a"]), "one label per item, got 1 for 30"),
+        (lambda: mean_p(SCORES, resamples=0), "resamples must be positive, got 0"),
+        (lambda: mean_p(SCORES, test="t"), "test must be one of randomisation, bootstrap, got 't'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(compute, message):
+    with pytest.raises(ValueError, match=message):
+        compute()
+
+
+def test_rows_of_a_context_share_a_label():
+    labels = ContextLabels()
+    assert labels.of(["a", "b", "a", "", " ", "b"]) == [0, 1, 0, 2, 3, 1]
+    assert labels.of(["", "a", "\ud800"]) == [4, 0, 5]
+
+
+def closed(p_values, place):
+    """The closure of Bonferroni's tests: the worst p over all intersections of hypotheses with this one."""
+    others = [other for other in range(len(p_values)) if other != place]
+    subsets = ((place, *some) for size in range(len(others) + 1) for some in itertools.combinations(others, size))
+    return max(min(1, len(subset) * min(p_values[one] for one in subset)) for subset in subsets)
+
+
+def test_holm_is_the_closure_of_bonferroni():
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 3, 6):
+        for p_values in rng.uniform(0, 1, (20, size)) ** 3:
+            expected = [closed(p_values, place) for place in range(size)]
+            assert holm(list(p_values)) == pytest.approx(expected)
+    assert holm([0.01, math.nan, 0.03])[::2] == pytest.approx([0.02, 0.03])
+    assert math.isnan(holm([0.01, math.nan])[1])
