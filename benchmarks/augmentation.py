@@ -23,7 +23,7 @@ from benchmarks.common import (
     speed_parser,
 )
 from benchmarks.sampling import make_jobs
-from benchmarks.sequential import SequentialInfiller
+from benchmarks.sequential import Infilled, SequentialInfiller
 from benchmarks.texts import example_pairs
 from mars_score.augment.infilling.engine import CausalInfiller
 from mars_score.augment.infilling.jobs import Infill, Job
@@ -44,24 +44,29 @@ def main() -> None:
     pairs = example_pairs(args.references)
     make_jobs(model, pairs[:1], settings.masking, settings.infilling.sigma)  # imports spaCy
     start = time.perf_counter()
-    jobs = [*make_jobs(model, pairs, settings.masking, settings.infilling.sigma)]
+    templates = make_jobs(model, pairs, settings.masking, settings.infilling.sigma)
+    jobs = [*templates]
     masking = time.perf_counter() - start
     drafted = {job: planned_tokens(job, settings.infilling.sigma) for job in jobs}
-    some = _spread(sorted(jobs, key=lambda job: (drafted[job], len(job.prompt))), args.sequential_jobs)
-    share = sum(drafted[job] for job in some) / sum(drafted.values())
-    progress(f"{len(pairs)} references, {len(jobs)} jobs, {len(some)} of them for the sequential side")
+    timed = _spread(sorted(jobs, key=lambda job: (drafted[job], len(job.prompt))), args.sequential_jobs)
+    share = sum(drafted[job] for job in timed) / sum(drafted.values())
+    progress(f"{len(pairs)} references, {len(jobs)} jobs, {len(timed)} of them for the sequential side")
 
     batched = CausalInfiller(model, settings.planning, settings.infilling, args.batch_size)
-    sequential = SequentialInfiller(model, settings.planning, settings.infilling)
-    infills: dict[str, dict[Job, tuple[Infill, ...]]] = {}
+    sequential = SequentialInfiller(*language_model(), settings.planning, settings.infilling)
+    infills: dict[Job, tuple[Infill, ...]] = {}
+    plain: dict[Job, Infilled] = {}
 
-    def run(name: str, infiller: CausalInfiller | SequentialInfiller, work: Sequence[Job]) -> None:
-        infills[name] = dict(zip(work, infiller.infill(work), strict=True))
+    def in_batches(work: Sequence[Job]) -> None:
+        infills.update(zip(work, batched.infill(work), strict=True))
 
-    for infiller in (batched, sequential):
-        run("warm-up", infiller, some[:1])
+    def one_by_one(work: Sequence[Job]) -> None:
+        plain.update((job, sequential.infill(*templates[job])) for job in work)
+
+    for warm_up in (in_batches, one_by_one):
+        warm_up(timed[:1])
     rates = [matrix_rate(model.device)]
-    runs = {"batched": lambda: run("batched", batched, jobs), "sequential": lambda: run("one", sequential, some)}
+    runs = {"batched": lambda: in_batches(jobs), "sequential": lambda: one_by_one(timed)}
     seconds = in_turns(runs, args.repeats)
     rates.append(matrix_rate(model.device))
 
@@ -69,7 +74,7 @@ def main() -> None:
         "batched": [masking + one for one in seconds["batched"]],
         "sequential": [masking + one / share for one in seconds["sequential"]],
     }
-    alike = sum(_tokens(infills["one"][job]) == _tokens(infills["batched"][job]) for job in some)
+    alike = sum(_tokens(infills[job]) == _chosen(plain[job]) for job in timed)
     figures = {
         "references": len(pairs),
         "texts": "references of examples/, then their candidates",
@@ -79,17 +84,17 @@ def main() -> None:
         "references_a_second_sequential": len(pairs) / statistics.median(whole["sequential"]),
         **medians(seconds),
         "seconds_masking": masking,
-        "sequential_jobs": len(some),
+        "sequential_jobs": len(timed),
         "share_of_drafted_tokens_in_them": share,
         "sequential_time": "extrapolated by drafted tokens",
-        "infills_alike": f"{alike} of {len(some)}",
+        "infills_alike": f"{alike} of {len(timed)}",
     }
     ratio = median_ratio(whole["sequential"], whole["batched"])
     report(args, "augmentation: times faster than sequential (at least)", ratio, 12.0, figures)
 
     iterations = settings.planning.plan_iterations
     passes = 2 * iterations + 1 if args.planner == "self" else 1
-    needed = operations(Prices.of(model), infills["batched"], passes)
+    needed = operations(Prices.of(model), infills, passes)
     rate = needed / statistics.median(seconds["batched"])
     figures = {
         "operations_needed": float(needed),
@@ -105,8 +110,12 @@ def _spread(jobs: Sequence[Job], count: int) -> list[Job]:
     return [jobs[(2 * part + 1) * len(jobs) // (2 * count)] for part in range(count)]
 
 
-def _tokens(infills: Sequence[Infill]) -> list[tuple[int, ...]]:
-    return [infill.tokens for infill in infills]
+def _tokens(infills: Sequence[Infill]) -> list[list[int]]:
+    return [list(infill.tokens) for infill in infills]
+
+
+def _chosen(infilled: Infilled) -> list[list[int]]:
+    return [blank.generated[: blank.length] for blank in infilled.blanks]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from mars_score.augment.infilling.engine import CausalInfiller
 from mars_score.augment.infilling.jobs import Job, fit_context, make_job
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.template import Template
 from mars_score.augment.masking.templates import make_templates
 from mars_score.data.files import read_rows
 from mars_score.models.engine.language_model import CausalLanguageModel
@@ -68,19 +69,19 @@ def _fitting(path: str, max_context_words: int, min_reference_words: int) -> lis
 
 def make_jobs(
     model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], masking: MaskingSettings, sigma: int
-) -> dict[Job, str]:
-    """The different jobs with a blank of (context, reference) pairs -> their references."""
+) -> dict[Job, tuple[str, Template]]:
+    """The different jobs with a blank of (context, reference) pairs, with their contexts and templates."""
     analyser = WordAnalyser()
     strip = masking.strip_urls_hashtags
     references = [prepare_reference(reference, strip_urls_hashtags=strip) for _, reference in pairs]
     contexts = [context for context, _ in pairs]
     analyses = list(analyser.analyse(references))
-    idf = Idf.count({one.text: one.lower_words for one in analyses})
+    idf = Idf.count({analysis.text: analysis.lower_words for analysis in analyses})
     jobs = {}
     for context, analysis, words in zip(contexts, analyses, analyser.words(contexts), strict=True):
         window = fit_context(model.codec, context, analysis.text, model.window)
         for _, template in make_templates(analysis, words, idf, masking):
             if template.blanks:
                 job = make_job(model.codec, template, window, sigma, CausalInfiller.shortest_start)
-                jobs[job] = analysis.text
+                jobs[job] = context, template
     return jobs

@@ -10,7 +10,6 @@ import tiny_models
 import torch
 import transformers
 
-from benchmarks.sequential import SequentialInfiller
 from mars_score.augment.infilling import drafting, engine
 from mars_score.augment.infilling.engine import CausalInfiller
 from mars_score.augment.infilling.jobs import JobState, fit_context, make_job
@@ -382,15 +381,3 @@ def test_the_model_is_left_as_it_was(causal):
         model.eval()
     assert model.config._attn_implementation == "sdpa"
     assert torch.is_grad_enabled()
-
-
-@pytest.mark.parametrize("planning", [PLANNED, PLAIN, FUSED], ids=["planned", "plain", "fused"])
-def test_the_sequential_infiller_of_the_benchmarks_does_the_same_work(planning):
-    model = CausalLanguageModel(*tiny_models.tiny_llama(seed=5, n_positions=192))
-    infiller = CausalInfiller(model, planning, InfillingSettings())
-    jobs = jobs_of(infiller, pairs()[4::2])
-    sequential = SequentialInfiller(model, planning, InfillingSettings())
-    for ours, theirs in zip(infiller.infill(jobs), sequential.infill(jobs), strict=True):
-        assert [infill.tokens for infill in ours] == [infill.tokens for infill in theirs]
-        for one, other in zip(ours, theirs, strict=True):
-            assert one.perplexities == pytest.approx(other.perplexities, rel=1e-9)

@@ -10,6 +10,18 @@ import pytest
 import torch
 from tiny_models import TEXT, tiny_gpt2
 
+from benchmarks.sequential import (
+    SequentialInfiller,
+    Tokens,
+    ascend,
+    best_prefix,
+    cut_context,
+    encode,
+    fit,
+    make_prompt,
+    reward_of,
+    tokenise,
+)
 from mars_score.augment.masking.analysis import Analysis, Word
 from mars_score.augment.masking.template import Template
 from mars_score.settings import InfillingSettings, PlanningSettings, SimilaritySettings
@@ -77,7 +89,7 @@ def test_perplexity_by_hand():
 
 def test_perplexity_agrees_with_the_models_own_loss(causal):
     model, tokenizer = causal
-    prompt, written = oracle.encode(tokenizer, CONTEXT), oracle.encode(tokenizer, " " + REFERENCE)
+    prompt, written = encode(tokenizer, CONTEXT), encode(tokenizer, " " + REFERENCE)
     labels = torch.tensor([[-100] * len(prompt) + written])
     with torch.no_grad():
         loss = model(input_ids=torch.tensor([prompt + written]), labels=labels).loss
@@ -85,9 +97,9 @@ def test_perplexity_agrees_with_the_models_own_loss(causal):
     assert oracle.perplexity(model, prompt, written) == pytest.approx(math.exp(loss), rel=1e-4)
 
 
-def test_judge():
-    assert oracle.judge([3.0, 1.0, 1.0], [True] * 3) == 2
-    assert oracle.judge([3.0, 1.0, 2.0, 2.0], [True, False, True, True]) == 3
+def test_best_prefix():
+    assert best_prefix([3.0, 1.0, 1.0], [True] * 3) == 2
+    assert best_prefix([3.0, 1.0, 2.0, 2.0], [True, False, True, True]) == 3
 
 
 # --- Self-planning
@@ -106,30 +118,46 @@ def test_small_steps_raise_the_reward(llama):
 def test_gradient_is_the_slope_of_the_reward(causal):
     """With norm exponent 0 one step is step * gradient, so the reward rises by step * |gradient| ** 2."""
     model, tokenizer = causal
-    ids, future = oracle.encode(tokenizer, CONTEXT), oracle.encode(tokenizer, " train")
+    ids, future = encode(tokenizer, CONTEXT), encode(tokenizer, " train")
     step = 1e-5
     raw = replace(SELF, plan_norm_exponent=0.0, plan_step=step, plan_iterations=1)
-    before, after = oracle.plan(model, ids, future, raw)[1]
-    cache = [[t.detach().requires_grad_() for t in layer] for layer in oracle.cache_of(model, ids[:-1])]
-    reward = oracle.reward_of(oracle.logits_of(model, ids[-1:], cache)[0], future, raw.plan_temperature)
-    gradients = torch.autograd.grad(reward, [t for layer in cache for t in layer])
-    slope = sum((g**2).sum().item() for g in gradients)
+    infiller = SequentialInfiller(model, tokenizer, raw, INFILLING)
+    _, past = infiller.feed(ids[:-1], [])
+    _, _, _, [before, after] = infiller.next_scores(ids[-1], past, future)
+    leaves = [state.detach().requires_grad_() for state in past]
+    reward = reward_of(infiller.feed(ids[-1:], leaves)[0][0], future, raw.plan_temperature)
+    slope = sum((gradient**2).sum().item() for gradient in torch.autograd.grad(reward, leaves))
+    assert before == pytest.approx(reward.item(), rel=1e-12)
     assert (after - before) / step == pytest.approx(slope, rel=1e-2)
 
 
 def test_a_normalised_step_has_its_length():
     tensors = torch.randn(4, 1, 2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    keys, values, key_gradient, value_gradient = tensors
-    new_keys, new_values = oracle.ascend(keys, values, key_gradient, value_gradient, SELF)
-    moved = torch.sqrt(((new_keys - keys) ** 2).sum() + ((new_values - values) ** 2).sum())
-    assert moved.item() == pytest.approx(SELF.plan_step, rel=1e-12)
+    states, gradients = [*tensors[:2]], tensors[2:]
+    moved = ascend(states, gradients, SELF)
+    length = torch.sqrt(sum(((after - before) ** 2).sum() for before, after in zip(states, moved, strict=True)))
+    assert length.item() == pytest.approx(SELF.plan_step, rel=1e-12)
 
 
-def test_cached_and_plain_logits_agree(causal):
+def test_perplexities_are_those_of_whole_texts(causal):
+    """With the cache of what was written before, and without."""
     model, tokenizer = causal
-    ids = oracle.encode(tokenizer, CONTEXT)
-    cached = oracle.logits_of(model, ids[-1:], oracle.cache_of(model, ids[:-1]))[0]
-    torch.testing.assert_close(cached, oracle.logits_of(model, ids)[-1], rtol=0, atol=1e-12)
+    result = infill(CONTEXT, MIDDLE, causal)
+    pieces = tokenise(MIDDLE, tokenizer, after_context=True)
+    written, blanks = [], iter(result.blanks)
+    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
+        if not piece.blank:
+            written += piece.ids
+            continue
+        blank = next(blanks)
+        block = following.ids if following else []
+        expected = [
+            oracle.perplexity(model, result.prompt, [*written, *blank.generated[: length + 1], *block])
+            for length in range(len(blank.generated))
+        ]
+        assert blank.perplexities == pytest.approx(expected, rel=1e-12)
+        written += blank.generated[: blank.length]
+    assert next(blanks, None) is None
 
 
 def test_a_trailing_blank_is_not_planned(causal):
@@ -148,26 +176,24 @@ def test_fusion_without_the_planned_distribution_is_plain(gpt2):
 
 def test_prompt(gpt2, llama):
     for (_, tokenizer), bos in ((gpt2, []), (llama, [0])):
-        pieces = oracle.tokenise(FIRST, tokenizer, after_context=False)
-        assert oracle.make_prompt([7, 8], pieces, tokenizer) == [*bos, 7, 8]
-        assert oracle.make_prompt([7], pieces, tokenizer) == [0, 7]  # never an empty cache
-        assert oracle.make_prompt([], pieces, tokenizer) == [0, 0]
-        pieces = oracle.tokenise(LAST, tokenizer, after_context=False)
-        assert oracle.make_prompt([], pieces, tokenizer) == [0]
-        assert oracle.make_prompt([7], pieces, tokenizer) == [*bos, 7]
+        pieces = tokenise(FIRST, tokenizer, after_context=False)
+        assert make_prompt([7, 8], pieces, tokenizer) == [*bos, 7, 8]
+        assert make_prompt([7], pieces, tokenizer) == [0, 7]  # never an empty cache
+        assert make_prompt([], pieces, tokenizer) == [0, 0]
+        pieces = tokenise(LAST, tokenizer, after_context=False)
+        assert make_prompt([], pieces, tokenizer) == [0]
+        assert make_prompt([7], pieces, tokenizer) == [*bos, 7]
 
 
 def test_context_is_cut_from_its_end(causal, roberta_mlm):
     for _, tokenizer in (causal, roberta_mlm):
-        ids = oracle.encode(tokenizer, TEXT.strip())
-        reference_length = len(oracle.encode(tokenizer, " " + REFERENCE))
-        kept = oracle.cut_context(TEXT, REFERENCE, 96, tokenizer, INFILLING)
+        ids = encode(tokenizer, TEXT.strip())
+        reference_length = len(encode(tokenizer, " " + REFERENCE))
+        kept = cut_context(TEXT, REFERENCE, 96, tokenizer, INFILLING)
         assert kept == ids[: 96 - 2 * reference_length - 64]
         assert 2 < len(kept) < len(ids)
-        assert (
-            oracle.cut_context(TEXT, REFERENCE, 96, tokenizer, InfillingSettings(max_context_tokens=2)) == ids[:2]
-        )
-        assert oracle.cut_context(" \n", REFERENCE, 96, tokenizer, INFILLING) == []
+        assert cut_context(TEXT, REFERENCE, 96, tokenizer, InfillingSettings(max_context_tokens=2)) == ids[:2]
+        assert cut_context(" \n", REFERENCE, 96, tokenizer, INFILLING) == []
 
 
 def test_a_context_cut_to_nothing_is_no_context():
@@ -177,13 +203,13 @@ def test_a_context_cut_to_nothing_is_no_context():
 
 def test_fit():
     def text(n):
-        return oracle.Tokens("t", list(range(n)), blank=False)
+        return Tokens("t", list(range(n)), blank=False)
 
     def blank(n):
-        return oracle.Tokens("b", list(range(n)), blank=True)
+        return Tokens("b", list(range(n)), blank=True)
 
     pieces = [text(3), blank(2), text(4), blank(1)]
-    sizes = [[len(p.ids) for p in oracle.fit(pieces, 2, end, extra=3)] for end in (18, 17, 14, 13, 10, 9, 4)]
+    sizes = [[len(p.ids) for p in fit(pieces, 2, end, extra=3)] for end in (18, 17, 14, 13, 10, 9, 4)]
     assert sizes == [[3, 2, 4, 1], [3, 2, 4], [3, 2, 4], [3, 2, 3], [3, 2, 0], [3], [2]]
 
 
