@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augment.augmenter import Augmented, Augmenter, Pair, cuts, prepare_pairs, prepare_rows
+from mars_score.augment.augmented import Augmented, AugmentedReference, cuts
+from mars_score.augment.augmenter import Augmenter, Pair, prepare_pairs, prepare_rows
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, requests_of
 from mars_score.data.tables import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_rows
@@ -21,7 +22,7 @@ from mars_score.scoring.batch import Scorable
 from mars_score.scoring.evidence import Evidence, Reader
 from mars_score.scoring.heads import Example, HeadLoader, LearnedHead
 from mars_score.scoring.kept import flags_of, look_up, rows_of
-from mars_score.scoring.result import AugmentedReference, MarsResult, ScoredTexts
+from mars_score.scoring.result import MarsResult, ScoredTexts
 from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.settings.fields import unknown
 from mars_score.store.location import Store, store_folder

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.common import progress
 from mars_score import MarsScorer
+from mars_score.augment.augmented import AugmentedReference
 from mars_score.augment.sampling.samples import ContextSampler, make_request
 from mars_score.data.files import row_line
 from mars_score.data.overlap import copied_share, windows
@@ -25,7 +26,6 @@ from mars_score.data.words import split_words
 from mars_score.errors import MarsWarning
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, Reader
-from mars_score.scoring.result import AugmentedReference
 from mars_score.scoring.score import token_recall
 
 AT_ONCE = 64  # rows whose token vectors are in memory

@@ -11,6 +11,7 @@ import torch
 from jsonl import columns
 
 from mars_score import MarsScorer
+from mars_score.augment.augmented import AugmentedReference
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.sampling.samples import Samples
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
@@ -20,7 +21,6 @@ from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.scoring import evidence
 from mars_score.scoring.embeddings import Embedding
 from mars_score.scoring.likelihood import Likelihood, LikelihoodReader
-from mars_score.scoring.result import AugmentedReference
 from mars_score.scoring.score import score_row, token_recall
 from mars_score.settings import resolve_settings
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+from mars_score.augment.augmented import Augmentation, Augmented, AugmentedReference
 from mars_score.augment.infilling.pipeline import AugmentedText, Infiller, TemplateInContext, augment
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template
 from mars_score.augment.masking.templates import make_templates
 from mars_score.data.validation import Row
-from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, ModelUnavailableError
+from mars_score.errors import ModelUnavailableError
 from mars_score.models.fingerprints import Current, model_key
-from mars_score.scoring.result import Augmentation, AugmentedReference
 from mars_score.settings import MaskingSettings, Settings
 from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.runtime import Runtime
@@ -25,31 +24,13 @@ from mars_score.store.runtime import Runtime
 Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
 Templates = list[tuple[float, Template]]  # with their mask ratios
 
-# Part of the keys of what is kept; to be raised when the same settings come to give other infills.
-_METHOD = 2
-
-
-@dataclass(frozen=True)
-class Augmented:
-    """An augmented reference and what the language model's window did to it.
-
-    Attributes:
-        reference: the reference with its augmentations.
-        context_cut: whether the end of the context was not read.
-        reference_cut: whether the end of the reference was not augmented.
-        untagged: whether its words were masked without knowing their parts of speech.
-    """
-
-    reference: AugmentedReference
-    context_cut: bool
-    reference_cut: bool
-    untagged: bool = False
+_METHOD = 2  # part of the store's keys; raised when the same settings come to give other infills
 
 
 def prepare_pairs(
     rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
 ) -> list[list[Pair]]:
-    """What each row's references are augmented from."""
+    """For each reference of each row the context and the prepared reference, from which it is augmented."""
     strip = masking.strip_urls_hashtags
     return [
         [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
@@ -60,11 +41,11 @@ def prepare_pairs(
 def prepare_rows(
     candidates: Sequence[str], rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
 ) -> list[Row]:
-    """What each score depends on: the candidate, its prepared references, the context without outer whitespace."""
+    """For each row what its score depends on: candidate, prepared references, context without outer whitespace."""
     strip = masking.strip_urls_hashtags
     return [
-        (candidate, tuple([prepare_reference(one, strip_urls_hashtags=strip) for one in of_row]), context.strip())
-        for candidate, of_row, context in zip(candidates, rows, contexts, strict=True)
+        (candidate, tuple([prepare_reference(text, strip_urls_hashtags=strip) for text in row]), context.strip())
+        for candidate, row, context in zip(candidates, rows, contexts, strict=True)
     ]
 
 
@@ -74,15 +55,6 @@ def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:
         return None
     texts = list(masking.idf_corpus)
     return Idf.count(dict(zip(texts, analyser.words(texts), strict=True)))
-
-
-def cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:
-    """Rows with shortened contexts, with references that were not augmented to their end, or without tags."""
-    return {
-        CONTEXT_CUT: [any(one.context_cut for one in row) for row in augmented],
-        REFERENCE_CUT: [any(one.reference_cut for one in row) for row in augmented],
-        UNTAGGED: [any(one.untagged for one in row) for row in augmented],
-    }
 
 
 class Augmenter:
@@ -127,7 +99,9 @@ class Augmenter:
         references = list(dict.fromkeys([*(reference for _, reference in pairs), *others]))
         analyses = dict(zip(references, self.analyser.analyse(references), strict=True))
         if idf is None:
-            idf = self._corpus_idf or Idf.count({text: one.lower_words for text, one in analyses.items()})
+            idf = self._corpus_idf or Idf.count(
+                {text: analysis.lower_words for text, analysis in analyses.items()}
+            )
         contexts = list(dict.fromkeys(context for context, _ in pairs))
         words = dict(zip(contexts, self.analyser.words(contexts), strict=True))
         templates = {
@@ -159,15 +133,15 @@ class Augmenter:
         """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
         context, reference = pair
         itself = AugmentedText(reference, context_cut=False, reference_cut=False)
-        of_templates = [filled.get((context, template), itself) for _, template in templates]
+        infilled = [filled.get((context, template), itself) for _, template in templates]
         augmentations = tuple(
-            Augmentation(ratio, template, one.text)
-            for (ratio, template), one in zip(templates, of_templates, strict=True)
+            Augmentation(ratio, template, augmented.text)
+            for (ratio, template), augmented in zip(templates, infilled, strict=True)
         )
         return Augmented(
             AugmentedReference(reference, augmentations),
-            context_cut=any(one.context_cut for one in of_templates),
-            reference_cut=any(one.reference_cut for one in of_templates),
+            context_cut=any(augmented.context_cut for augmented in infilled),
+            reference_cut=any(augmented.reference_cut for augmented in infilled),
             untagged=bool(templates) and not self.analyser.tags,
         )
 
@@ -179,35 +153,36 @@ class Augmenter:
             settings = {"infiller": infilling.infiller, "max_context_tokens": infilling.max_context_tokens}
         elif planning.planner != "none":
             settings |= dataclasses.asdict(planning)
-        return model_key(self._model, self._infiller.get, self.settings.models.dtype, settings, _METHOD)
+        model, dtype = _language_model(self.settings), self.settings.models.dtype
+        return model_key(model, self._infiller.get, dtype, settings, _METHOD)
 
     def _compute_infills(
         self, missing: list[TemplateInContext], done: Callable[[TemplateInContext, AugmentedText], None]
     ) -> None:
         augment(self._infiller.get(), missing, self.settings.infilling.max_context_tokens, done)
 
-    @property
-    def _model(self) -> Any:
-        models = self.settings.models
-        masked = self.settings.infilling.infiller == "masked"
-        return models.masked_language_model if masked else models.language_model
-
     @cached_property
     def _infiller(self) -> Current[Infiller]:
-        return Current(self._model, self._make_infiller)
+        return Current(_language_model(self.settings), partial(_make_infiller, self.settings, self.runtime))
 
-    def _make_infiller(self) -> Infiller:
-        from mars_score.augment.infilling.engine import CausalInfiller
-        from mars_score.augment.infilling.masked import MaskedInfiller
-        from mars_score.models.loading import causal_model, masked_model
 
-        settings, models, runtime = self.settings, self.settings.models, self.runtime
-        if settings.infilling.infiller == "masked":
-            if self._model is None:
-                raise ModelUnavailableError(
-                    'infiller="masked" has no model in this preset: no masked language model is known to come in '
-                    "a wheel. Name one with masked_language_model=... or use another preset"
-                )
-            return MaskedInfiller(*masked_model(models, runtime), runtime.batch_size)
-        model = causal_model(models, runtime)
+def _language_model(settings: Settings) -> Any:
+    """The model that infills."""
+    masked = settings.infilling.infiller == "masked"
+    return settings.models.masked_language_model if masked else settings.models.language_model
+
+
+def _make_infiller(settings: Settings, runtime: Runtime) -> Infiller:
+    from mars_score.augment.infilling.engine import CausalInfiller
+    from mars_score.augment.infilling.masked import MaskedInfiller
+    from mars_score.models.loading import causal_model, masked_model
+
+    if settings.infilling.infiller == "causal":
+        model = causal_model(settings.models, runtime)
         return CausalInfiller(model, settings.planning, settings.infilling, runtime.batch_size)
+    if settings.models.masked_language_model is None:
+        raise ModelUnavailableError(
+            'infiller="masked" has no model in this preset: no masked language model is known to come in '
+            "a wheel. Name one with masked_language_model=... or use another preset"
+        )
+    return MaskedInfiller(*masked_model(settings.models, runtime), runtime.batch_size)

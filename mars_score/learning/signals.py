@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.augment.augmented import AugmentedReference
 from mars_score.errors import UnsupportedModelError
 from mars_score.learning.pairs import BACK_TRANSLATED, Pair, in_share
 from mars_score.learning.translation import Model, RoundTrip
@@ -19,7 +20,6 @@ from mars_score.meta.metrics.extras import need
 from mars_score.models.engine.entailment import classify
 from mars_score.scoring.evidence import Reader, ScorableRow, needs
 from mars_score.scoring.likelihood import LikelihoodReader
-from mars_score.scoring.result import AugmentedReference
 from mars_score.scoring.score import score_row
 from mars_score.settings import Settings, resolve_settings
 from mars_score.store.results import ResultStore

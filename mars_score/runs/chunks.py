@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any
 
-from mars_score.augment.augmenter import Augmented
+from mars_score.augment.augmented import Augmented
 from mars_score.augment.sampling.samples import Samples, decode_samples, encode_samples
 from mars_score.runs.encoding import decode_augmented
 from mars_score.runs.input import Part

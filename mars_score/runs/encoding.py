@@ -6,7 +6,7 @@ import json
 import struct
 from collections.abc import Iterable
 
-from mars_score.augment.augmenter import Augmented
+from mars_score.augment.augmented import Augmented
 from mars_score.scoring.kept import plain_reference, reference_of
 
 _LENGTH = struct.Struct("<I")

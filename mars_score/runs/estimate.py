@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from mars_score.augment.augmented import AugmentedReference
 from mars_score.augment.sampling.samples import ContextSampler, make_request
 from mars_score.data.validation import Row
 from mars_score.runs.input import Input
 from mars_score.scoring.evidence import Reader, ScorableRow, needs
-from mars_score.scoring.result import AugmentedReference
 from mars_score.settings import Settings
 from mars_score.store.lookup import Storage
 from mars_score.store.results import digest

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mars_score.augment.augmenter import Augmented
+from mars_score.augment.augmented import Augmented
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.sampling.samples import Samples
 from mars_score.models.signature import Signature, make_signature

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from mars_score.augment.augmenter import cuts
+from mars_score.augment.augmented import cuts
 from mars_score.data.files import row_line
 from mars_score.data.writers import convert
 from mars_score.errors import Notices

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augment.augmenter import Augmented, cuts
+from mars_score.augment.augmented import Augmented, cuts
 from mars_score.augment.sampling.samples import Request, Samples
 from mars_score.errors import (
     BLANK,

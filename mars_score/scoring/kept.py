@@ -8,21 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from mars_score.augment.augmented import Augmentation, AugmentedReference
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.data.validation import Row
 from mars_score.errors import NOTICES
 from mars_score.models.fingerprints import is_here
 from mars_score.models.signature import make_signature, used_models
-from mars_score.scoring.result import (
-    Augmentation,
-    AugmentedReference,
-    LazyRows,
-    ReferenceScore,
-    RowScore,
-    SampleScore,
-    Term,
-)
+from mars_score.scoring.result import LazyRows, ReferenceScore, RowScore, SampleScore, Term
 from mars_score.settings import Settings
 from mars_score.store.lookup import Results, Storage, get_or_compute
 

@@ -9,34 +9,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mars_score.augment.masking.template import Template
+from mars_score.augment.augmented import AugmentedReference
 from mars_score.data.contexts import as_prose
 from mars_score.models.signature import Signature
 
 if TYPE_CHECKING:
     from mars_score.scoring.explain.explanation import Explanation
-
-
-@dataclass(frozen=True)
-class Augmentation:
-    """One augmented reference: the infilled template of one mask ratio."""
-
-    mask_ratio: float
-    template: Template
-    text: str
-
-
-@dataclass(frozen=True)
-class AugmentedReference:
-    """A human reference with its augmentations, in the order of their mask ratios."""
-
-    reference: str
-    augmentations: tuple[Augmentation, ...]
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The human reference (index 0) and the augmented references."""
-        return (self.reference, *(augmentation.text for augmentation in self.augmentations))
 
 
 @dataclass(frozen=True)

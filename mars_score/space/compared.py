@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mars_score.scoring.result import Augmentation
+from mars_score.augment.augmented import Augmentation
 from mars_score.space.answer import Answer, infilled_spans
 
 # What the language model is asked to do for a task (mars_score.augment.sampling.prompts), or why nothing.

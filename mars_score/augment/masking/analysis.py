@@ -25,7 +25,7 @@ _BATCH_SIZE = 64
 _LONGEST_RUN = 1000
 # Pipelines are shared by threads, which spaCy does not promise to be safe.
 _loading_or_using = threading.RLock()
-# Part of the keys of what is kept; to be raised when the same text and pipeline come to give other words.
+# Part of the store's keys; raised when the same text and pipeline come to give other words.
 _RULES = 1
 
 # A URL keeps the punctuation after it in the text; a hashtag has a letter ("#1" is a number), and what
@@ -79,13 +79,13 @@ class WordAnalyser:
     """Splits texts into words and tags them; the spaCy pipeline is loaded when first needed.
 
     Args:
-        kept: the store for analyses; None: nothing is kept.
+        store: where analyses are saved; None: nowhere.
         language: a code, or the name of a pipeline. Without an installed pipeline its words are split by spaCy's
             tokenizer, and not tagged, except as punctuation (``PUNCT``) and anything else (``X``).
     """
 
-    def __init__(self, kept: Storage | None = None, language: str = ENGLISH) -> None:
-        self._kept = kept or ResultStore(None)
+    def __init__(self, store: Storage | None = None, language: str = ENGLISH) -> None:
+        self._store = store or ResultStore(None)
         self._language = language
 
     @cached_property
@@ -151,7 +151,7 @@ class WordAnalyser:
                 for text, words in zip(missing, compute(missing), strict=True):
                     done(text, words)
 
-        return get_or_compute(self._kept, results, texts, compute_all)
+        return get_or_compute(self._store, results, texts, compute_all)
 
     def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
         """Start, end and tag of each word."""
