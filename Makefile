@@ -9,10 +9,9 @@ export OMP_WAIT_POLICY = PASSIVE
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt requirements-mini.txt requirements-meta.txt
+$(INSTALLED): pyproject.toml constraints.txt requirements-mini.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --no-deps --require-hashes -r requirements-mini.txt
-	$(BIN)/pip install --quiet --no-deps --require-hashes --ignore-requires-python -r requirements-meta.txt
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[mini,dev]'
 	touch $@
 

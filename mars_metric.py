@@ -41,10 +41,10 @@ _CITATION = """\
 
 _DESCRIPTION = """\
 MARS (Language Model Augmented Relevance Score) scores generated text against human references AND the context
-that it was generated from. A language model augments the references: by default it writes other texts given the
-context alone; with variants v2, v1 and paper it fills in masked words of the references. The score of a candidate
-combines its similarity with the references, with these texts and with the context, so that text that fits the
-context is not punished for saying something else.
+that it was generated from. By default it is the metric of the paper: a language model fills in masked words of the
+references given the context, and the score is the weighted similarity of a candidate with these augmented
+references. Variant "plus" adds up the similarity with the references and with the context, how likely a language
+model finds the candidate, and what it repeats; "fast" is the same without a language model.
 """
 
 _KWARGS_DESCRIPTION = """
@@ -53,8 +53,7 @@ Scores candidates given references and contexts.
 Args:
     predictions (`list` of `str`): candidates, one per row. A blank one scores 0.0.
     references (`list` of `str` or of `list` of `str`): one or several human references per row; rows may be mixed.
-        None: all candidates are scored by their contexts alone, with `variant="free-lm"` in place of `"v3-lm"` and
-        `"free"` in place of `"v3"`.
+        None: all candidates are scored by their contexts alone, as variants `"plus"` and `"fast"` can.
     contexts (`list` of `str` or of `list` of `str`): what the text was generated from (a document, a question, a
         dialogue), one per row; the strings of a list are the turns of a dialogue. May be omitted with
         `use_context=False`.
@@ -62,9 +61,9 @@ Args:
     explain (`bool`): also return why each score is what it is.
     scale (`bool`): also return where the mean lies between an unrelated reference and the reference itself.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
-        all calls: `preset` (`"mini"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`,
-        `language`, `task`, `samples`, `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are
-        refused.
+        all calls: `preset` (`"mini"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`
+        (`"paper"`, `"plus"` or `"fast"`; also the second argument of `evaluate.load`), `language`, `task`,
+        `samples`, `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
 
 Returns:
     mars (`float`): mean score of the rows, mostly in [0, 1]; an unlikely or repetitive text may score below 0.
@@ -82,7 +81,7 @@ Examples:
     Example 1: the candidate that fits the context scores higher.
 
     >>> import evaluate
-    >>> mars = evaluate.load("mars", preset="mini")
+    >>> mars = evaluate.load("mars", "plus", preset="mini")
     >>> results = mars.compute(
     ...     predictions=["She took the bus to work until it was fixed.", "The cat slept on the sofa."],
     ...     references=["She went to work by bus.", "She went to work by bus."],
@@ -139,7 +138,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
     """MARS as a metric of Hugging Face evaluate.
 
     Args:
-        config_name: evaluate's name for ``preset``.
+        config_name: evaluate's second argument: the variant; ``"default"`` is ``"paper"``.
         arguments: those of ``evaluate.Metric`` (``cache_dir``, ``experiment_id``, ...), and settings and arguments
             of ``mars_score.MarsScorer``, for all calls that do not override them.
 
@@ -157,10 +156,10 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
     def __init__(self, config_name: str | None = None, **arguments: Any) -> None:
         base = {name: value for name, value in arguments.items() if name in _EVALUATE_ARGUMENTS}
         self._options = {name: value for name, value in arguments.items() if name not in base}
-        if config_name not in (None, "default") and self._options.setdefault("preset", config_name) != config_name:
-            raise ValueError(
-                f"config_name {config_name!r} and preset {self._options['preset']!r} differ; give one"
-            )
+        if config_name not in (None, "default"):
+            variant = self._options.setdefault("variant", config_name)
+            if variant != config_name:
+                raise ValueError(f"config_name {config_name!r} and variant {variant!r} differ; give one")
         mars_score.MarsScorer(**self._options)  # checks them; loads nothing
         self._contexts_omitted = False  # in some of the rows that wait for compute()
         self._references_omitted: set[bool] = set()  # whether in each of the rows that wait for compute()

@@ -46,7 +46,7 @@ def main() -> None:
     penalties = (0.3 - number / 1000 for number in count(1))  # a setting that changes no vector
     with fresh_store() as store:
         progress(f"scoring {args.scored} rows")
-        scorer = MarsScorer("mini", store=store)
+        scorer = MarsScorer("mini", variant="plus", store=store)
         scored = scorer.score(*few).rows.encoded  # type: ignore[attr-defined]
         key = row_key(scorer.settings)
         assert key is not None
@@ -61,7 +61,7 @@ def main() -> None:
             write_rows(file, rows)
 
         def from_vectors() -> float:
-            other = MarsScorer("mini", store=store, repetition_penalty=next(penalties))
+            other = MarsScorer("mini", variant="plus", store=store, repetition_penalty=next(penalties))
             return seconds_of(lambda: other.score(*few))
 
         runs = {

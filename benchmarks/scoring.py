@@ -28,7 +28,7 @@ from mars_score.models.wheels import wheel_folder
 from mars_score.settings import resolve_settings
 
 # With the largest ratio to the paper's form that is wanted.
-VARIANTS = {"paper": None, "v3": 2.0, "v3-lm": 8.0, "v2": 2.0, "v2-lm": 8.0}
+VARIANTS = {"paper": None, "fast": 2.0, "plus": 8.0}
 
 
 def main() -> None:

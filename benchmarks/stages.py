@@ -26,7 +26,7 @@ def main() -> None:
     options.add_argument(
         "--variants",
         default=DEFAULT_VARIANT,
-        help=f"with commas between them; v3:4 is v3 with 4 samples; default: {DEFAULT_VARIANT}",
+        help=f"with commas between them; fast:4 is fast with 4 samples; default: {DEFAULT_VARIANT}",
     )
     args = parse(options, rows=64)
     texts = invented(args.rows, context_sentences=args.sentences)

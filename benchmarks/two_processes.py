@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.common import in_turns, median_ratio, medians, parse, report, speed_parser
 from benchmarks.streaming import MARS, different_rows, write_rows
 
-OPTIONS = ["--preset", "mini", "--variant", "v3", "--samples", "0", "--no-store", "--quiet"]
+OPTIONS = ["--preset", "mini", "--variant", "fast", "--no-store", "--quiet"]
 SPINNING = {"OMP_WAIT_POLICY": "ACTIVE"}
 
 

@@ -104,7 +104,7 @@ def _read(path: str | Path, groups: int | None) -> Rows:
 def _compare(data: Rows, metrics: Sequence[Metric], progress: Any) -> list[tuple[str, ...]]:
     """Lines of the table."""
     candidates, references, contexts = zip(*data.rows, strict=True)
-    scorer = MarsScorer("mini", variant="v2", idf_corpus=data.corpus, progress=progress)
+    scorer = MarsScorer("mini", variant="fast", max_mask_ratio=0.6, idf_corpus=data.corpus, progress=progress)
     augmented = [
         (candidate, tuple(texts), context)
         for candidate, texts, context in zip(

@@ -118,7 +118,9 @@ def _score(examples: list[Example], rivals: list[dict[str, list[float]]]) -> tup
     candidates, references, contexts = (list(column) for column in zip(*rows, strict=True))
     print(f"MARS: {len(rows)} candidates of {len(examples)} examples, preset mini ...", file=sys.stderr)
     with progress_bars(quiet=False) as progress, scoring() as notices:
-        result = MarsScorer(preset="mini", progress=progress).score(candidates, references, contexts)
+        result = MarsScorer(preset="mini", variant="plus", progress=progress).score(
+            candidates, references, contexts
+        )
     for notice in notices:
         print(f"demo: notice: {notice}", file=sys.stderr)
     remaining = iter(result.rows)

@@ -108,7 +108,7 @@ class MarsScorer:
                 candidates, which are scored each. Or, alone, a table (see
                 :func:`mars_score.data.tables.columns_of`).
             references: a string or a list of strings per row; None: candidates are scored given their contexts
-                alone, by variant ``"free-lm"`` in place of ``"v3-lm"`` (``"free"`` of ``"v3"``).
+                alone, as variants ``"plus"`` and ``"fast"`` can.
             contexts: per row a string; a list of strings, the turns of a dialogue, which become the lines of one;
                 chat messages ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``,
                 each read by itself. May be left out with ``use_context=False``.

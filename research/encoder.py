@@ -52,7 +52,7 @@ FOLDS = (  # sets of one family are left out together
 DRIFTING = ("mohler_asag", "sfres")
 SKEWS = (0.0, 1.5, 3.0)
 TESTED = 100  # rows of a set, about
-SETTINGS = resolve_settings("mini", "v2", max_context_tokens=64)
+SETTINGS = resolve_settings("mini", "fast", max_context_tokens=64)
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
 
 Floats = NDArray[np.float64]
@@ -81,7 +81,7 @@ class Pretraining(NamedTuple):
 
 def run_drift(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining, rows: int) -> None:
     """The encoder with and without pre-training, and MARS, where learning and test differ in quality."""
-    scorer, synthetic = MarsScorer("mini", progress=report), Synthetic(data, runtime, pretraining)
+    scorer, synthetic = MarsScorer("mini", variant="plus", progress=report), Synthetic(data, runtime, pretraining)
     for name in DRIFTING:
         fold = next(number for number, names in enumerate(FOLDS) if name in names)
         start = pretrained(synthetic, out, fold)
@@ -90,7 +90,7 @@ def run_drift(data: Path, out: Path, runtime: Runtime, pretraining: Pretraining,
             taught, test = (
                 whole.take(each.tolist()) for each in drifted(whole.ratings, np.array(whole.groups), skew, 0)
             )
-            found = {"v3-lm": scorer.score(*map(list, zip(*test.rows, strict=True))).scores}
+            found = {"plus": scorer.score(*map(list, zip(*test.rows, strict=True))).scores}
             for title, saved in (("encoder", None), ("encoder, pre-trained", start)):
                 folder = out / f"drift-{name}-{skew:g}{'-pretrained' if saved else ''}"
                 head = kept(folder, runtime, partial(fit_on, start=saved, sets=[taught]))
@@ -242,7 +242,7 @@ def kept(
 
 
 def _models(runtime: Runtime) -> Models:
-    return Models(SETTINGS, runtime, {"preset": "mini", "variant": "v2"})
+    return Models(SETTINGS, runtime, {"preset": "mini", "variant": "fast"})
 
 
 def sample(data: Path, name: str, rows: int) -> RatedSet:

@@ -39,7 +39,7 @@ def main() -> None:
     options.add_argument("--groups", type=int, help="groups per file, at most")
     options.add_argument("--preset", default="mini")
     options.add_argument("--store", default=None)
-    options.add_argument("--infills", action="store_true", help="infill the references, as v2 does")
+    options.add_argument("--infills", action="store_true", help="infill the references, as variant paper does")
     options.add_argument("--likelihood", action="store_true", help="read every candidate with the language model")
     options.add_argument(
         "--no-references", action="store_true", help="samples as they are drawn without references"
@@ -55,7 +55,7 @@ def main() -> None:
 def features_of_set(data: RatedSet, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One line for every item, and one for every attack on it."""
     masking: dict[str, Any] = {"max_mask_ratio": 0.6, "idf_corpus": data.corpus} if args.infills else {}
-    scorer = MarsScorer(args.preset, store=args.store, variant="v3", **masking)
+    scorer = MarsScorer(args.preset, store=args.store, variant="fast", **masking)
     reader, sampler = Reader(scorer.settings, scorer.runtime), ContextSampler(scorer.settings, scorer.runtime)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)

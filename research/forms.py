@@ -88,7 +88,7 @@ class Columns:
         return np.array([reduce(row[name]) if row.get(name) else 0.0 for row in self._rows])
 
     def read_by_language_model(self) -> Floats:
-        """1 where v3-lm reads the candidate: not in a dialogue, nor after a question that is a single line."""
+        """1 where "plus" reads the candidate: not in a dialogue, nor after a question that is a single line."""
         question = self.task("answer") * (self["context_lines"] == 1)
         return np.where(question > 0, 0.0, 1 - self.task("dialogue"))
 
@@ -106,14 +106,13 @@ class Columns:
 
 @dataclass(frozen=True)
 class Form:
-    """The score with its constants, on arrays; by default variant v3. Set a constant to 0 to leave its term out.
+    """The score with its constants, on arrays; by default "fast" with samples. A constant of 0 omits its term.
 
     Attributes:
         matching: ``"recalls"`` or ``"cosines"``.
         infills: how infilled references count, a name of ``AUGMENTED``.
         context: largest weight of the context.
         half: words of a reference at which context and samples have half of their largest weights; 0: no rise.
-        discount: whether a candidate that is copied from the context loses its share, as in v2.
         adaptive: whether context and samples lose weight where the references say the same as the context, and
             where the context is a question or data.
         best: share of the way to the best sample, in a dialogue and elsewhere.
@@ -133,7 +132,6 @@ class Form:
     infills: str = "first"
     context: float = 0.5
     half: float = CONTEXT_WORDS
-    discount: bool = False
     adaptive: bool = True
     best: tuple[float, float] = (BEST_SAMPLE_IN_DIALOGUE, BEST_SAMPLE)
     samples: tuple[float, float] = (0.2 * MEAN_OF_SAMPLES_IN_DIALOGUE, 0.2 * MEAN_OF_SAMPLES)
@@ -164,17 +162,14 @@ class Form:
         is_data = columns.task("data") * columns.has("context_nearest")
         of_data = self.data * is_data if self.adaptive else 0.0 * words
         drawn = columns.has("sample_recalls")
-        credit: Floats | float = 1.0
-        if self.discount:
-            credit = 1 - columns["copied"] * has_context * np.maximum(0, 1 - 2 * columns.largest("closeness"))
-        of_samples = share * np.maximum(0, credit) / np.maximum(columns.count("recalls"), 1) * drawn
+        of_samples = share / np.maximum(columns.count("recalls"), 1) * drawn
         best = columns.largest("sample_recalls" if self.matching == "recalls" else "sample_cosines", self.most)
         dialogue = columns.task("dialogue") > 0
         value = value + np.where(dialogue, *self.best) * of_samples * np.maximum(0, best - value)
-        found = {
+        found: dict[str, tuple[Any, Any]] = {
             "references": (value, 1 - weight - of_data),
             "sentences": (columns.references("cosines", "first") * is_data, of_data),
-            "context": (columns["context_nearest"] * has_context * credit, weight),
+            "context": (columns["context_nearest"] * has_context, weight),
             "samples": (columns.mean("sample_cosines", self.most), np.where(dialogue, *self.samples) * of_samples),
             "expected": (columns.mean("expected"), -self.expected * drawn),
             "repetition": (columns["repetition"], np.full(len(words), -self.repetition)),
@@ -185,7 +180,8 @@ class Form:
             lift = np.minimum(columns["given_context"] - columns["alone"], self.lift)
             if self.adaptive:
                 share = share * columns.read_by_language_model()
-            found["likelihood"] = self.alone * columns["alone"] + credit * lift, self.likelihood * share
+            likelihood = self.alone * columns["alone"] + lift
+            found["likelihood"] = likelihood, self.likelihood * share
         known = 1 - columns["blank"]
         return {name: (value * known, weight) for name, (value, weight) in found.items()}
 
@@ -193,12 +189,8 @@ class Form:
 NONE = (0.0, 0.0)
 V3 = Form()
 V3_LM = replace(V3, likelihood=0.15)
-V2 = Form(
-    infills="best", adaptive=False, discount=True, best=NONE, samples=NONE, lift=np.inf, repetition=0, copied=0
-)
-V2_LM = replace(V2, likelihood=0.15)
-V1 = replace(V2, matching="cosines", context=0)
-VARIANTS = {"v3": V3, "v3-lm": V3_LM, "v2": V2, "v2-lm": V2_LM, "v1": V1}
+PLUS, FAST = replace(V3_LM, best=NONE, samples=NONE), replace(V3, best=NONE, samples=NONE)
+VARIANTS = {"plus": PLUS, "fast": FAST}
 PARTS: dict[str, Callable[[Columns], Floats]] = {
     "reference, token recall": lambda columns: columns.references("recalls", "first"),
     "reference, cosine": lambda columns: columns.references("cosines", "first"),
@@ -213,7 +205,7 @@ OTHERS: dict[str, Callable[[Columns], Floats]] = {
     "length": lambda columns: columns["candidate_words"],
 }
 ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
-    "v3": (
+    "fast and samples": (
         V3,
         {
             "without samples": replace(V3, best=NONE, samples=NONE),
@@ -228,25 +220,22 @@ ABLATIONS: dict[str, tuple[Form, dict[str, Form]]] = {
             "without the context": replace(V3, context=0),
             "weights not adaptive": replace(V3, adaptive=False),
             "weights the same for all lengths": replace(V3, half=0),
-            "with v2's discount for copying": replace(V3, discount=True),
             "without repetition": replace(V3, repetition=0, copied=0),
             "copying in a dialogue is no repetition": replace(V3, copied=0),
             "repetition at a penalty of .4": replace(V3, repetition=0.4),
             "cosines instead of token recall": replace(V3, matching="cosines"),
             "token recall alone where the context is data": replace(V3, data=0),
-            "v2": V2,
         },
     ),
-    "v3-lm": (
+    "plus and samples": (
         V3_LM,
         {
-            "without the likelihood (v3)": V3,
+            "without the likelihood": V3,
             "log p(candidate given context) alone": replace(V3_LM, likelihood=0.1, alone=1),
             "its lift alone": replace(V3_LM, alone=0),
             "the lift without limit": replace(V3_LM, lift=np.inf),
             "without samples": replace(V3_LM, best=NONE, samples=NONE),
             "without repetition": replace(V3_LM, repetition=0, copied=0),
-            "v2-lm": V2_LM,
         },
     ),
 }
@@ -258,19 +247,20 @@ def grids() -> dict[str, dict[str, Form]]:
     context = product((0.3, 0.4, 0.5, 0.6), (1, 3, 5))
     likelihood = product((0.05, 0.1, 0.15, 0.2), (10, 20, 30))
     return {
-        "v3, samples": {
+        "fast and samples, samples": {
             f"{b:g} {s:g}, {c:g} {t:g}": replace(V3, best=(b, c), samples=(s, t))
             for (b, s), (c, t) in product(samples, samples)
         },
-        "v3, context": {f"{w:g}, {half}": replace(V3, context=w, half=half) for w, half in context},
-        "v3, repetition": {f"{w:g}": replace(V3, repetition=w) for w in (0, 0.1, 0.2, 0.3, 0.4, 0.6)},
-        "v3, copying": {
-            f"{w:g}, {discount}": replace(V3, copied=w, discount=discount)
-            for w, discount in product((0, 0.1, 0.2, 0.3, 0.4), (False, True))
+        "fast and samples, context": {f"{w:g}, {half}": replace(V3, context=w, half=half) for w, half in context},
+        "fast and samples, repetition": {
+            f"{w:g}": replace(V3, repetition=w) for w in (0, 0.1, 0.2, 0.3, 0.4, 0.6)
         },
-        "v3, data": {f"{w:g}": replace(V3, data=w) for w in (0, 0.25, 0.5, 0.75, 1)},
-        "v3-lm": {f"{w:g}, {half}": replace(V3_LM, likelihood=w, likelihood_half=half) for w, half in likelihood},
-        "v3-lm, limit": {f"{one:g}": replace(V3_LM, lift=one) for one in (1.5, 2, 2.5, 3, 4, np.inf)},
+        "fast and samples, copying": {f"{w:g}": replace(V3, copied=w) for w in (0, 0.1, 0.2, 0.3, 0.4)},
+        "fast and samples, data": {f"{w:g}": replace(V3, data=w) for w in (0, 0.25, 0.5, 0.75, 1)},
+        "plus and samples": {
+            f"{w:g}, {half}": replace(V3_LM, likelihood=w, likelihood_half=half) for w, half in likelihood
+        },
+        "plus and samples, limit": {f"{one:g}": replace(V3_LM, lift=one) for one in (1.5, 2, 2.5, 3, 4, np.inf)},
     }
 
 
@@ -323,16 +313,14 @@ def choice(sets: Sequence[FeatureSet]) -> None:
 
 
 def parts(sets: Sequence[FeatureSet]) -> None:
-    """The score minus the best of its own parts, and minus v2."""
+    """The score minus the best of its own parts."""
     of_parts = np.array([_figures(sets, form) for form in PARTS.values()])
-    v2 = np.array(_figures(sets, V2))
     rows: list[tuple[str, Sequence[Any]]] = [("best part", list(of_parts.max(axis=0)))]
-    for name, form in _allowed(sets, {"v3": V3, "v3-lm": V3_LM, "v2": V2}).items():
+    for name, form in _allowed(sets, VARIANTS).items():
         figures = np.array(_figures(sets, form))
         rows += [
             (name, list(figures)),
             (f"{name} - best part", list(figures - of_parts.max(axis=0))),
-            (f"{name} - v2", list(figures - v2)),
         ]
     _print("form", sets, rows)
 
@@ -356,9 +344,8 @@ def attacks(sets: Sequence[FeatureSet]) -> None:
     """Shares of attacks below their originals."""
     forms = {
         **VARIANTS,
-        "v3-lm, the lift without limit": replace(V3_LM, lift=np.inf),
-        "v3, copying in a dialogue is no repetition": replace(V3, copied=0),
-        "the same with v2's discount": replace(V3, copied=0, discount=True),
+        "plus and samples, the lift without limit": replace(V3_LM, lift=np.inf),
+        "fast and samples, copying in a dialogue is no repetition": replace(V3, copied=0),
     }
     for name in ("reorder", "retrieve"):
         attacked = [replace(one, rows=one.attacks[name]) for one in sets if name in one.attacks]

@@ -132,7 +132,7 @@ def run(encoders: Encoders, features: Sequence[str]) -> None:
 
     warm = alone["encoder, pre-trained"]
     mars = [part(name, None).scores for name in names]
-    rows = [("v3-lm", mars), ("terms", learned(PENALTY, None))]
+    rows = [("plus", mars), ("terms", learned(PENALTY, None))]
     for title, encoder in alone.items():
         rows.append((title, [np.array(encoder[name])[found[name][1]] for name in names]))
     rows += [(f"joined, penalty {one:g}", learned(one, warm)) for one in PENALTIES]

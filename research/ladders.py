@@ -17,7 +17,7 @@ from typing import Any
 from mars_score import MarsScorer
 
 LADDERS = Path(__file__).parent / "ladders.jsonl"
-VARIANTS = ("v3", "v3-lm", "v2", "v2-lm", "paper")
+VARIANTS = ("fast", "plus", "paper")
 FAITHFUL = ("reference", "paraphrase", "other_words", "off_topic")
 FLAWED = ("shuffled", "keywords", "negated", "wrong_number", "copied", "junk")
 KINDS = (*FAITHFUL[:-1], *FLAWED, FAITHFUL[-1])

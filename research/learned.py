@@ -96,7 +96,7 @@ def from_others(
 def left_out(sets: Sequence[FeatureSet]) -> None:
     """Each set with weights learned from sets of other sources."""
     plain = [V3_LM(one.items) for one in sets]
-    rows: list[tuple[str, Sequence[Floats]]] = [("v3-lm", plain)]
+    rows: list[tuple[str, Sequence[Floats]]] = [("plus", plain)]
 
     def add(label: str, names: Sequence[str], weights: dict[str, Floats]) -> None:
         learned = [features(one.items, names) @ weights[one.name] for one in sets]
@@ -134,12 +134,12 @@ def table(
 
 
 def own(sets: Sequence[FeatureSet]) -> None:
-    """Differences from v3-lm on the rest of a set, with some of its ratings; groups stay together."""
+    """Differences from plus on the rest of a set, with some of its ratings; groups stay together."""
     for names in (SHIPPED, ALL):
         others = from_others(sets, names)
         for title, start, form in (
-            ("from v3-lm on", None, V3_LM),
-            ("the same, against v3", None, V3),
+            ("from plus on", None, V3_LM),
+            ("the same, against fast", None, V3),
             ("from the weights of sets of other sources on", others, V3_LM),
         ):
             print(f"{', '.join(names)}; {title}\n\n| set | {' | '.join(map(str, OWN_RATINGS))} |")
@@ -182,7 +182,7 @@ def drift(sets: Sequence[FeatureSet]) -> None:
     large = [one for one in sets if len(one.rows) >= 4 * FEWEST_TESTED]
     print(f"Mean of {len(large)} sets with {4 * FEWEST_TESTED} ratings or more\n")
     print(f"| skew | {' | '.join(f'{skew:g}' for skew in SKEWS)} |\n|---|{'---:|' * len(SKEWS)}")
-    found: dict[str, list[float]] = {"v3-lm": [], "learned on half of the set": []}
+    found: dict[str, list[float]] = {"plus": [], "learned on half of the set": []}
     for skew in SKEWS:
         pairs = np.array([_drifted(one, skew, seed) for one in large for seed in range(REPEATS)])
         for row, value in zip(found.values(), np.nanmean(pairs, axis=0).tolist(), strict=True):
@@ -217,7 +217,7 @@ def _drifted(one: FeatureSet, skew: float, seed: int) -> tuple[float, float]:
 def attacks(sets: Sequence[FeatureSet]) -> None:
     """Shares of attacks below their originals, with weights learned from sets of other sources."""
     weights = from_others(sets, SHIPPED)
-    print("| attack | v3-lm | terms | sets on which terms is lower |\n|---|---:|---:|---:|")
+    print("| attack | plus | terms | sets on which terms is lower |\n|---|---:|---:|---:|")
     for name in ("reorder", "retrieve"):
         shares = []
         for one in (one for one in sets if one.attacks.get(name)):

@@ -41,7 +41,7 @@ from mars_score.stats.labels import Floats, codes_of
 from mars_score.stats.resampling import pearson_of_sums, resampled_pearson
 
 METRICS = ["bleu", "chrf", "meteor", "rouge_l", "bertscore", "mars[samples=0]"]
-FORM: Mapping[str, Any] = {"variant": "v3", "samples": 8}  # of MARS and its samples
+FORM: Mapping[str, Any] = {"variant": "fast", "samples": 8}  # of MARS and its samples
 CHOICES = 4  # of references at random
 RESAMPLES = 1000
 FEWEST_SYSTEMS = 3
@@ -123,7 +123,9 @@ class References:
             samples = [some for some in samples if some]
         else:
             samples = [()] * len(items)
-        infiller = MarsScorer(self.preset, store=self.store, variant="v2", idf_corpus=data.corpus)
+        infiller = MarsScorer(
+            self.preset, store=self.store, variant="fast", max_mask_ratio=0.6, idf_corpus=data.corpus
+        )
         infilled = infiller.augment([item.row[1][:1] for item in items], [item.row[2] for item in items])
         texts = {text.strip() for item, some in zip(items, samples, strict=True) for text in (*item.row[1], *some)}
         vectors = Reader(self.scorer.settings, self.scorer.runtime).read(EMBED, sorted(texts))

@@ -22,11 +22,11 @@ from scipy.stats import rankdata
 from mars_score.data.rated import read_rated_set
 from mars_score.meta.sweeps import choose
 from mars_score.scoring.reference_free import TYPICAL
-from mars_score.settings.presets import VARIANTS
+from mars_score.settings.presets import VARIANTS, WITHOUT_REFERENCES
 from mars_score.stats.draws import Interval
 from research.forms import Columns, FeatureSet, Floats, _allowed, _figures, _print, options_of, read
 
-LIKELIHOOD = VARIANTS["free-lm"]["likelihood_weight"]
+LIKELIHOOD = VARIANTS["plus"]["likelihood_weight"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Free:
         repetition: weight of the candidate's repetition of words, which is subtracted.
     """
 
-    samples: float = VARIANTS["free"]["sample_weight"]
+    samples: float = WITHOUT_REFERENCES["sample_weight"]
     best: float = 0.5
     typical: float = TYPICAL
     likelihood: float = 0.0
@@ -61,23 +61,23 @@ class Free:
 
 Form = Callable[[Columns], Floats]
 FORMS: dict[str, Form] = {
-    "free": Free(),
-    "free-lm": Free(likelihood=LIKELIHOOD),
+    "fast": Free(),
+    "plus": Free(likelihood=LIKELIHOOD),
     "cosine with the context": lambda columns: columns["context_nearest"],
     "cosine with the whole context": lambda columns: columns["context_whole"],
     "samples alone": Free(samples=1.0, repetition=0),
-    "free, without repetition": Free(repetition=0),
+    "fast, without repetition": Free(repetition=0),
     "-perplexity given the context (lm)": lambda columns: columns["given_context"],
     "-perplexity (lm)": lambda columns: columns["alone"],
     "length": lambda columns: columns["candidate_words"],
     "copied share": lambda columns: columns["copied"],
 }
 GRIDS: dict[str, dict[str, Form]] = {
-    "free": {
+    "fast": {
         f"{s:g}, {b:g}, {t:g}": Free(s, b, t)
         for s, b, t in product((0.0, 0.3, 0.4, 0.5, 0.6), (0, 0.5, 1), (0.2, 0.3, 0.4))
     },
-    "free-lm": {f"{one:g}": Free(likelihood=one) for one in (0.0, 0.05, 0.1, 0.15, 0.2)},
+    "plus": {f"{one:g}": Free(likelihood=one) for one in (0.0, 0.05, 0.1, 0.15, 0.2)},
 }
 
 

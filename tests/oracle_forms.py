@@ -1,4 +1,4 @@
-"""The plain form of all variants but v1 and paper: one text, one token at a time; no batch, no store, no numpy."""
+"""The plain form of variants plus and fast: one text, one token at a time; no batch, no store, no numpy."""
 
 import functools
 import math
@@ -79,7 +79,6 @@ def score(
     if not candidate:
         return 0.0
     encoder, how = settings.models.encoder, settings.similarity
-    adaptive = how.row_weights == "adaptive"
     references = [texts[0] for texts in texts_of_references]
     of_references = []
     for texts in texts_of_references:
@@ -87,33 +86,30 @@ def score(
         of_references.append((recalls[0] + max(recalls)) / 2)
     value = max(of_references)
     words = sum(len(reference.split()) for reference in references) / len(references)
-    weight, near, credit, share = 0.0, 0.0, 1.0, words / (words + 3)
-    if context and how.context_weight and not (adaptive and task in ("answer", "data")):
+    weight, near, share = 0.0, 0.0, words / (words + 3)
+    if context and how.context_weight and task not in ("answer", "data"):
         closeness = [nearness(encoder, reference, context) for reference in references]
-        if adaptive:
-            mean = sum(closeness) / len(closeness)
-            share *= 1 if mean <= 0.7 else 0 if mean >= 0.95 else (0.95 - mean) / 0.25
-        if max(closeness) < 0.5:
-            credit = 1 - how.copy_discount * copied(candidate, context) * (1 - 2 * max(closeness))
+        mean = sum(closeness) / len(closeness)
+        share *= 1 if mean <= 0.7 else 0 if mean >= 0.95 else (0.95 - mean) / 0.25
         weight, near = how.context_weight * share, nearness(encoder, candidate, context)
-    total = weight * near * credit
+    total = weight * near
     if samples:
-        share *= max(0.0, credit) / len(references)
+        share /= len(references)
         best = max(recall(encoder, candidate, one) for one in samples)
         if best > value:
             value += (0.5 if task == "dialogue" else 1.0) * share * (best - value)
         cosines = [oracle.cosine(encoder, candidate, one) for one in samples]
         total += how.sample_weight * (1.0 if task == "dialogue" else 0.5) * share * sum(cosines) / len(samples)
-    if adaptive and context and task == "data":
+    if context and how.context_weight and task == "data":
         weight = 0.5
         total += weight * max(oracle.cosine(encoder, candidate, one) for one in references)
     total += (1 - weight) * value
     dull = task == "dialogue" or (task == "answer" and len(context.splitlines()) == 1)
-    if how.likelihood_weight and not (adaptive and dull):
+    if how.likelihood_weight and not dull:
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
         share = how.likelihood_weight * words**2 / (words**2 + 20**2)
-        lift = min(given - alone, 2.5) if adaptive else given - alone
-        total += share * (alone / 2 + lift * credit)
+        lift = min(given - alone, 2.5)
+        total += share * (alone / 2 + lift)
     return total - how.repetition_penalty * repeated(candidate, context if task == "dialogue" else "")
 
 

@@ -1,10 +1,10 @@
 """For each setting a value that is not its default."""
 
 OTHER_VALUES = {
-    "variant": "paper",
+    "variant": "plus",
     "use_context": False,
     "language": "de",
-    "max_mask_ratio": "auto",
+    "max_mask_ratio": 0.4,
     "mask_ratio_step": 0.1,
     "pos_weights": {"ADJ": 4.0},
     "idf_corpus": ["A b."],
@@ -20,11 +20,9 @@ OTHER_VALUES = {
     "max_context_tokens": 9,
     "matching": "sentences",
     "context_weight": 0.3,
-    "copy_discount": 0.5,
     "repetition_penalty": 0.1,
     "likelihood_weight": 0.1,
     "contradiction_penalty": 0.5,
-    "row_weights": "length",
     "samples": 3,
     "sample_temperature": 1.0,
     "sample_top_p": 0.9,

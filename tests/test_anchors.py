@@ -64,8 +64,19 @@ def test_the_command(named_models, tmp_path, capsys):
     rows = zip(["The boats.", "Bread.", "A train."], REFERENCES, CONTEXTS, strict=True)
     path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows))
     encoder = named_models["encoder"]
-    command = ["score", str(path), "--variant", "v3", "--encoder", encoder, "--samples", "0", "--dtype", "float64"]
-    scorer = MarsScorer(variant="v3", encoder=encoder, samples=0, dtype="float64")
+    command = [
+        "score",
+        str(path),
+        "--variant",
+        "fast",
+        "--encoder",
+        encoder,
+        "--samples",
+        "0",
+        "--dtype",
+        "float64",
+    ]
+    scorer = MarsScorer(variant="fast", encoder=encoder, samples=0, dtype="float64")
     anchors = find_anchors(scorer, REFERENCES, CONTEXTS)
     if anchors.identical <= anchors.unrelated:
         pytest.fail("the tiny encoder tells nothing apart")

@@ -42,7 +42,7 @@ def bleu(rows, references):
 
 def augmented():
     corpus = [text for row in ROWS for text in row[1]]
-    scorer = MarsScorer("mini", variant="v2", idf_corpus=corpus)
+    scorer = MarsScorer("mini", variant="fast", max_mask_ratio=0.6, idf_corpus=corpus)
     return scorer.augment([row[1] for row in ROWS], [row[2] for row in ROWS])
 
 

@@ -86,9 +86,9 @@ def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
     )
     corpus = list(dict.fromkeys(text for texts in columns[1] for text in texts))
     for variant, form in forms.VARIANTS.items():
-        idf = {} if "v3" in variant else {"idf_corpus": corpus}  # v3 masks no words
+        idf = {} if "fast" in variant else {"idf_corpus": corpus}  # v3 masks no words
         result = MarsScorer("mini", store=False, variant=variant, **idf).score(*columns)
-        assert any(row.samples for row in result.rows) == ("v3" in variant)
+        assert any(row.samples for row in result.rows) == ("fast" in variant)
         # the models are in double, token vectors in half
         assert form(data.items) == pytest.approx(result.scores, abs=1e-4)
     for table in forms.COMMANDS:
@@ -132,8 +132,8 @@ def test_picked_references(rated):
         list(dict.fromkeys(text for row in rows for text in row["references"])),
     )
     first = [row["references"][:1] for row in rows]
-    infiller = MarsScorer("mini", store=False, variant="v2", idf_corpus=corpus)
-    sampler = MarsScorer("mini", store=False, **choice.FORM)
+    infiller = MarsScorer("mini", store=False, variant="fast", max_mask_ratio=0.6, idf_corpus=corpus)
+    sampler = MarsScorer("mini", store=False, variant="plus", **choice.FORM)
     expected = {
         "all": [row["references"] for row in rows],
         "the first alone": first,
@@ -145,7 +145,9 @@ def test_picked_references(rated):
     for name, references in expected.items():
         candidates = [row["candidate"] for row in rows]
         scores = np.array(
-            MarsScorer("mini", store=False, variant="v3", samples=0).score(candidates, references, contexts).scores
+            MarsScorer("mini", store=False, variant="fast", samples=0)
+            .score(candidates, references, contexts)
+            .scores
         )
         of_items = np.corrcoef(scores, ratings)[0, 1]
         assert table[name]["MARS, samples=0"].split()[0] == f"{of_items:.3f}"
@@ -186,13 +188,13 @@ def test_rates(monkeypatch, capsys, tiny_mini):
     rates = importlib.import_module("benchmarks.rates")
     read = []
     monkeypatch.setattr(rates, "_peers", lambda: {"peer": lambda texts: read.append(len(texts))})
-    arguments = ["--rows", "1", "--repeats", "1", "--variants", "v2,v1", "--sentences", "1,3", "--json"]
+    arguments = ["--rows", "1", "--repeats", "1", "--variants", "fast,paper", "--sentences", "1,3", "--json"]
     monkeypatch.setattr("sys.argv", ["rates", *arguments])
     rates.main()
     peer, *ours = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert read == [1]
     assert peer["metric"] == "peer"
-    assert [line["metric"] for line in ours] == ["MARS, `v2`", "MARS, `v1`"] * 2
+    assert [line["metric"] for line in ours] == ["MARS, `fast`", "MARS, `paper`"] * 2
     words = [line["context_words"] for line in ours[::2]]
     assert words == sorted(set(words))
     assert all(line["cold"] > 0 and line["warm"] > 0 for line in ours)
@@ -201,10 +203,10 @@ def test_rates(monkeypatch, capsys, tiny_mini):
 def test_stages(monkeypatch, capsys, tiny_mini):
     """Each stage of a variant has a line, and together they are the whole."""
     stages = importlib.import_module("benchmarks.stages")
-    monkeypatch.setattr("sys.argv", ["stages", "--rows", "1", "--variants", "v2,v1", "--json"])
+    monkeypatch.setattr("sys.argv", ["stages", "--rows", "1", "--variants", "fast,paper", "--json"])
     stages.main()
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["variant"] for line in lines] == ["v2", "v1"]
+    assert [line["variant"] for line in lines] == ["fast", "paper"]
     assert set(lines[0]["seconds"]) >= {"infill", "embed", "match", "score"}
     assert "match" not in lines[1]["seconds"]
     assert all(value >= 0 for line in lines for value in line["seconds"].values())

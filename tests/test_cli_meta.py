@@ -79,7 +79,19 @@ def test_writes_a_report(rated, run, tmp_path):
 def test_columns_and_settings_are_options(rated, run, scored):
     path = rated(human=..., stars=4.5, candidate=..., output="text of a system")
     columns = ("--rating-column", "stars", "--candidate-column", "output")
-    code, _, err = run(path, "--metrics", "mars", *columns, "--variant", "v2", "--sigma", "5", "--quiet")
+    code, _, err = run(
+        path,
+        "--metrics",
+        "mars",
+        *columns,
+        "--variant",
+        "fast",
+        "--max-mask-ratio",
+        "0.6",
+        "--sigma",
+        "5",
+        "--quiet",
+    )
     assert (code, err) == (0, "")
     assert {scorer.settings.infilling.sigma for scorer, _ in scored} == {5}
 

@@ -52,7 +52,7 @@ def probability(model, premise, hypothesis, place=2):
         return float(network(**tokens).logits.softmax(-1)[0, place])
 
 
-@pytest.mark.parametrize("variant", ["v3", "v1"])
+@pytest.mark.parametrize("variant", ["fast", "paper"])
 def test_the_largest_probability_over_windows_and_references_counts(models, variant):
     model = classifier()
     plain = MarsScorer(variant=variant, **models).score(*zip(*ROWS, strict=True))
@@ -86,7 +86,8 @@ def test_without_a_weight_there_is_a_notice_alone(models, bias, said):
 
 def test_without_references_the_context_alone_can_be_contradicted(models):
     model = classifier()
-    result = MarsScorer(**models, entailment_model=model).score(["The road was closed."], contexts=[LONG])
+    scorer = MarsScorer(**models, variant="plus", entailment_model=model)
+    result = scorer.score(["The road was closed."], contexts=[LONG])
     found = max(probability(model, text, "The road was closed.") for text in windows(LONG))
     assert contradiction(result.rows[0]) == pytest.approx(found, abs=1e-9)
 
@@ -149,12 +150,13 @@ def test_files(models, tmp_path, capsys):
     tokenizer.save_pretrained(tmp_path / "model")
     names = ("prediction", "reference", "context")
     jsonl.write(tmp_path / "rows.jsonl", [dict(zip(names, row, strict=True)) for row in ROWS * 2])
-    options = ["--preset", "mini", "--contradiction-penalty", "0.25", "--chunk-size", "2", "--json", "--detailed"]
+    options = ["--preset", "mini", "--variant", "plus", "--chunk-size", "2", "--json", "--detailed"]
+    options += ["--contradiction-penalty", "0.25"]
     model_of = ["--entailment-model", str(tmp_path / "model")]
     assert main(["score", str(tmp_path / "rows.jsonl"), *model_of, *options]) == 0
     found = json.loads(capsys.readouterr().out)
     settings = {"entailment_model": str(tmp_path / "model"), "contradiction_penalty": 0.25}
-    result = MarsScorer("mini", **settings).score(*zip(*ROWS * 2, strict=True))
+    result = MarsScorer("mini", variant="plus", **settings).score(*zip(*ROWS * 2, strict=True))
     assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
     terms = [{term["name"]: term for term in row["terms"]} for row in found["rows"][:3]]
     for of_row, row in zip(terms, result.rows, strict=False):

@@ -64,7 +64,7 @@ def test_byte_level_tokenizers_know_every_text(encoder):
 def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, matching):
     """Such texts score 0, unless a candidate equals its reference; a notice counts the rows."""
     models = {"encoder": words, "language_model": gpt2, "dtype": "float64"}
-    scorer = MarsScorer("mini", variant="v2", store=False, max_mask_ratio=0, matching=matching, **models)
+    scorer = MarsScorer("mini", variant="fast", store=False, max_mask_ratio=0, matching=matching, **models)
     candidates = ["the old town", EMOJI, THAI, EMOJI]
     references = ["the old town", THAI, "the old town", EMOJI]
     with pytest.warns(MarsWarning, match="3 of 4 rows"):

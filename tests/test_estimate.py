@@ -63,7 +63,7 @@ def estimated(path, monkeypatch, work, keeps=None, workers=1):
         module._Lookup, "keeps", lambda self, row: row in work.kept if keeps is None else keeps(row)
     )
     rows = Input(str(path), Columns("reference", "context", "prediction"), MaskingSettings(0.0))
-    return estimate(rows, resolve_settings("mini"), Runtime(), work.score, workers, work.clock)
+    return estimate(rows, resolve_settings("mini", variant="plus"), Runtime(), work.score, workers, work.clock)
 
 
 @pytest.mark.parametrize(("contexts", "systems"), [(40, 1), (40, 3), (1, 30), (400, 2)])
@@ -127,11 +127,11 @@ def test_a_sample_of_contexts_has_all_their_rows(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("tiny_mini")
 @pytest.mark.parametrize(
-    "settings", [{"samples": 2}, {"samples": 2, "variant": "v3-lm"}, {"variant": "v1", "max_mask_ratio": 0}]
+    "settings", [{"samples": 2}, {"samples": 2, "variant": "plus"}, {"variant": "paper", "max_mask_ratio": 0}]
 )
 def test_rows_that_were_scored_are_found_in_the_store(tmp_path, settings):
     rows = write(tmp_path / "rows.jsonl", 6, 2)
-    scorer = MarsScorer("mini", store=tmp_path / "store", **settings)
+    scorer = MarsScorer("mini", store=tmp_path / "store", variant="plus", **settings)
     kept = [row for row in rows if int(row["context"].split()[2]) < 3]
     scorer.score(*([row[name] for row in kept] for name in ("prediction", "reference", "context")))
     lookup = module._Lookup(scorer.settings, Runtime(store=ResultStore(tmp_path / "store")))

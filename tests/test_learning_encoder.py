@@ -33,7 +33,9 @@ FAST = TrainingSettings(epochs=4, batch_size=16, learning_rate=3e-3)
 
 
 def settings(encoder=None):
-    return resolve_settings("mini", **EncoderHead.form, encoder=encoder or tiny_models.tiny_encoder(seed=4))
+    return resolve_settings(
+        "mini", variant="plus", **EncoderHead.form, encoder=encoder or tiny_models.tiny_encoder(seed=4)
+    )
 
 
 def score_of(head, examples):

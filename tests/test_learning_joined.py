@@ -42,7 +42,7 @@ def models(named_models):
 @pytest.fixture(scope="module")
 def encoder_head(named_models, tmp_path_factory):
     data = rated("lesson", 0)
-    settings = resolve_settings("mini", **EncoderHead.form, **named_models)
+    settings = resolve_settings("mini", variant="plus", **EncoderHead.form, **named_models)
     head = EncoderHead(settings, Runtime(), TrainingSettings(8, 16, 6e-3, patience=8))
     examples = [Example(candidate, references, context) for candidate, references, context in data.rows]
     return head.fit([data], [examples]).save(tmp_path_factory.mktemp("encoder"))
@@ -55,8 +55,8 @@ def joined(models, encoder_head, tmp_path_factory):
 
 
 def test_the_encoder_is_a_term_with_a_weight(joined, encoder_head, models, named_models):
-    result = MarsScorer(learned=joined.path, **models).score(*ROWS)
-    alone = MarsScorer(learned=encoder_head.path, **named_models).score(*ROWS)
+    result = MarsScorer(learned=joined.path, variant="plus", **models).score(*ROWS)
+    alone = MarsScorer(learned=encoder_head.path, variant="plus", **named_models).score(*ROWS)
     for row, score in zip(result.rows, alone.scores, strict=True):
         terms = {term.name: term for term in row.terms}
         assert terms["encoder"].value == pytest.approx(score)
@@ -115,7 +115,7 @@ def test_a_folder_without_the_encoder_s_weights_is_refused_by_name(joined, model
     arrays.pop(some)
     damaged = write_head(tmp_path / "part", "terms", arrays=arrays, **parts)
     with pytest.raises(ValueError, match=f"part: the weights of {some} are missing"):
-        MarsScorer(learned=damaged.path, **models).score(*ROWS)
+        MarsScorer(learned=damaged.path, variant="plus", **models).score(*ROWS)
     numbers = damaged.path / "head.safetensors"
     numbers.write_bytes(numbers.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"head\.safetensors is not the file that was saved"):

@@ -46,7 +46,7 @@ SOURCES = [Source(text, CONTEXT if index % 2 else "") for index, text in enumera
 
 def all_tiny():
     models = {"encoder": tiny_models.tiny_encoder(4), "language_model": tiny_models.tiny_gpt2(1)}
-    return resolve_settings("mini", **EncoderHead.form, **models)
+    return resolve_settings("mini", variant="plus", **EncoderHead.form, **models)
 
 
 def tiny_translator(seed):
@@ -120,7 +120,7 @@ def test_pretraining_learns_a_signal_where_it_was_read():
 
 def test_a_masked_model_infills_too():
     models = {"language_model": tiny_models.tiny_gpt2(1), "masked_language_model": tiny_models.tiny_roberta_mlm(3)}
-    pairs = make_pairs(SOURCES, 100, 0, infillers(resolve_settings("mini", **models), Runtime()))
+    pairs = make_pairs(SOURCES, 100, 0, infillers(resolve_settings("mini", variant="plus", **models), Runtime()))
     assert {"infill random", "masked random", "masked span", "masked and drop"} < {pair.method for pair in pairs}
 
 
@@ -196,7 +196,7 @@ def test_signals(round_trip):
         assert found[name][intact] == pytest.approx(1.0, abs=1e-5), name
         assert found[name][[not one for one in intact]].mean() < 0.95, name
     columns = [p.candidate for p in pairs], [p.source.text for p in pairs], [p.source.context for p in pairs]
-    own = MarsScorer(variant="v2", max_mask_ratio=0, store=False, encoder=tiny_models.tiny_encoder(4))
+    own = MarsScorer(variant="fast", store=False, encoder=tiny_models.tiny_encoder(4))
     assert found["MARS"][:, 0] == pytest.approx(own.score(*columns).scores, abs=1e-5)
     assert found[ENTAILMENT].sum(axis=1) == pytest.approx(1.0)
     assert found[FLAG].tolist() == [
@@ -330,7 +330,7 @@ def test_contrast_prefers_whole_texts(cls, tmp_path):
     assert preferred() > before + 0.1
     saved = head.save(tmp_path)
     models = {"encoder": of_models.models.encoder}
-    loaded = load_head(saved.path, resolve_settings("mini", **cls.form, **models), Runtime())
+    loaded = load_head(saved.path, resolve_settings("mini", variant="plus", **cls.form, **models), Runtime())
     assert type(loaded) is cls
     rows = [Example(TEXTS[0], (), CONTEXT), Example(TEXTS[1], (), "")]
     assert score_of(loaded, rows) == score_of(head, rows)

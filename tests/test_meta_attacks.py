@@ -149,7 +149,7 @@ def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("store_with_mini")
-@pytest.mark.parametrize("variant", ["v3", "v2"])
+@pytest.mark.parametrize("variant", ["fast", "paper"])
 def test_the_reference_is_above_a_text_off_topic(variant, record_property):
     scores = score_ladders(MarsScorer("mini", variant=variant))
     table = to_markdown({variant: scores})
@@ -164,6 +164,6 @@ def test_shares_and_means_of_ladders():
     scores = [ladder, {**ladder, "paraphrase": 0.3}]
     assert in_order(scores, "reference", "paraphrase") == 1.0
     assert in_order(scores, "paraphrase", "negated") == 0.5
-    text = to_markdown({"v3": scores, "v2": [ladder]})
+    text = to_markdown({"fast": scores, "paper": [ladder]})
     assert "| paraphrase | 0.600 | 0.900 |" in text
     assert "| paraphrase > negated | 50% | 100% |" in text

@@ -57,7 +57,7 @@ def module(tmp_path):
 
 
 def make(path):
-    return make_metric(f"evaluate:{path}", Models(resolve_settings("mini")))
+    return make_metric(f"evaluate:{path}", Models(resolve_settings("mini", variant="plus")))
 
 
 @pytest.mark.parametrize(("kind", "scores"), [("list", [2, 0, 1]), ("figure", [2, 0, 1]), ("context", [1, 1, 0])])

@@ -36,7 +36,7 @@ ODD += ["e\u0301", "\u200b", "a" * 5000]
 
 
 def models(**overrides):
-    settings = resolve_settings("mini", **overrides)
+    settings = resolve_settings("mini", variant="plus", **overrides)
     return Models(settings)
 
 

@@ -38,7 +38,7 @@ ROWS = [
 
 
 def models(**objects) -> Models:
-    settings = resolve_settings("mini", **objects)
+    settings = resolve_settings("mini", variant="plus", **objects)
     return Models(settings)
 
 

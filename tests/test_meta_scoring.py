@@ -17,7 +17,11 @@ from mars_score.store.runtime import Runtime
 
 
 def make_models(folder=None, **arguments):
-    return Models(resolve_settings("mini"), Runtime(store=ResultStore(folder)), {"preset": "mini", **arguments})
+    return Models(
+        resolve_settings("mini", variant="plus"),
+        Runtime(store=ResultStore(folder)),
+        {"preset": "mini", **arguments},
+    )
 
 
 class Counting(Metric):
@@ -144,7 +148,7 @@ def test_variants_of_mars_are_settings():
         'mars[variant=v2,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]', make_models(context_weight=0.3)
     )
     settings = metric._scorer(("a",)).settings
-    assert (settings.variant, settings.infilling.sigma) == ("v2", 0)
+    assert (settings.variant, settings.infilling.sigma) == ("fast", 0)
     assert settings.similarity.context_weight == 0.3
     assert settings.masking.pos_weights == {"ADJ": 4, "NOUN": 2}
     assert settings.masking.idf_corpus == ("a",)

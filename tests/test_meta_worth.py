@@ -62,7 +62,9 @@ def scores(gpt2, encoder):
     """Of items, with some of their references."""
 
     def run(items, number, choice=0, **settings):
-        scorer = MarsScorer(language_model=gpt2, encoder=encoder, store=False, **{**MODELS, **settings})
+        scorer = MarsScorer(
+            language_model=gpt2, encoder=encoder, store=False, variant="plus", **{**MODELS, **settings}
+        )
         rows = [(one.row[0], choose_references(one.row, number, choice, 0), one.row[2]) for one in items]
         return scorer.score(*zip(*rows, strict=True)).scores
 
@@ -77,7 +79,9 @@ def test_all_references_give_the_ordinary_score(found, data, gpt2, encoder):
     curve = found.sets["several"].worth.references
     assert list(curve) == [1, 2, 3]  # half of the items with several have three
     items = [one for one in data.items if len(one.row[1]) == 3]
-    scorer = MarsScorer(language_model=gpt2, encoder=encoder, store=False, **{**MODELS, "samples": 0})
+    scorer = MarsScorer(
+        language_model=gpt2, encoder=encoder, store=False, variant="plus", **{**MODELS, "samples": 0}
+    )
     ordinary = scorer.score(*zip(*[one.row for one in items], strict=True)).scores
     assert curve[3].value == pytest.approx(pearson(ordinary, items), abs=1e-12)
     assert curve[3].n == len(items) == 8
@@ -100,13 +104,13 @@ def test_one_reference_is_one_and_augmentations_stand_beside_the_same(found, dat
 
 
 def test_kinds_follow_the_settings():
-    assert _kinds(resolve_settings("mini")) == {
+    assert _kinds(resolve_settings("mini", variant="plus")) == {
         "": "samples=0,max_mask_ratio=0",
         "infills": "samples=0,max_mask_ratio=0.6",
         "samples": "max_mask_ratio=0",
         "samples and infills": "max_mask_ratio=0.6",
     }
-    assert list(_kinds(resolve_settings("mini", "v2", max_mask_ratio=0.4)).items())[1:] == [
+    assert list(_kinds(resolve_settings("mini", "fast", max_mask_ratio=0.4)).items())[1:] == [
         ("infills", "samples=0,max_mask_ratio=0.4")
     ]
 

@@ -75,11 +75,15 @@ def test_models_are_loaded_once_until_they_are_freed(make, named_models, expecte
     loading = [(f"load {name}", done, 1) for name in named.values() for done in (0, 1)]
     assert one.compute(**ROWS)["mars"] == pytest.approx(expected.score, abs=1e-9)
     assert sorted(report for report in reports if report[0].startswith("load")) == sorted(loading)
-    model = models.causal_model(MarsScorer("mini", **named, dtype="float64").settings.models, Runtime())
+    model = models.causal_model(
+        MarsScorer("mini", variant="plus", **named, dtype="float64").settings.models, Runtime()
+    )
     other.compute(**ROWS)
     one.compute(**ROWS)
     assert sum(report in loading for report in reports) == 4
-    assert model is models.causal_model(MarsScorer("mini", **named, dtype="float64").settings.models, Runtime())
+    assert model is models.causal_model(
+        MarsScorer("mini", variant="plus", **named, dtype="float64").settings.models, Runtime()
+    )
     other.free()
     one.compute(**ROWS)
     assert sum(report in loading for report in reports) == 8

@@ -52,7 +52,7 @@ def outside(named_models):
 
 
 def scorer_of(named_models):
-    return MarsScorer("mini", store=False, device="cpu", **SETTINGS, **named_models)
+    return MarsScorer("mini", store=False, device="cpu", variant="plus", **SETTINGS, **named_models)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -78,8 +78,8 @@ def test_loading_and_scoring_inside_a_mode(named_models, outside, mode):
 def test_the_planner_does_plan_here(named_models, outside):
     """Else the comparison above would say nothing about gradients."""
     settings = {"store": False, "device": "cpu", "max_mask_ratio": 0.2, **named_models}
-    plain = MarsScorer("mini", planner="none", **settings)
-    step = MarsScorer("mini", planner="self", plan_step=1, **settings)
+    plain = MarsScorer("mini", planner="none", variant="plus", **settings)
+    step = MarsScorer("mini", planner="self", plan_step=1, variant="plus", **settings)
     assert plain.score(*ROWS).rows != step.score(*ROWS).rows
 
 
@@ -164,7 +164,13 @@ def test_rewards_rise_as_in_float32(kind, dtype, monkeypatch):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_scoring_in_small_types(named_models, outside, dtype):
     result = MarsScorer(
-        "mini", store=False, device="cpu", planner="self", max_mask_ratio=0.2, **{**named_models, "dtype": dtype}
+        "mini",
+        store=False,
+        device="cpu",
+        planner="self",
+        max_mask_ratio=0.2,
+        variant="plus",
+        **{**named_models, "dtype": dtype},
     ).score(*ROWS)
     assert result.signature.to_dict()["dtype"] == dtype
     assert result.score == pytest.approx(outside.score, abs=0.2)

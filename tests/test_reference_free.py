@@ -72,7 +72,7 @@ def expected(candidate, context, task, models, variant):
         mean = sum(oracle.cosine(encoder, candidate, one) for one in (LATE, RIVER)) / 2
         drawn = (mean + max(oracle_forms.recall(encoder, candidate, one) for one in (LATE, RIVER))) / 2
     total = 0.6 * oracle_forms.nearness(encoder, candidate, context) + 0.4 * drawn
-    if variant == "free-lm" and task != "dialogue":
+    if variant == "plus" and task != "dialogue":
         given, alone = (
             oracle_forms.log_probability(*models["language_model"], one, candidate) for one in (context, "")
         )
@@ -81,20 +81,19 @@ def expected(candidate, context, task, models, variant):
 
 
 @pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
-@pytest.mark.parametrize(("variant", "free"), [("v3", "free"), ("v3-lm", "free-lm"), ("free", "free")])
-def test_scores_are_those_of_the_plain_form(tiny, variant, free):
-    result = MarsScorer("mini", store=False, variant=variant).score(CANDIDATES, contexts=CONTEXTS)
-    assert result.scores == pytest.approx([expected(*row, tiny, free) for row in ROWS], abs=1e-6)
-    assert f"|variant:{free}|references:0|" in str(result.signature)
+@pytest.mark.parametrize("variant", ["fast", "plus"])
+def test_scores_are_those_of_the_plain_form(tiny, variant):
+    result = MarsScorer("mini", store=False, variant=variant, samples=2).score(CANDIDATES, contexts=CONTEXTS)
+    assert result.scores == pytest.approx([expected(*row, tiny, variant) for row in ROWS], abs=1e-6)
+    assert f"|variant:{variant}|references:0|" in str(result.signature)
     assert result.rows[1].terms == result.rows[1].samples == ()
     assert [len(row.samples) for row in result.rows] == [2, 0, 2, 0, 2, 2]
 
 
 def test_what_a_user_set_stays(tiny):
-    settings = resolve_settings("mini", context_weight=0.9, matching="sentences").given(None)
-    assert (settings.variant, settings.similarity.context_weight) == ("free-lm", 0.9)
+    settings = resolve_settings("mini", context_weight=0.9, matching="sentences", variant="plus").given(None)
+    assert (settings.variant, settings.similarity.context_weight) == ("plus", 0.9)
     assert (settings.similarity.matching, settings.similarity.sample_weight) == ("sentences", 0.4)
-    assert settings.given(None) is settings
 
 
 @pytest.mark.parametrize(
@@ -104,22 +103,26 @@ def test_what_a_user_set_stays(tiny):
         ({}, {"contexts": ["c", " "]}, r"contexts\[1\] is blank.*without references"),
         ({}, {"contexts": ["c"]}, "predictions has 2, contexts has 1"),
         ({}, {"references": ["r", []], "contexts": ["c", "c"]}, r"references\[1\] is an empty list.*at all"),
-        ({"variant": "v2"}, {"contexts": ["c", "c"]}, "'v2' needs references.*free, free-lm"),
-        ({"variant": "free"}, {"references": ["r", "r"], "contexts": ["c", "c"]}, "'free' takes no references"),
+        ({"variant": "paper"}, {"contexts": ["c", "c"]}, "'paper' needs references.*variant='plus' or"),
         ({"use_context": False}, {"contexts": ["c", "c"]}, "leave out use_context=False"),
     ],
 )
 def test_bad_input(settings, rows, message):
     with pytest.raises(ValueError, match=message):
-        MarsScorer("mini", store=False, **settings).score(["a", "b"], **rows)
+        MarsScorer("mini", store=False, **{"variant": "plus", **settings}).score(["a", "b"], **rows)
 
 
 def test_evaluate(tmp_path):
-    metric, rows = Mars(cache_dir=str(tmp_path)), {"predictions": CANDIDATES[2:], "contexts": CONTEXTS[2:]}
-    scores = MarsScorer("mini", store=False).score(CANDIDATES[2:], None, CONTEXTS[2:]).scores
+    metric, rows = (
+        Mars("plus", samples=2, cache_dir=str(tmp_path)),
+        {"predictions": CANDIDATES[2:], "contexts": CONTEXTS[2:]},
+    )
+    scores = (
+        MarsScorer("mini", store=False, variant="plus", samples=2).score(CANDIDATES[2:], None, CONTEXTS[2:]).scores
+    )
     found = metric.compute(**rows, detailed=True)
     assert found["scores"] == pytest.approx(scores, abs=1e-6)
-    assert "variant:free" in found["signature"]
+    assert "variant:plus|references:0" in found["signature"]
     assert found["augmented_references"] == [[LATE, RIVER], [], [LATE, RIVER], [LATE, RIVER]]
     metric.add(prediction=CANDIDATES[2], context=CONTEXTS[2])
     with pytest.raises(ValueError, match="some rows have references and some have none"):
@@ -131,7 +134,7 @@ def test_trainer():
     tokenizer = SimpleNamespace(batch_decode=lambda rows, **_: ["They won it."] * len(rows))
     ids = np.ones((2, 3), int)
     prediction = SimpleNamespace(predictions=ids, label_ids=ids, inputs=None)
-    scorer = MarsScorer("mini", store=False)
+    scorer = MarsScorer("mini", store=False, variant="plus")
     found = compute_metrics(scorer, tokenizer, CONTEXTS[:2], use_references=False)(prediction)
     assert found["mars"] == scorer.score(["They won it."] * 2, None, CONTEXTS[:2]).score
 
@@ -139,10 +142,13 @@ def test_trainer():
 def test_command_line(tmp_path, capsys):
     rows = [{"prediction": a, "context": b} for a, b, _ in ROWS]
     path = str(jsonl.write(tmp_path / "rows.jsonl", rows))
-    assert main(["score", path, "--no-references", "--json", "--detailed"]) == 0
+    assert (
+        main(["score", path, "--no-references", "--json", "--detailed", "--variant", "plus", "--samples", "2"])
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
     with pytest.warns(MarsWarning, match="blank candidates"):
-        result = MarsScorer("mini").score(CANDIDATES, None, CONTEXTS)
+        result = MarsScorer("mini", variant="plus", samples=2).score(CANDIDATES, None, CONTEXTS)
     assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
     assert found["signature"] == str(result.signature)
     assert [one["text"] for one in found["rows"][0]["samples"]] == [LATE, RIVER]
@@ -153,9 +159,9 @@ def test_command_line(tmp_path, capsys):
     assert main(["score", str(mixed)]) == 2
     assert "mixed.jsonl:2: column 'reference' is an empty list" in capsys.readouterr().err
     jsonl.write(tmp_path / "rows.jsonl", [{**rows[0], "context": " "}])
-    assert main(["score", path, "--no-references"]) == 2
+    assert main(["score", path, "--no-references", "--variant", "plus"]) == 2
     assert "rows.jsonl:1: column 'context' is blank" in capsys.readouterr().err
-    assert main(["score", path, "--no-references", "--no-use-context"]) == 2
+    assert main(["score", path, "--no-references", "--no-use-context", "--variant", "plus"]) == 2
     assert "leave out use_context=False" in capsys.readouterr().err
 
 
@@ -165,24 +171,25 @@ def test_two_systems(tmp_path, capsys):
     for name, some in (("one", CANDIDATES[2:]), ("other", others)):
         rows = [{"prediction": a, "context": b} for a, b in zip(some, CONTEXTS[2:], strict=True)]
         paths.append(str(jsonl.write(tmp_path / f"{name}.jsonl", rows)))
-    assert main(["compare", *paths, "--no-references", "--json", "--resamples", "10"]) == 0
+    assert main(["compare", *paths, "--no-references", "--variant", "plus", "--json", "--resamples", "10"]) == 0
     printed = json.loads(capsys.readouterr().out)
     systems = {"one": CANDIDATES[2:], "other": others}
-    ranking = rank_systems(MarsScorer("mini"), systems, contexts=CONTEXTS[2:], resamples=10)
+    ranking = rank_systems(MarsScorer("mini", variant="plus"), systems, contexts=CONTEXTS[2:], resamples=10)
     assert printed["pairs"][0]["difference"] == ranking.pairs[0].difference > 0
-    assert "variant:free" in printed["signature"]
+    assert "variant:plus|references:0" in printed["signature"]
 
 
 def test_space():
+    settings = dataclasses.astuple(Choices(samples=2))
     page = Handlers(Engine()).page(
-        SimpleNamespace(session_hash="a", client=None), CONTEXTS[0], "", "One.\nTwo.", *SETTINGS
+        SimpleNamespace(session_hash="a", client=None), CONTEXTS[0], "", "One.\nTwo.", *settings
     )
     assert "no reference" in page.notices
     assert "MARS = 0.60 &times; context" in page.ranking
     assert "BLEU" not in page.ranking
     assert "to what the language model wrote" in page.ranking
     assert LATE in page.compared
-    assert "variant:free" in page.signature
+    assert "variant:plus|references:0" in page.signature
 
 
 def test_space_asks_for_a_context_that_counts():
@@ -212,5 +219,5 @@ def test_a_file_is_scored_in_the_space(tmp_path):
         SimpleNamespace(session_hash="a", client=None), lambda *_, **__: None, str(path), *SETTINGS
     )
     assert "2" in page
-    assert "variant:free" in signature["value"]
+    assert "variant:plus|references:0" in signature["value"]
     assert "bleu" not in Path(csv_file["value"]).read_text("utf-8").splitlines()[0]

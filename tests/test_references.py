@@ -106,6 +106,6 @@ def test_as_json(rows, capsys):
 def test_bad_input(rows, capsys):
     assert main(["references", rows, "--suggest", "-1"]) == 2
     with pytest.raises(ValueError, match="there are no rows"):
-        survey_references(MarsScorer("mini"), [], [])
+        survey_references(MarsScorer("mini", variant="plus"), [], [])
     with pytest.raises(ValueError, match=r"references\[0\] holds a blank"):
-        survey_references(MarsScorer("mini"), [" "], ["c"])
+        survey_references(MarsScorer("mini", variant="plus"), [" "], ["c"])

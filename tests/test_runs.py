@@ -61,7 +61,7 @@ def score(*argv):
     return main(["score", *map(str, argv), "--quiet"])
 
 
-@pytest.mark.parametrize("variant", ["v1", "v2-lm", "v3-lm"])  # all that others read is among what these do
+@pytest.mark.parametrize("variant", ["paper", "plus"])  # all that others read is among what these do
 def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, variant):
     monkeypatch.setattr("mars_score.runs.survey.PART", 7)
     models = [*models, "--variant", variant]
@@ -76,13 +76,16 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, 
     shown = json.loads(capsys.readouterr().out)
     settings = dict(zip(models[::2], models[1::2], strict=True))
     scorer = MarsScorer(
-        store=False, **{name[2:].replace("-", "_"): value for name, value in settings.items()}, batch_size=5
+        store=False,
+        variant="plus",
+        **{name[2:].replace("-", "_"): value for name, value in settings.items()},
+        batch_size=5,
     )
     with pytest.warns(match="blank candidates"):
         expected = scorer.score(*([row[name] for row in made] for name in ("prediction", "reference", "context")))
     likelihoods = {term.value for row in expected.rows for term in row.terms if term.name == "likelihood"}
     assert (len(likelihoods) > 2) == ("-lm" in variant)
-    assert any(row.samples for row in expected.rows) == ("v3" in variant)
+    assert any(row.samples for row in expected.rows) == ("fast" in variant)
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
     assert shown["notices"][0] == "blank candidates score 0.0: 2 of 30 rows (line 11, 22)"
@@ -219,7 +222,7 @@ def faulty(monkeypatch, fake):
     return limited, begun
 
 
-@pytest.mark.parametrize(("variant", "stages"), [("v2-lm", []), ("v3", ["sample"])])
+@pytest.mark.parametrize(("variant", "stages"), [("plus", []), ("fast", ["sample"])])
 def test_a_stopped_run_goes_on_where_it_was(faulty, tmp_path, capsys, variant, stages):
     limited, begun = faulty
     path, out = write(tmp_path / "rows.jsonl", make_rows(24)), tmp_path / "out.jsonl"
@@ -407,7 +410,14 @@ def test_an_interrupted_run_has_stored_its_infills(models, tmp_path, workers):
     ]
     command = [sys.executable, "-c", STOPPABLE, "score", str(write(tmp_path / "rows.jsonl", made)), *models]
     command += ["--chunk-size", "1000", "--batch-size", "2", "--workers", str(workers), "--quiet"]  # minutes
-    command += ["--variant", "v2", "--store", str(tmp_path / "store")]  # which infills
+    command += [
+        "--variant",
+        "fast",
+        "--max-mask-ratio",
+        "0.6",
+        "--store",
+        str(tmp_path / "store"),
+    ]  # which infills
     store, environment = ResultStore(tmp_path / "store"), {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as process:
         while not (before := store.info()["infills"][0]) and process.poll() is None:
@@ -496,7 +506,7 @@ def test_processes_that_die_again_and_again_are_given_up(monkeypatch):
 @pytest.mark.parametrize("fault", ["truncated", "replaced by a folder"])
 def test_a_store_that_goes_wrong_under_a_run(models, tmp_path, monkeypatch, fault):
     path, store = write(tmp_path / "rows.jsonl", make_rows(30)), tmp_path / "store"
-    argv = [path, "--chunk-size", 3, "--variant", "v2", *models]
+    argv = [path, "--chunk-size", 3, "--variant", "fast", "--max-mask-ratio", "0.6", *models]
     assert score(*argv, "--out", tmp_path / "sound.jsonl", "--store", tmp_path / "sound") == 0
     work = executors.work.Worker.work
     harmed = []

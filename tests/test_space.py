@@ -130,7 +130,7 @@ def test_settings_out_of_range_are_refused(place, value):
 
 def test_defaults_are_those_of_the_package(handlers):
     """In the code, on the page and in the API; none is written down a second time."""
-    package = dict(resolve_settings(PRESET).items())
+    package = dict(resolve_settings(PRESET, variant="plus").items())
     chosen = dataclasses.asdict(Choices())
     assert {name: package[name] for name in chosen} == chosen
     assert Choices.read(*DEFAULTS).settings() == {}
@@ -322,7 +322,7 @@ def test_every_term_has_its_meaning():
         *answer("a b x y", context=STORY, max_mask_ratio=0.2).rows,
         *answer("a b", context="area=riverside").rows,
     ]
-    with_likelihood = MarsScorer(PRESET, variant="v3-lm").score(["a"], ["a b"], [STORY]).rows
+    with_likelihood = MarsScorer(PRESET, variant="plus").score(["a"], ["a b"], [STORY]).rows
     found = {term.name for row in (*rows, *with_likelihood) for term in row.terms}
     assert found | set(FEATURES) | {"contradiction"} == set(TERMS)  # the last: tests/test_contradiction.py
 
@@ -545,7 +545,8 @@ def test_first_requests_from_several_threads_of_a_new_process(tmp_path):
 from concurrent.futures import ThreadPoolExecutor
 from mars_score import MarsScorer
 def score(number):
-    scorer = MarsScorer("mini", language_model={str(tmp_path / "model")!r}, encoder={str(tmp_path / "encoder")!r})
+    scorer = MarsScorer("mini", language_model={str(tmp_path / "model")!r}, encoder={str(tmp_path / "encoder")!r},
+        variant="plus")
     return scorer.score([f"A cat {{number}}."], [f"A dog sat {{number}}."], ["It rained."]).score
 with ThreadPoolExecutor(4) as pool:
     assert len(list(pool.map(score, range(4)))) == 4

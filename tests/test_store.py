@@ -130,10 +130,10 @@ def objects(wide, encoder):
     return {
         **wide,
         "preset": "mini",
-        "variant": "v1",
+        "variant": "paper",
+        "planner": "none",
         "encoder": encoder,
         "dtype": "float64",
-        "planner": "none",
         "mask_ratio_step": 0.3,
     }
 
@@ -225,17 +225,17 @@ def named(folders):
     """Settings that name the folders."""
     return {
         "preset": "mini",
-        "variant": "v1",
+        "variant": "paper",
+        "planner": "none",
         "language_model": str(folders / "model"),
         "masked_language_model": str(folders / "masked"),
         "encoder": str(folders / "encoder"),
         "device": "cpu",
-        "planner": "none",
         "mask_ratio_step": 0.3,
     }
 
 
-@pytest.mark.parametrize(("variant", "corpus"), [("v1", None), ("v2", None), ("v3-lm", CORPUS)])
+@pytest.mark.parametrize(("variant", "corpus"), [("paper", None), ("fast", None), ("plus", CORPUS)])
 def test_another_process_loads_nothing_for_what_is_kept(named, work, variant, corpus):
     infilled = {**PLANNED, "idf_corpus": corpus, "max_mask_ratio": 0.6}
     settings = {**named, "variant": variant, **infilled, "task": "story"}
@@ -256,7 +256,7 @@ def score_without_spacy(sender, settings, rows):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
-@pytest.mark.parametrize("variant", ["v1", "v2"])
+@pytest.mark.parametrize("variant", ["paper", "plus"])
 def test_another_process_with_new_candidates_loads_the_encoder_alone(named, store, variant):
     named = {**named, "variant": variant}
     MarsScorer(**named).score(*columns(ROWS))
@@ -314,13 +314,13 @@ def test_a_new_row_that_changes_templates(make, work):
     assert infilled(result) == infilled(make(store=False).score(*columns(rows)))
 
 
-@pytest.mark.parametrize("variant", ["v1", "v2-lm"])
+@pytest.mark.parametrize("variant", ["paper", "plus"])
 def test_a_new_candidate_is_only_embedded_and_read_for_its_likelihood(make, work, variant):
     make(variant=variant).score(*columns(ROWS))
     work.take()
     make(variant=variant).score(*columns([(NEW[0], *ROWS[0][1:]), ROWS[1]]))
     done = work.take()
-    assert done.read == ([str((ROWS[0][2], NEW[0]))] if variant == "v2-lm" else [])
+    assert done.read == ([str((ROWS[0][2], NEW[0]))] if variant == "plus" else [])
     assert done.embedded == [NEW[0]]
     assert (done.tagged, done.split, done.jobs) == ([], [], [])
 
@@ -377,7 +377,6 @@ NEW_WORK = [
 NO_WORK = [
     ({}, {"matching": "tokens"}),
     ({}, {"context_weight": 0.5}),
-    ({}, {"copy_discount": 0.5}),
     ({}, {"likelihood_weight": 0.1}),
     ({}, {"repetition_penalty": 0.1}),
     (PLANNED, {"augmentation_aggregation": "weighted"}),
@@ -412,7 +411,6 @@ NEW_SAMPLES = [
 # the samples are those that are kept, too
 OLD_SAMPLES = [
     (SAMPLED, {"sample_weight": 0.5}),
-    (SAMPLED, {"row_weights": "adaptive"}),
     (SAMPLED, {"encoder": "another"}),
 ]
 
@@ -748,7 +746,7 @@ CASES = {
     "planned": {**PLANNED, "augmentation_aggregation": "weighted"},
     "masked": MASKED,
     "no context": {"use_context": False, "idf_corpus": CORPUS},
-    "likelihood": {"variant": "v2-lm"},
+    "likelihood": {"variant": "plus", "max_mask_ratio": 0.6},
     "samples": SAMPLED,
 }
 

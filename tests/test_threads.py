@@ -13,7 +13,7 @@ from mars_score.runs.worker import Chunk, Plan
 from mars_score.scoring import score
 from mars_score.settings import resolve_settings
 
-PLAN = Plan(resolve_settings("mini"), Idf(0, {}))
+PLAN = Plan(resolve_settings("mini", variant="plus"), Idf(0, {}))
 
 
 def blas_threads():
@@ -32,7 +32,9 @@ def test_rows_are_compared_in_one_thread(fault, monkeypatch, encoder):
         return 1.0
 
     monkeypatch.setattr(score, "token_recall", token_recall)
-    scorer = MarsScorer("mini", store=False, encoder=encoder, language_model=tiny_models.tiny_gpt2(), samples=0)
+    scorer = MarsScorer(
+        "mini", store=False, encoder=encoder, language_model=tiny_models.tiny_gpt2(), samples=0, variant="plus"
+    )
     texts = ["A dog ran."], ["A cat slept."], ["It was late."]
     with threadpoolctl.threadpool_limits(limits=2, user_api="blas"):
         before = blas_threads()

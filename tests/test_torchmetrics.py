@@ -256,7 +256,7 @@ def _scores(scored, rows):
     """Computed, computed again with the rows added once more, and after a reset with the rows in one call."""
     scored.clear()
     metrics = torchmetrics.MetricCollection(
-        {"one": MarsScore("mini"), "other": MarsScore("mini", copy_discount=0.5)}
+        {"one": MarsScore("mini"), "other": MarsScore("mini", repetition_penalty=0.5)}
     )
     single = MarsScore("mini")
     found = []

@@ -6,8 +6,6 @@ from mars_score.scorer import MarsScorer
 from mars_score.settings import presets
 
 PLAIN = {
-    "row_weights": "length",
-    "samples": 0,
     "max_mask_ratio": 0.0,
     "context_weight": 0.0,
     "repetition_penalty": 0.0,

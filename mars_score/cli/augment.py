@@ -43,7 +43,7 @@ def add_parser(commands: Any) -> None:
         },
         [
             "mars augment rows.jsonl --preset mini --out augmented.jsonl",
-            "mars augment rows.csv --preset mini --variant v2 --out augmented.csv",
+            "mars augment rows.csv --preset mini --out augmented.csv",
         ],
     )
     parser.set_defaults(run=run)

@@ -43,7 +43,7 @@ def add_column_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]
 
 def add_no_references_option(parser: argparse.ArgumentParser) -> None:
     """The option to score all rows without references."""
-    text = "score candidates by their contexts alone, with variant free or free-lm; references do not count"
+    text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
     parser.add_argument("--no-references", action="store_true", help=text)
 
 

@@ -114,7 +114,7 @@ class LsHead(EncoderHead):
     """
 
     kind: ClassVar[str] = "ls"
-    form: ClassVar[dict[str, Any]] = {"variant": "free", "samples": 0}
+    form: ClassVar[dict[str, Any]] = {"variant": "fast"}
     network: LsNetwork
 
     def make_network(self, encoder: Any) -> CrossEncoder:

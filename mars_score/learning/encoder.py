@@ -72,7 +72,7 @@ class EncoderHead:
 
     kind: ClassVar[str] = "encoder"
     # Of the score that the head replaces: the cheapest, as it has no part in the head's.
-    form: ClassVar[dict[str, Any]] = {"variant": "v2", "max_mask_ratio": 0.0}
+    form: ClassVar[dict[str, Any]] = {"variant": "fast"}
 
     def __init__(
         self,

@@ -107,7 +107,7 @@ def _reader(settings: Settings, runtime: Runtime) -> Reader:
 
 def _mars_scores(pairs: Sequence[Pair], reader: Reader) -> list[list[float]]:
     """MARS's own score, without augmentations."""
-    form = resolve_settings(None, "v2", max_mask_ratio=0).similarity
+    form = resolve_settings(None, "fast").similarity
     rows = [
         ScorableRow(one.candidate.strip(), (AugmentedReference(one.source.text, ()),), one.source.context)
         for one in pairs

@@ -20,7 +20,7 @@ from mars_score.models.fingerprints import (
     name_and_revision,
     pinned,
 )
-from mars_score.models.wheels import has_word_vectors, is_wheel, language_model_source, wheel_folder
+from mars_score.models.wheels import is_wheel, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
     from mars_score.models.engine.language_model import CausalLanguageModel
@@ -237,17 +237,12 @@ def _load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
         from sentence_transformers import SentenceTransformer
 
         source = wheel_folder(str(spec)) if is_wheel(spec) else spec
-        if is_wheel(spec) and has_word_vectors(str(spec)):
-            from mars_score.models.engine.static_vectors import static_encoder
-
-            encoder = static_encoder(source, device)
-        else:
-            _refuse_pickled_modules(source)
-            name, extra = (str(source), {}) if is_wheel(spec) else _hub_source(spec)
-            encoder = SentenceTransformer(
-                name, device=device, trust_remote_code=False, model_kwargs=_safely(), **extra
-            )
-            _refuse_pickled_modules(source)  # what was only now downloaded; torch read it without running code
+        _refuse_pickled_modules(source)
+        name, extra = (str(source), {}) if is_wheel(spec) else _hub_source(spec)
+        encoder = SentenceTransformer(
+            name, device=device, trust_remote_code=False, model_kwargs=_safely(), **extra
+        )
+        _refuse_pickled_modules(source)  # what was only now downloaded; torch read it without running code
         encoder.to(getattr(torch, dtype)).eval()
         runtime.report(f"load {spec}", 1, 1)
         return encoder

@@ -34,7 +34,7 @@ class Signature:
     brief: tuple[str, ...]
 
     def __str__(self) -> str:
-        """One line to print beside a score: ``mars|version:0.1.0|variant:v2|references:1|...``."""
+        """One line to print beside a score: ``mars|version:0.1.0|variant:plus|references:1|...``."""
         return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
 
     @property
@@ -110,11 +110,13 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
 
 def used_models(settings: Settings) -> list[str]:
     """The settings of the models that scores may depend on."""
-    causal = settings.infilling.infiller == "causal"
+    masks, causal = settings.masking.max_mask_ratio > 0, settings.infilling.infiller == "causal"
     used = {
-        "language_model": causal or settings.similarity.likelihood_weight > 0 or settings.sampling.samples > 0,
+        "language_model": (masks and causal)
+        or settings.similarity.likelihood_weight > 0
+        or settings.sampling.samples > 0,
         "encoder": True,
-        "masked_language_model": not causal,
+        "masked_language_model": masks and not causal,
         "entailment_model": settings.models.entailment_model is not None,
     }
     return [name for name in _MODELS if used[name]]

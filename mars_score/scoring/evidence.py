@@ -60,21 +60,19 @@ class ScorableRow:
 def uses_context(row: ScorableRow, settings: SimilaritySettings) -> bool:
     """Whether similarity with the context counts.
 
-    With adaptive weights not where it is a question or data, unless there are no references.
+    Not where it is a question or data, unless there are no references.
     """
-    adaptive = settings.row_weights == "adaptive" and bool(row.references)
-    return settings.context_weight > 0 and not (adaptive and row.task in UNSAMPLED_TASKS)
+    return settings.context_weight > 0 and not (row.references and row.task in UNSAMPLED_TASKS)
 
 
 def uses_likelihood(row: ScorableRow, settings: SimilaritySettings) -> bool:
     """Whether the likelihood counts.
 
-    With adaptive weights not where dull texts are likely: in a dialogue, and, unless there are no references,
-    after a question that is a single line.
+    Not where dull texts are likely: in a dialogue, and, unless there are no references, after a question that is a
+    single line.
     """
     question = row.task == "answer" and "\n" not in row.context and bool(row.references)
-    dull = settings.row_weights == "adaptive" and (row.task == "dialogue" or question)
-    return settings.likelihood_weight > 0 and not dull
+    return settings.likelihood_weight > 0 and not (row.task == "dialogue" or question)
 
 
 def needs(settings: SimilaritySettings, row: ScorableRow) -> Needs:

@@ -18,7 +18,6 @@ from mars_score.data.files import whole_file
 
 FORMAT = 1  # raised when folders that were written before can no longer be read
 _ABOUT, _NUMBERS = "head.json", "head.safetensors"
-SHIPPED = Path(__file__).parent / "shipped"  # heads of this package, by name
 
 
 @dataclass(frozen=True)
@@ -63,19 +62,17 @@ def read_head(head: str | os.PathLike[str]) -> HeadFolder:
     """Read and check a head's folder.
 
     Args:
-        head: a folder, or the name of a head that ships with the package.
+        head: a folder.
 
     Raises:
         FileNotFoundError: there is no such head.
         ValueError: the folder is damaged, was written by another version, or holds something else.
     """
-    path = folder_of(head)
+    path = Path(head)
     about, digest = path / _ABOUT, hashlib.blake2b(digest_size=8)
     if not os.path.isfile(about):
-        known = ", ".join(sorted(one.name for one in SHIPPED.glob("*/"))) or "none"
         raise FileNotFoundError(
-            f"{path}: no learned head, as it has no {_ABOUT}; give a folder that mars train wrote, or a head of "
-            f"this package ({known})"
+            f"{path}: no learned head, as it has no {_ABOUT}; give a folder that mars train wrote"
         )
     digest.update(about.read_bytes())
     found = _parse(about)
@@ -144,12 +141,6 @@ def write_head(
     with whole_file(folder / _ABOUT) as file:
         file.write(json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     return read_head(folder)
-
-
-def folder_of(head: str | os.PathLike[str]) -> Path:
-    """The folder of a head that is given by its name or folder."""
-    shipped = SHIPPED / os.fspath(head)
-    return shipped if shipped.parent == SHIPPED and os.path.isdir(shipped) else Path(head)
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 from mars_score.learning import KINDS
 from mars_score.learning.ratings import TrainingSet
 from mars_score.models.fingerprints import Current, fingerprint, may_be
-from mars_score.scoring.head_folder import HeadFolder, folder_of, read_head
+from mars_score.scoring.head_folder import HeadFolder, read_head
 from mars_score.scoring.result import Term
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
@@ -80,7 +80,7 @@ def load_head(head: str | os.PathLike[str], settings: Settings, runtime: Runtime
     """A saved head of any kind.
 
     Args:
-        head: a folder, or the name of a head that ships with the package.
+        head: a folder.
         settings: of the scorer that asks for it.
         runtime: of this scorer.
 
@@ -145,7 +145,7 @@ class HeadLoader:
         if settings.learned is not None:
             head = settings.learned
             check_fits(read_head(head), settings)
-            self._current = Current(folder_of(head), lambda: load_head(head, settings, runtime))
+            self._current = Current(head, lambda: load_head(head, settings, runtime))
 
     def get(self) -> LearnedHead | None:
         """None where the setting is None."""

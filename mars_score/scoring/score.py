@@ -123,19 +123,18 @@ def _terms(
     settings: SimilaritySettings,
 ) -> tuple[Term, ...]:
     """The terms whose weighted sum is the score; the references alone where there is nothing else."""
-    share = of_row.length_share * (of_row.openness if settings.row_weights == "adaptive" else 1.0)
+    share = of_row.length_share * of_row.openness
     parts = windows(row.context) if of_row.closeness else []
     weight = settings.context_weight * share if parts else 0.0
-    credit = _credit(row, of_row, settings) if parts else 1.0
     terms = []
-    if row.context and row.task == "data" and settings.row_weights == "adaptive":
+    if row.context and row.task == "data" and settings.context_weight > 0:
         weight = SENTENCES_OF_DATA
         cosines = [cosine(row.candidate, one.reference, evidence, settings) for one in row.references]
         terms.append(Term("sentences", max(cosines), weight))
     if parts:
-        terms.append(Term("context", credit * nearness(row.candidate, parts, evidence, settings), weight))
+        terms.append(Term("context", nearness(row.candidate, parts, evidence, settings), weight))
     if samples:
-        share *= max(0.0, credit) / of_row.references
+        share /= of_row.references
         dialogue = row.task == "dialogue"
         of_best = BEST_SAMPLE_IN_DIALOGUE if dialogue else BEST_SAMPLE
         of_mean = MEAN_OF_SAMPLES_IN_DIALOGUE if dialogue else MEAN_OF_SAMPLES
@@ -144,9 +143,9 @@ def _terms(
         terms.append(Term("samples", mean, settings.sample_weight * of_mean * share))
     if uses_likelihood(row, settings):
         read = evidence[LIKELIHOOD][row.context, row.candidate]
-        lift = min(read.lift, LIFT_LIMIT) if settings.row_weights == "adaptive" else read.lift
         share = of_row.words**2 / (of_row.words**2 + LIKELIHOOD_WORDS**2)
-        terms.append(Term("likelihood", read.alone / 2 + credit * lift, settings.likelihood_weight * share))
+        likelihood = read.alone / 2 + min(read.lift, LIFT_LIMIT)
+        terms.append(Term("likelihood", likelihood, settings.likelihood_weight * share))
     return (Term("references", value, 1.0 - weight), *terms, *repetition_term(row, settings))
 
 
@@ -162,12 +161,6 @@ def repetition_term(row: ScorableRow, settings: SimilaritySettings) -> tuple[Ter
     if row.task == "dialogue" and row.references and len(plain_words(row.candidate)) >= RUN_WORDS:
         repeated = min(1.0, repeated + copied_share(row.candidate, row.context))
     return (Term("repetition", repeated, -settings.repetition_penalty),)
-
-
-def _credit(row: ScorableRow, of_row: Background, settings: SimilaritySettings) -> float:
-    """What a candidate that is copied from the context keeps of its share: all where a reference is near it."""
-    copied = settings.copy_discount * copied_share(row.candidate, row.context) if settings.copy_discount else 0.0
-    return 1.0 - copied * max(0.0, 1.0 - 2.0 * max(of_row.closeness)) if copied else 1.0
 
 
 def nearness(text: str, parts: Sequence[str], evidence: Evidence, settings: SimilaritySettings) -> float:

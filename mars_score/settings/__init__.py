@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 
 from mars_score.settings.fields import POSITIVE, Checked, Setting, learned_head, setting, settings_of, unknown
 from mars_score.settings.language import ENGLISH, check_language
-from mars_score.settings.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
+from mars_score.settings.presets import (
+    DEFAULT_PRESET,
+    DEFAULT_VARIANT,
+    PRESETS,
+    REFERENCE_FREE,
+    VARIANTS,
+    WITHOUT_REFERENCES,
+    Variant,
+)
 from mars_score.settings.stages import (
     POS_TAGS,
     InfillingSettings,
@@ -49,8 +57,8 @@ class Settings(Checked):
     )
     learned: str | None = setting(
         None,
-        "A learned head that has the last word: a folder that `mars train` wrote, or the name of one that ships "
-        "with the package; settings that it was trained with follow from it.",
+        "A learned head, which computes the scores: a folder that `mars train` wrote; settings that it was "
+        "trained with follow from it.",
         convert=learned_head,
     )
     masking: MaskingSettings = field(default_factory=MaskingSettings)
@@ -71,45 +79,35 @@ class Settings(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.reference_free and not self.use_context:
-            raise ValueError(
-                "without references a candidate is scored by its context: leave out use_context=False"
-            )
-
         weight, model = self.similarity.contradiction_penalty, self.models.entailment_model
         if weight is not None and model is None:
             raise ValueError(f"contradiction_penalty={weight:g} needs a model; name it with entailment_model=...")
         if weight is None and model is not None:
             object.__setattr__(self, "similarity", replace(self.similarity, contradiction_penalty=0.0))
 
-    @property
-    def reference_free(self) -> bool:
-        """Whether candidates are scored without references."""
-        return REFERENCE_FREE.get(self.variant) == self.variant
-
     def given(self, references: Any) -> Settings:
-        """The settings that count with these references; None: those of the variant that stands in for this one.
-
-        What differs from this variant's constants stays as it is.
+        """The settings that count with these references; None: candidates are scored by their contexts alone.
 
         Raises:
-            ValueError: the variant needs references, or takes none.
+            ValueError: there are no references, and the variant or a setting needs them.
         """
-        if self.reference_free and references is not None:
-            raise ValueError(f"variant {self.variant!r} takes no references; leave them out")
-        if self.reference_free or references is not None:
+        if references is not None:
             return self
         if self.learned is not None:
             raise ValueError(f"learned={self.learned!r} needs references; give them, or leave learned out")
-        variant = REFERENCE_FREE.get(self.variant)
-        if variant is None:
-            free = ", ".join(name for name in VARIANTS if REFERENCE_FREE.get(name) == name)
+        if self.variant not in REFERENCE_FREE:
+            able = " or ".join(f"variant={name!r}" for name in REFERENCE_FREE)
             raise ValueError(
-                f"variant {self.variant!r} needs references; give them, or use a variant that takes none ({free})"
+                f"variant {self.variant!r} needs references; give them, or score by the contexts alone with {able}"
             )
-        before, after = (dict(resolve_settings("base", one).items()) for one in (self.variant, variant))
-        values = {name: after[name] if value == before[name] else value for name, value in self.items()}
-        return _settings_from(values)
+        if not self.use_context:
+            raise ValueError(
+                "without references a candidate is scored by its context: leave out use_context=False"
+            )
+        usual = dict(resolve_settings("base", self.variant).items())
+        values = dict(self.items())
+        changed = {name: one for name, one in WITHOUT_REFERENCES.items() if values[name] == usual[name]}
+        return _settings_from({**values, **changed, "max_mask_ratio": 0.0})
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """All settings as flat (name, value) pairs, in pipeline order."""
@@ -130,8 +128,7 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
     Args:
         preset: a name of :data:`mars_score.settings.presets.PRESETS`; None: the environment's ``MARS_PRESET``,
             else ``"base"``.
-        variant: a name of :data:`mars_score.settings.presets.VARIANTS`; None: ``"paper"`` with preset ``"paper"``,
-            else ``"v3-lm"``.
+        variant: a name of :data:`mars_score.settings.presets.VARIANTS`; None: ``"paper"``.
         overrides: any names of :data:`SETTING_NAMES`.
 
     Raises:
@@ -149,9 +146,7 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
             raise unknown("setting", name, SETTING_NAMES)
     trained = _trained(overrides.get("learned"))
     if variant is None:
-        variant = trained.get("variant")
-    if variant is None:
-        variant = "paper" if preset == "paper" else DEFAULT_VARIANT
+        variant = trained.get("variant", DEFAULT_VARIANT)
     if not isinstance(variant, str) or variant not in VARIANTS:
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
     usual = {**PRESETS[preset], **VARIANTS[variant], **trained}

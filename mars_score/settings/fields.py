@@ -15,10 +15,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
 class _Positive:
-    """Equal to every number above 0, and to ``"auto"``."""
+    """Equal to every number above 0."""
 
     def __eq__(self, other: object) -> bool:
-        return other == "auto" or is_number(other, float, 0, above_low=True)
+        return is_number(other, float, 0, above_low=True)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -207,12 +207,12 @@ def sentence_encoder(name: str, model: Any) -> Any:
 
 
 def learned_head(name: str, head: Any) -> str | None:
-    """For ``convert``: a folder or a name; None: not given."""
+    """For ``convert``: a folder; None: not given."""
     if head is None:
         return None
     if isinstance(head, (str, os.PathLike)) and os.fspath(head):
         return os.fspath(head)
-    raise ValueError(f"{name} must be the folder or the name of a learned head, got {head!r:.200}")
+    raise ValueError(f"{name} must be the folder of a learned head, got {head!r:.200}")
 
 
 TASKS = ("dialogue", "story", "summary", "answer", "simplification", "data")

@@ -34,32 +34,28 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-Variant = Literal["v3", "v3-lm", "v2", "v2-lm", "v1", "paper", "free", "free-lm"]
-DEFAULT_VARIANT: Variant = "v3-lm"
+Variant = Literal["paper", "plus", "fast"]
+DEFAULT_VARIANT: Variant = "paper"
 
 # Section 2.1 and Appendix A: words with larger weights are masked first; tags that are not named weigh 1.
 PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
-_BEFORE_V3 = {"samples": 0, "row_weights": "length", "repetition_penalty": 0.0, "copy_discount": 1.0}
-_PAPER_SIMILARITY = {**_BEFORE_V3, "matching": "sentences", "context_weight": 0.0, "copy_discount": 0.0}
-# Rows without references have a form of their own (mars_score.scoring.reference_free).
-_REFERENCE_FREE = {"max_mask_ratio": 0.0, "context_weight": 0.6, "sample_weight": 0.4}
-# What differs from the defaults in mars_score.settings; the variants with "-lm" read each candidate with the
-# language model. "v3" makes no infilled references, as they add nothing measurable to samples.
+# What differs from the defaults in mars_score.settings.
 VARIANTS: dict[Variant, dict[str, Any]] = {
-    "v3": {"max_mask_ratio": 0.0},
-    "v3-lm": {"max_mask_ratio": 0.0, "likelihood_weight": 0.15},
-    "v2": _BEFORE_V3,
-    "v2-lm": {**_BEFORE_V3, "likelihood_weight": 0.15},
-    "v1": _PAPER_SIMILARITY,
+    # The paper's metric (section 2).
     "paper": {
-        **_PAPER_SIMILARITY,
+        "matching": "sentences",
+        "context_weight": 0.0,
+        "repetition_penalty": 0.0,
         "pos_weights": PAPER_POS_WEIGHTS,
         "strip_urls_hashtags": True,
         "planner": "self",
         "augmentation_aggregation": "weighted",
     },
-    "free": _REFERENCE_FREE,
-    "free-lm": {**_REFERENCE_FREE, "likelihood_weight": 0.15},
+    # References, context, likelihood and repetition; infills add nothing measurable to them.
+    "plus": {"max_mask_ratio": 0.0, "likelihood_weight": 0.15},
+    # "plus" without a language model.
+    "fast": {"max_mask_ratio": 0.0},
 }
-# The variant that stands in for another where there are no references.
-REFERENCE_FREE: dict[Variant, Variant] = {"v3": "free", "v3-lm": "free-lm", "free": "free", "free-lm": "free-lm"}
+# What differs where a candidate is scored by its context alone, which these variants can do.
+WITHOUT_REFERENCES: dict[str, Any] = {"context_weight": 0.6, "sample_weight": 0.4}
+REFERENCE_FREE: tuple[Variant, ...] = ("plus", "fast")

@@ -34,9 +34,7 @@ POS_TAGS = [
 class MaskingSettings(Checked):
     """Which words of a reference are masked (section 2.1, Appendix A)."""
 
-    max_mask_ratio: float | Literal["auto"] = setting(
-        0.6, 'Largest share of words to mask; 0: no augmentations; "auto": by the lengths of a row.', low=0, high=1
-    )
+    max_mask_ratio: float = setting(0.6, "Largest share of words to mask; 0: no augmentations.", low=0, high=1)
     mask_ratio_step: float = setting(
         0.2,
         "Mask ratios are multiples of this, up to max_mask_ratio.",
@@ -64,7 +62,7 @@ class MaskingSettings(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         ratio, step = self.max_mask_ratio, self.mask_ratio_step
-        if ratio != "auto" and 0 < ratio < step:
+        if 0 < ratio < step:
             raise ValueError(
                 f"nothing would be masked, as max_mask_ratio={ratio:g} is below mask_ratio_step={step:g}; "
                 "use a smaller step, or max_mask_ratio=0 for no augmentations"
@@ -129,7 +127,7 @@ class SamplingSettings(Checked):
     """Texts drawn from the language model given the context alone (docs/beyond-the-paper.md)."""
 
     samples: int = setting(
-        4, "Texts to draw for each context; 0: none.", low=0, high=1000, needs=("use_context", True)
+        0, "Texts to draw for each context; 0: none.", low=0, high=1000, needs=("use_context", True)
     )
     sample_temperature: float = _sampled(0.9, "Divides the logits.", low=0, high=100, above_low=True)
     sample_top_p: float = _sampled(
@@ -165,13 +163,6 @@ class SimilaritySettings(Checked):
         high=1,
         needs=("use_context", True),
     )
-    copy_discount: float = setting(
-        0.0,
-        "Share of the context's weight that a candidate loses by copying from a context that is not close to the "
-        "references.",
-        low=0,
-        high=1,
-    )
     likelihood_weight: float = setting(
         0.0,
         "Largest weight of the candidate's log probability, reached with long references. Above 0 the language "
@@ -185,11 +176,6 @@ class SimilaritySettings(Checked):
         "alone. None: 0 where there is an entailment_model.",
         low=0,
         high=10,
-    )
-    row_weights: Literal["adaptive", "length"] = setting(
-        "adaptive",
-        'Weights of context and samples: "adaptive": lower where the references say the same as the context, and '
-        'none where the context is a question; "length": by the length of the references alone.',
     )
     sample_weight: float = setting(
         0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from mars_score.scoring.head_folder import SHIPPED
 from mars_score.settings import resolve_settings
 from mars_score.space.inputs import whole
 from mars_score.space.limits import PROMPT_CHARACTERS, SAMPLES, Refused
@@ -22,8 +21,9 @@ def space_preset() -> str:
 
 
 PRESET = space_preset()
-HEADS = tuple(sorted(one.name for one in SHIPPED.glob(f"{PRESET}-*/")))  # learned with the models of the preset
-_DEFAULTS = dict(resolve_settings(PRESET).items())
+HEADS: tuple[str, ...] = ()
+VARIANT = "plus"
+_DEFAULTS = dict(resolve_settings(PRESET, VARIANT).items())
 MASK_RATIO_STEP: float = _DEFAULTS["mask_ratio_step"]
 
 
@@ -72,7 +72,7 @@ class Choices:
             infilling = ratio, planner, augmentation_aggregation, q
             choices = cls(*infilling, reference_aggregation, use_context, samples, task, learned or None)
             choices._check_head()
-            resolve_settings(PRESET, **choices.settings())
+            resolve_settings(PRESET, VARIANT, **choices.settings())
         except (TypeError, ValueError, OverflowError) as error:
             raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None
         return choices

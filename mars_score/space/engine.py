@@ -18,7 +18,7 @@ from mars_score.scoring.explain.explainer import explain
 from mars_score.scoring.explain.explanation import Explanation
 from mars_score.scoring.result import MarsResult
 from mars_score.space.answer import Answer, Asked
-from mars_score.space.choices import PRESET, Choices
+from mars_score.space.choices import PRESET, VARIANT, Choices
 from mars_score.space.inputs import Question
 from mars_score.space.uploads import Batch
 
@@ -97,7 +97,7 @@ class Engine:
     @cached_property
     def _sampler(self) -> ContextSampler:
         """For prompts, which depend on no choice but the task."""
-        scorer = MarsScorer(PRESET)
+        scorer = MarsScorer(PRESET, variant=VARIANT)
         return ContextSampler(scorer.settings, scorer.runtime)
 
     def prepare(
@@ -139,4 +139,4 @@ class Engine:
 
     def _scorer(self, choices: Choices, **settings: Any) -> MarsScorer:
         """A scorer of these settings; all scorers of the process share its loaded models."""
-        return MarsScorer(PRESET, **choices.settings(), **settings)
+        return MarsScorer(PRESET, variant=VARIANT, **choices.settings(), **settings)

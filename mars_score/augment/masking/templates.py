@@ -15,11 +15,6 @@ from mars_score.settings import MaskingSettings
 # What masking a word takes from the budget: more where the context has the word too.
 PLAIN_COST = 1
 CONTEXT_COST = 10
-# max_mask_ratio="auto": 28 lies between the paper's data sets with Omega 22.3 (60 %) and 34.5 (20 %). No
-# development set reaches it, so it could not be tuned.
-AUTO_OMEGA = 28.0
-AUTO_RATIO_LONG_CONTEXT = 0.2
-AUTO_RATIO = 0.6
 # Priorities are rounded to this fraction, so that sums of them are exact and ties are ties.
 _PRIORITY_UNIT = 1e-6
 # 0.6 / 0.2 is 2.9999999999999996: a quotient or product this close to the next integer is that integer.
@@ -33,21 +28,6 @@ def mask_ratios(max_ratio: float, step: float) -> tuple[float, ...]:
     """
     count = math.floor(max_ratio / step + _FLOAT_NOISE)
     return tuple(round(number * step, 10) for number in range(1, count + 1))
-
-
-def omega(context_words: Sequence[str], reference_words: Sequence[str]) -> float:
-    """Words of the context per word of the reference (Omega of the paper); 0 for an empty reference."""
-    return len(context_words) / len(reference_words) if reference_words else 0.0
-
-
-def max_mask_ratio(
-    settings: MaskingSettings, context_words: Sequence[str], reference_words: Sequence[str]
-) -> float:
-    """The largest mask ratio for a row: the setting, or by Omega where the setting is ``"auto"``."""
-    if not isinstance(settings.max_mask_ratio, str):
-        return float(settings.max_mask_ratio)
-    long_context = omega(context_words, reference_words) >= AUTO_OMEGA
-    return AUTO_RATIO_LONG_CONTEXT if long_context else AUTO_RATIO
 
 
 def word_priorities(analysis: Analysis, idf: Idf, settings: MaskingSettings) -> list[int]:
@@ -74,7 +54,7 @@ def make_templates(
         settings: the masking stage's settings.
     """
     words = analysis.lower_words
-    ratios = mask_ratios(max_mask_ratio(settings, context_words, words), settings.mask_ratio_step)
+    ratios = mask_ratios(settings.max_mask_ratio, settings.mask_ratio_step)
     if not ratios:
         return []
     carrying = context_carrying(words, context_words)

