@@ -20,7 +20,7 @@ ROWS = [
     {"id": 1, "prediction": "a b", "reference": "a b", "context": "first"},
     {"id": 2, "prediction": "c d", "reference": ["x y", "c z"], "context": ["second", "part"]},
 ]
-# With v2: 1 and 1/2 of the nearest reference's words; references of two words leave 0.2 to contexts, which share
+# 1 and 1/2 of the nearest reference's words; references of two words leave 0.2 to contexts, which share
 # no word.
 SCORES = [0.8, 0.4]
 
@@ -45,8 +45,9 @@ def write(tmp_path):
 
 @pytest.fixture
 def score(run):
-    """Runs ``mars score`` with variant v2, whose scores are easily computed by hand."""
-    return lambda *argv: run("score", *argv, "--variant", "fast", "--max-mask-ratio", "0.6")
+    """Runs ``mars score`` in a form whose scores are easily computed by hand."""
+    form = ("--variant", "fast", "--max-mask-ratio", "0.6", "--task", "story", "--repetition-penalty", "0")
+    return lambda *argv: run("score", *argv, *form)
 
 
 # mars score
@@ -75,12 +76,13 @@ def test_score_as_json_in_detail(score, write):
 
 def test_samples_in_detail(run, write):
     rows = [{**ROWS[0], "context": "b is in the context"}]
-    _, out, _ = run("score", write(rows), "--json", "--detailed")
+    sampled = ("--variant", "plus", "--samples", "2", "--detailed")
+    _, out, _ = run("score", write(rows), "--json", *sampled)
     [row] = json.loads(out)["rows"]
     assert row["samples"] == [{"text": "b", "similarity": 1.0}, {"text": "is", "similarity": 0.0}]
     names = [term["name"] for term in row["terms"]]
     assert names == ["references", "context", "samples", "likelihood", "repetition"]
-    _, out, _ = run("score", write(rows), "--detailed")
+    _, out, _ = run("score", write(rows), *sampled)
     assert [line.split(maxsplit=1) for line in out.splitlines()[-2:]] == [
         ["1.0000", "sample: b"],
         ["0.0000", "sample: is"],
@@ -196,7 +198,7 @@ def test_without_contexts(run, write):
 def test_augment(run, write, tmp_path):
     out = tmp_path / "augmented.jsonl"
     rows = [{name: value for name, value in row.items() if name != "prediction"} for row in ROWS]
-    code, stdout, err = run("augment", write(rows), "--out", out)
+    code, stdout, err = run("augment", write(rows), "--samples", "2", "--out", out)
     assert (code, stdout) == (0, "")
     assert err == f"2 rows with augmented references written to {out}\n"
     augmented = read(out)

@@ -247,15 +247,13 @@ def test_columns_by_the_names_of_other_metrics(make, name, meant):
         make().compute(**without(meant), **{name: ROWS[meant]})
 
 
-def test_config_name_is_the_preset(make, monkeypatch):
-    make(config_name="default").compute(**ROWS)
-    monkeypatch.delenv("MARS_PRESET")
-    make(config_name="mini").compute(**ROWS)
-    make(config_name="mini", preset="mini")
-    with pytest.raises(ValueError, match="unknown preset 'hard'"):
-        make(config_name="hard")
-    with pytest.raises(ValueError, match="config_name 'mini' and preset 'base' differ"):
-        make(config_name="mini", preset="base")
+def test_config_name_is_the_variant(make):
+    result = make(config_name="plus").compute(**ROWS, detailed=True)
+    assert "|variant:plus|" in result["signature"]
+    make(config_name="plus", variant="plus")
+    assert "|variant:paper|" in make(config_name="default").compute(**ROWS, detailed=True)["signature"]
+    with pytest.raises(ValueError, match="config_name 'plus' and variant 'fast' differ; give one"):
+        make(config_name="plus", variant="fast")
 
 
 # Models
@@ -393,7 +391,7 @@ def test_documentation(make):
     assert metric.features.keys() == ROWS.keys()
     for method in (metric.compute, metric.add, metric.add_batch):
         assert "predictions (`list` of `str`)" in method.__doc__
-    assert "augments the references" in metric.description
+    assert "fills in masked words of the" in metric.description
     assert ">>> mars = evaluate.load" in Mars.__doc__
 
 
