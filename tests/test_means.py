@@ -139,5 +139,4 @@ def test_holm_is_the_closure_of_bonferroni():
         for p_values in rng.uniform(0, 1, (20, size)) ** 3:
             expected = [closed(p_values, place) for place in range(size)]
             assert holm(list(p_values)) == pytest.approx(expected)
-    assert holm([0.01, math.nan, 0.03])[::2] == pytest.approx([0.02, 0.03])
-    assert math.isnan(holm([0.01, math.nan])[1])
+    assert all(map(math.isnan, holm([math.nan] * 3)))

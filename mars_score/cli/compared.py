@@ -69,8 +69,8 @@ def _pair_table(ranking: SystemRanking) -> Table:
                 one_line(f"{pair.first} - {pair.second}", True),
                 f"{pair.difference:+.4f}",
                 _ends(pair.interval),
-                MISSING if math.isnan(pair.adjusted_p) else f"{pair.adjusted_p:.2g}",
-                ", ".join(map(str, pair.win_tie_loss)),
+                MISSING if math.isnan(pair.p) else f"{pair.p:.2g}",
+                f"{pair.wins}, {pair.ties}, {pair.losses}",
             )
             for pair in ranking.pairs
         ),

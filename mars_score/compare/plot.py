@@ -97,9 +97,9 @@ def _draw_rows(axes: Axes, ranking: SystemRanking) -> None:
     axes.set_xticks([])
     axes.margins(x=0)
     names = [shortened(showable(system.name), 18) for system in (best, next_best)]
-    wins, ties, losses = ranking.pairs[0].win_tie_loss
+    pair = ranking.pairs[0]
     axes.set_title(f"{names[0]} minus {names[1]}, row by row", fontsize=9.5, color=INK)
-    axes.set_xlabel(f"{wins} won, {ties} tied, {losses} lost", fontsize=9, color=MUTED)
+    axes.set_xlabel(f"{pair.wins} won, {pair.ties} tied, {pair.losses} lost", fontsize=9, color=MUTED)
 
 
 def _format(path: str | os.PathLike[str]) -> str:

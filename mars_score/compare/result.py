@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mars_score.models.signature import Signature
@@ -41,9 +41,10 @@ class SystemPair:
         second: name of the other one.
         difference: of their scores, at least 0.
         interval: of the difference.
-        p: two-sided; or NaN.
-        adjusted_p: adjusted for the number of pairs (Holm); or NaN.
-        win_tie_loss: in how many rows the first scores higher, the same, lower.
+        p: two-sided, adjusted for the number of pairs (Holm); or NaN.
+        wins: in how many rows the first scores higher.
+        ties: in how many rows both score the same.
+        losses: in how many rows the first scores lower.
     """
 
     first: str
@@ -51,8 +52,9 @@ class SystemPair:
     difference: float
     interval: Interval
     p: float
-    adjusted_p: float
-    win_tie_loss: tuple[int, int, int]
+    wins: int
+    ties: int
+    losses: int
 
 
 @dataclass(frozen=True)
@@ -78,23 +80,12 @@ class ComparedRow:
         """The highest score minus the lowest."""
         return max(self.scores) - min(self.scores)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "row": self.row,
-            "spread": self.spread,
-            "context": self.context,
-            "references": list(self.references),
-            "candidates": list(self.candidates),
-            "scores": list(self.scores),
-        }
-
 
 @dataclass(frozen=True)
 class SystemRanking:
     """Two or more systems in the order of their scores, and a test of each two.
 
-    Systems are told apart where p, adjusted, is at most 1 - confidence.
+    Systems are told apart where p is at most 1 - confidence.
 
     Attributes:
         systems: the highest score first.
@@ -126,8 +117,8 @@ class SystemRanking:
         for system in self.systems[:-1]:
             higher, alike = [], []
             for pair in (pair for pair in self.pairs if pair.first == system.name):
-                p = "no test" if math.isnan(pair.adjusted_p) else f"p = {pair.adjusted_p:.2g}"
-                if pair.adjusted_p <= 1 - self.confidence + 1e-12:
+                p = "no test" if math.isnan(pair.p) else f"p = {pair.p:.2g}"
+                if pair.p <= 1 - self.confidence + SAME:
                     higher.append(f"{pair.second} ({pair.difference:+.3f}, {p})")
                 else:
                     alike.append(f"{pair.second} ({p})")
@@ -145,46 +136,24 @@ class SystemRanking:
         """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
         return {
             "systems": [
-                {
-                    "name": system.name,
-                    "mars": system.score,
-                    "interval": _ends(system.interval),
-                    "scores": list(system.scores),
-                }
-                for system in self.systems
+                {"name": one.name, "mars": one.score, "interval": one.interval.ends, "scores": list(one.scores)}
+                for one in self.systems
             ],
             "pairs": [
-                {
-                    "systems": [pair.first, pair.second],
-                    "difference": pair.difference,
-                    "interval": _ends(pair.interval),
-                    "p": _defined(pair.p),
-                    "adjusted_p": _defined(pair.adjusted_p),
-                    **dict(zip(("wins", "ties", "losses"), pair.win_tie_loss, strict=True)),
-                }
+                {**asdict(pair), "interval": pair.interval.ends, "p": None if math.isnan(pair.p) else pair.p}
                 for pair in self.pairs
             ],
             "verdict": self.verdict,
             "test": self.test,
-            "correction": "holm",
             "groups": self.groups,
             "confidence": self.confidence,
             "resamples": self.resamples,
             "signature": str(self.signature),
             "notices": list(self.notices),
-            "most_different": [row.to_dict() for row in self.most_different(rows)],
+            "most_different": [{**asdict(row), "spread": row.spread} for row in self.most_different(rows)],
         }
 
 
 def _listed(parts: Sequence[str]) -> str:
     *before, last = parts
     return f"{', '.join(before)} and {last}" if before else last
-
-
-def _defined(value: float) -> float | None:
-    """None for NaN, which JSON cannot hold."""
-    return None if math.isnan(value) else value
-
-
-def _ends(interval: Interval) -> list[float | None]:
-    return [_defined(interval.low), _defined(interval.high)]

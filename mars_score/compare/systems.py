@@ -12,7 +12,7 @@ import numpy as np
 from mars_score.compare.result import ComparedRow, SystemPair, SystemRanking, SystemScore
 from mars_score.data.validation import check_candidates, check_rows
 from mars_score.stats import TESTS, Test
-from mars_score.stats.draws import SAME, check_confidence, check_resamples, too_few
+from mars_score.stats.draws import SAME, check_resampling, too_few
 from mars_score.stats.labels import Codes, ContextLabels, Floats, Labels, check_known, codes_of
 from mars_score.stats.means import holm, mean_interval, mean_p
 
@@ -60,8 +60,7 @@ def rank_systems(
     if len(systems) < 2:
         raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
     check_known("test", test, TESTS)
-    check_confidence(confidence)
-    check_resamples(resamples)
+    check_resampling(resamples, confidence)
     columns = {
         f"systems[{name!r}]": check_candidates(candidates, where=f"systems[{name!r}][{{}}]".format)
         for name, candidates in systems.items()
@@ -107,24 +106,20 @@ def _pairs(
     """Each two of the ranked systems, with p-values adjusted for their number."""
     pairs = list(combinations(ranked, 2))
     differences = [np.subtract(first.scores, second.scores) for first, second in pairs]
-    p_values = [test(of_rows, groups) for of_rows in differences]
+    p_values = holm([test(of_rows, groups) for of_rows in differences])
     return tuple(
         SystemPair(
-            first.name,
-            second.name,
-            first.score - second.score,
-            mean_interval(of_rows, groups, confidence=confidence),
-            p,
-            adjusted,
-            _win_tie_loss(of_rows),
+            first=first.name,
+            second=second.name,
+            difference=first.score - second.score,
+            interval=mean_interval(of_rows, groups, confidence=confidence),
+            p=p,
+            wins=int((of_rows > SAME).sum()),
+            ties=int((abs(of_rows) <= SAME).sum()),
+            losses=int((of_rows < -SAME).sum()),
         )
-        for (first, second), of_rows, p, adjusted in zip(pairs, differences, p_values, holm(p_values), strict=True)
+        for (first, second), of_rows, p in zip(pairs, differences, p_values, strict=True)
     )
-
-
-def _win_tie_loss(differences: Floats) -> tuple[int, int, int]:
-    wins, losses = int((differences > SAME).sum()), int((differences < -SAME).sum())
-    return wins, len(differences) - wins - losses, losses
 
 
 def _located(notices: Sequence[str], names: Sequence[str], count: int) -> list[str]:

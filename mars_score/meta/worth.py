@@ -46,7 +46,7 @@ class PartialAgreement:
     interval: Interval
     n: int
     worth: float = np.nan
-    worth_interval: Interval = field(default_factory=lambda: Interval.unknown("human references alone"))
+    worth_interval: Interval = field(default_factory=lambda: Interval(reason="human references alone"))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def worth(
     reason = too_few(groups)
 
     def interval(of_resamples: Floats) -> Interval:
-        return Interval.unknown(reason) if reason else Interval.of(of_resamples)
+        return Interval(reason=reason) if reason else Interval.of(of_resamples)
 
     agreements = [
         PartialAgreement(point.value, interval(of_point), point.n)

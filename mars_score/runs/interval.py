@@ -29,5 +29,4 @@ class ScoresByContext:
 
         None with fewer than ten contexts.
         """
-        interval = mean_interval(self._scores, self._groups)
-        return None if interval.reason else [interval.low, interval.high]
+        return mean_interval(self._scores, self._groups).ends

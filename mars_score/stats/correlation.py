@@ -29,15 +29,11 @@ _COEFFICIENTS: dict[Coefficient, Any] = {
     "spearman": stats.spearmanr,
     "kendall": stats.kendalltau,
 }
-_UNITS: dict[Level, str] = {
-    "items": "items",
-    "within_groups": "items in groups of two or more",
-    "systems": "systems",
-}
-_EQUAL: dict[Level, str] = {
-    "items": "all ",
-    "within_groups": "within every group all ",
-    "systems": "the systems' mean ",
+# What is compared at each level, and what is said where all of it is equal.
+_LEVELS: dict[Level, tuple[str, str]] = {
+    "items": ("items", "all"),
+    "within_groups": ("items in groups of two or more", "within every group all"),
+    "systems": ("systems", "the systems' mean"),
 }
 
 
@@ -158,7 +154,7 @@ def at_level(
 
     Arguments and errors are those of :func:`correlation`.
     """
-    check_known("level", level, _UNITS)
+    check_known("level", level, _LEVELS)
     x, y = _paired(scores, ratings)
     labels = {"groups": groups, "systems": systems}
     name = "systems" if level == "systems" else "groups"
@@ -178,11 +174,11 @@ def at_level(
         x, y = (_within(values, codes, coefficient) for values in (x, y))
     elif coefficient == "pearson":
         x, y = scaled(x), scaled(y)
+    unit, every = _LEVELS[level]
     if len(x) < _FEWEST:
-        reason = f"{len(x)} {_UNITS[level]}, fewer than {_FEWEST}"
-    else:
-        equal = [name for name, values in (("ratings", y), ("scores", x)) if np.ptp(scaled(values)) == 0]
-        reason = f"{_EQUAL[level]}{equal[0]} are equal" if equal else None
+        reason = f"{len(x)} {unit}, fewer than {_FEWEST}"
+    elif equal := [name for name, values in (("ratings", y), ("scores", x)) if np.ptp(scaled(values)) == 0]:
+        reason = f"{every} {equal[0]} are equal"
     return Compared(x, y, codes, len(names), reason)
 
 
@@ -209,11 +205,9 @@ def _paired(scores: Values, ratings: Values) -> tuple[Floats, Floats]:
 
 
 def _not_finite(scores: Floats, ratings: Floats) -> str | None:
-    for name, values in (("ratings", ratings), ("scores", scores)):
-        bad = int((~np.isfinite(values)).sum())
-        if bad:
-            return f"{bad} of {len(values)} {name} are missing or not finite"
-    return None
+    bad = {"ratings": (~np.isfinite(ratings)).sum(), "scores": (~np.isfinite(scores)).sum()}
+    reasons = (f"{bad[name]} of {len(scores)} {name} are missing or not finite" for name in bad if bad[name])
+    return next(reasons, None)
 
 
 def _means(values: Floats, systems: Codes) -> Floats:

@@ -32,46 +32,34 @@ class Interval:
     Attributes:
         low: lower end, or NaN.
         high: upper end, or NaN.
-        undefined: the resamples in which the statistic was undefined; they are left out.
         reason: why the ends are NaN; None otherwise.
     """
 
-    low: float
-    high: float
-    undefined: int = 0
+    low: float = math.nan
+    high: float = math.nan
     reason: str | None = None
 
     @classmethod
-    def unknown(cls, reason: str, undefined: int = 0) -> Interval:
-        """Without ends."""
-        return cls(math.nan, math.nan, undefined, reason)
-
-    @classmethod
     def of(cls, values: Floats, confidence: float = 0.95) -> Interval:
-        """Percentiles of a statistic's values in resamples; unknown where more than half are NaN.
-
-        Raises:
-            ValueError: confidence does not lie between 0 and 1.
-        """
-        check_confidence(confidence)
+        """Percentiles of a statistic's values in resamples, without NaN; no ends where more than half are NaN."""
         defined = values[~np.isnan(values)]
-        undefined = len(values) - len(defined)
-        if undefined > len(values) / 2:
-            return cls.unknown(f"undefined in {undefined} of {len(values)} resamples", undefined)
+        if 2 * len(defined) < len(values):
+            return cls(reason=f"undefined in {len(values) - len(defined)} of {len(values)} resamples")
         low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-        return cls(float(low), float(high), undefined)
+        return cls(float(low), float(high))
+
+    @property
+    def ends(self) -> list[float] | None:
+        """Both ends for JSON, or None."""
+        return None if self.reason else [self.low, self.high]
 
 
-def check_confidence(confidence: float) -> None:
-    """Raise ValueError unless confidence lies between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-
-
-def check_resamples(resamples: int) -> None:
-    """Raise ValueError unless there is at least one resample."""
+def check_resampling(resamples: int = 1, confidence: float = 0.95) -> None:
+    """Raise ValueError unless resamples is positive and confidence lies between 0 and 1."""
     if resamples < 1:
         raise ValueError(f"resamples must be positive, got {resamples}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
 
 
 def too_few(groups: int, name: str = "groups") -> str | None:
@@ -92,19 +80,7 @@ def draw_signs(rng: np.random.Generator, resamples: int, groups: int) -> Floats:
 
 
 def resample(statistic: Statistic, groups: int, resamples: int, seed: Seed, draw: Draw = draw_counts) -> Floats:
-    """The values of a statistic in resamples of groups, (resamples,).
-
-    Args:
-        statistic: computed from draws.
-        groups: their number.
-        resamples: how many.
-        seed: of a new generator, or a generator. The same seed gives the same draws.
-        draw: what is drawn for each group.
-
-    Raises:
-        ValueError: fewer than one resample.
-    """
-    check_resamples(resamples)
+    """The values of a statistic in resamples of groups, (resamples,); the same seed gives the same draws."""
     rng = np.random.default_rng(seed)
     part = max(1, AT_ONCE // max(groups, 1))
     sizes = (min(part, resamples - start) for start in range(0, resamples, part))

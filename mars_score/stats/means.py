@@ -13,8 +13,7 @@ from mars_score.stats.draws import (
     Seed,
     Statistic,
     bootstrap_p,
-    check_confidence,
-    check_resamples,
+    check_resampling,
     draw_signs,
     permutation_p,
     resample,
@@ -28,8 +27,7 @@ _RESAMPLES = 1000  # of intervals
 def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: float = 0.95) -> Interval:
     """Percentile bootstrap interval of a mean (Koehn 2004), from resamples of groups with replacement.
 
-    Of the differences of two systems' scores, row by row, it is the interval of the difference of their means; the
-    same groups are drawn for all scores of the same rows.
+    Of the differences of two systems' scores, row by row, it is the interval of the difference of their means.
 
     Args:
         scores: (rows,).
@@ -42,12 +40,12 @@ def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: f
     Raises:
         ValueError: lengths differ, or confidence is out of range.
     """
-    check_confidence(confidence)
+    check_resampling(confidence=confidence)
     sums, sizes = _group_sums(scores, groups)
     reason = too_few(len(sums))
     if reason:
-        return Interval.unknown(reason)
-    return Interval.of(resample(_means(sums, sizes), len(sums), _RESAMPLES, seed=0), confidence)
+        return Interval(reason=reason)
+    return Interval.of(resample(_mean(sums, sizes), len(sums), _RESAMPLES, seed=0), confidence)
 
 
 def mean_p(
@@ -78,12 +76,12 @@ def mean_p(
         ValueError: lengths differ, the test is unknown, or fewer than one resample.
     """
     check_known("test", test, TESTS)
-    check_resamples(resamples)
+    check_resampling(resamples)
     sums, sizes = _group_sums(differences, groups)
     if too_few(len(sums)):
         return math.nan
     if test == "bootstrap":
-        return bootstrap_p(resample(_means(sums, sizes), len(sums), resamples, seed))
+        return bootstrap_p(resample(_mean(sums, sizes), len(sums), resamples, seed))
     shares = sums / sizes.sum()
     swapped = resample(lambda signs: np.abs(signs @ shares), len(sums), resamples, seed, draw_signs)
     return permutation_p(swapped, abs(float(shares.sum())))
@@ -92,15 +90,14 @@ def mean_p(
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values adjusted for their number (Holm 1979): the chance of any false rejection stays below the level.
 
-    The p-value of rank i (from 0) of m becomes the largest of (m - k) p_k over the ranks k up to i, at most 1. NaN
-    is neither counted nor changed.
+    The p-value of rank i (from 0) of m becomes the largest of (m - k) p_k over the ranks k up to i, at most 1. All
+    are NaN where one is.
     """
-    order = [place for place in np.argsort(p_values) if not math.isnan(p_values[place])]
-    adjusted, largest = list(p_values), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - rank) * p_values[place]))
-        adjusted[place] = largest
-    return adjusted
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.maximum.accumulate(np.arange(len(values), 0, -1) * values[order]).clip(max=1)
+    return [float(value) for value in adjusted]
 
 
 def _group_sums(scores: Values, groups: Labels | None) -> tuple[Floats, Floats]:
@@ -110,6 +107,6 @@ def _group_sums(scores: Values, groups: Labels | None) -> tuple[Floats, Floats]:
     return np.bincount(codes, values).astype(np.float64), np.bincount(codes).astype(np.float64)
 
 
-def _means(sums: Floats, sizes: Floats) -> Statistic:
-    """The mean over rows, of how often each group is drawn."""
+def _mean(sums: Floats, sizes: Floats) -> Statistic:
+    """The mean over rows, from how often each group is drawn."""
     return lambda counts: counts @ sums / (counts @ sizes)

@@ -18,7 +18,7 @@ from mars_score.stats.draws import (
     Interval,
     Seed,
     bootstrap_p,
-    check_resamples,
+    check_resampling,
     draw_signs,
     permutation_p,
     resample,
@@ -38,14 +38,12 @@ class Comparison:
         difference: Pearson's r of the first metric minus that of the second, or NaN.
         p: two-sided, or NaN.
         n: the items the correlations rest on.
-        undefined: the resamples in which a correlation was undefined; they count against a difference.
         reason: why p is NaN; None otherwise.
     """
 
     difference: float
     p: float
     n: int
-    undefined: int = 0
     reason: str | None = None
 
 
@@ -78,11 +76,11 @@ def bootstrap_interval(
     Raises:
         ValueError: as ``correlation``; ``resamples`` out of range.
     """
-    check_resamples(resamples)
+    check_resampling(resamples)
     items = at_level(scores, ratings, level, groups=groups)
     reason = items.reason or too_few(len(np.unique(items.groups)))
     if reason:
-        return Interval.unknown(reason)
+        return Interval(reason=reason)
     return Interval.of(resampled_pearson(items, resamples, seed))
 
 
@@ -134,7 +132,7 @@ def compare_correlations(
         ValueError: as ``correlation``; ``resamples`` out of range, an unknown test.
     """
     check_known("test", test, ("bootstrap", "permutation"))
-    check_resamples(resamples)
+    check_resampling(resamples)
     compared = [at_level(scores, ratings, level, groups=groups) for scores in (first, second)]
     n = len(compared[0].scores)
     for name, items in zip(("first", "second"), compared, strict=True):
@@ -154,12 +152,11 @@ def compare_correlations(
     if reason:
         return Comparison(difference, math.nan, n, reason=reason)
     if test == "bootstrap":
-        drawn = resample(between, len(one), resamples, seed)
-        p = bootstrap_p(drawn)
+        p = bootstrap_p(resample(between, len(one), resamples, seed))
     else:
-        drawn = resample(between_swapped, len(one), resamples, seed, draw_signs)
-        p = permutation_p(np.abs(drawn), abs(difference))
-    return Comparison(difference, p, n, int(np.isnan(drawn).sum()))
+        swapped = resample(between_swapped, len(one), resamples, seed, draw_signs)
+        p = permutation_p(np.abs(swapped), abs(difference))
+    return Comparison(difference, p, n)
 
 
 def _standardised(items: Compared) -> Compared:
