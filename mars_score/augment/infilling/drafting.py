@@ -15,12 +15,42 @@ import torch
 from mars_score.augment.infilling.jobs import JobState
 from mars_score.augment.infilling.planning import plain_step, planned_step
 from mars_score.models.engine.attention import Feed
-from mars_score.models.engine.batch import Batch, padded
+from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.tokens import token_kind
+from mars_score.models.engine.tokens import padded, token_kind
 from mars_score.settings import PlanningSettings
 
 MASK_ENTRIES = 2**26  # attention mask entries of one judging pass
+
+
+class Batch:
+    """Jobs that are written together: job i has ``states[i]`` and row i of the cache.
+
+    Args:
+        cache: with no rows in use.
+    """
+
+    def __init__(self, cache: KeyValueCache) -> None:
+        self.cache = cache
+        self.states: list[JobState] = []
+
+    @property
+    def room(self) -> int:
+        """How many jobs can be added."""
+        return self.cache.rows - len(self.states)
+
+    def add(self, state: JobState, source: KeyValueCache, row: int) -> None:
+        """Add a job whose written tokens are a row of another cache."""
+        self.cache.add(source, row)
+        self.states.append(state)
+
+    def remove(self, index: int) -> JobState:
+        """Take a job out; the last one takes its place."""
+        self.cache.remove(index)
+        state, last = self.states[index], self.states.pop()
+        if last is not state:
+            self.states[index] = last
+        return state
 
 
 class Drafter:
@@ -38,7 +68,7 @@ class Drafter:
         self.sigma = sigma
         self._allowed = torch.from_numpy(model.codec.allowed(model.vocabulary)).to(model.device)
 
-    def write(self, batch: Batch[JobState], *, plan: bool) -> None:
+    def write(self, batch: Batch, *, plan: bool) -> None:
         """Add the best allowed token to each draft; with ``plan`` the best in view of the text that follows."""
         model, states = self.model, batch.states
         tokens = model.tensor([state.pending for state in states])
@@ -64,7 +94,7 @@ class Drafter:
         for state, token, (of_token, of_start) in zip(states, chosen.tolist(), surprise.tolist(), strict=True):
             state.write(token, of_token, of_start)
 
-    def finished_drafts(self, batch: Batch[JobState]) -> list[int]:
+    def finished_drafts(self, batch: Batch) -> list[int]:
         """Jobs of the batch whose draft is long enough and has a prefix that ends with a whole character.
 
         A draft without such a prefix is begun again, with tokens that are whole characters one by one.
@@ -81,7 +111,7 @@ class Drafter:
                 state.start_draft(whole=True)
         return finished
 
-    def judge(self, batch: Batch[JobState], finished: Sequence[int]) -> None:
+    def judge(self, batch: Batch, finished: Sequence[int]) -> None:
         """Choose how many tokens of each finished draft to keep; write them and the text block that follows."""
         for index in finished:
             state = batch.states[index]
@@ -96,7 +126,7 @@ class Drafter:
             del judged[-count:]
 
 
-def _judge(model: CausalLanguageModel, batch: Batch[JobState], indices: Sequence[int]) -> None:
+def _judge(model: CausalLanguageModel, batch: Batch, indices: Sequence[int]) -> None:
     """One judging pass over jobs with a text block after the blank.
 
     Before, the cache holds the written tokens and all generated ones but the last. Afterwards the chosen prefixes
@@ -154,7 +184,7 @@ def _layout(state: JobState) -> list[tuple[int, int, int, int]]:
 
 def _feed(
     model: CausalLanguageModel,
-    batch: Batch[JobState],
+    batch: Batch,
     indices: Sequence[int],
     layouts: Sequence[Sequence[tuple[int, int, int, int]]],
 ) -> Feed:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from mars_score.augment.infilling.drafting import Drafter
+from mars_score.augment.infilling.drafting import Batch, Drafter
 from mars_score.augment.infilling.jobs import Infill, Job, JobState, OnInfilled
-from mars_score.models.engine.batch import Batch
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.memory import cache_bytes, is_out_of_memory
@@ -115,13 +114,11 @@ class _Run:
         self._prompt: _Prompt | None = None
         self._finished: list[JobState] = []
         capacity = max(job.most_tokens(drafter.sigma) for job in jobs)
-        self._main = Batch[JobState](self.model.new_cache(self.size, capacity))
+        self._main = Batch(self.model.new_cache(self.size, capacity))
         # A job whose current blank ends the text has nothing to plan towards. Such jobs wait in a smaller batch
         # of their own until it is full or no other job is left.
         self._planned = drafter.planning.planner == "self"
-        self._tail = Batch[JobState](
-            self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity)
-        )
+        self._tail = Batch(self.model.new_cache(max(1, self.size // 4) if self._planned else 0, capacity))
 
     def __iter__(self) -> Iterator[tuple[Job, tuple[Infill, ...]]]:
         while self._waiting or self._main.states or self._tail.states:
@@ -186,7 +183,7 @@ class _Run:
             self._advance(batch)
         batch.add(state, source, index)
 
-    def _advance(self, batch: Batch[JobState]) -> None:
+    def _advance(self, batch: Batch) -> None:
         """Write a token for each job; judge the drafts that are long enough, and go to their next blanks."""
         self.drafter.write(batch, plan=self._planned and batch is self._main)
         drafted = self.drafter.finished_drafts(batch)

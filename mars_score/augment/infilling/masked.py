@@ -10,8 +10,7 @@ from torch import Tensor
 
 from mars_score.augment.infilling.jobs import Blank, Infill, Job, OnInfilled
 from mars_score.errors import UnsupportedModelError
-from mars_score.models.engine.batch import padded
-from mars_score.models.engine.tokens import TextCodec, token_kind
+from mars_score.models.engine.tokens import TextCodec, padded, token_kind
 from mars_score.models.memory import BatchSize
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 from mars_score.models.windows import position_limit

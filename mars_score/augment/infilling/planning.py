@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from mars_score.models.engine.attention import Feed
-from mars_score.models.engine.batch import padded
 from mars_score.models.engine.cache import KeyValueCache, LayerStates
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.perturbation import LayerPerturbation
+from mars_score.models.engine.tokens import padded
 from mars_score.settings import PlanningSettings
 
 

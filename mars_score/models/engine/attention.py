@@ -48,8 +48,7 @@ class Feed:
     Attributes:
         counts: number of tokens of each row; the sequence is row after row.
         mask: added to the attention scores, (rows, 1, longest, slots + longest): for the slots of the cache, then
-            for the row's tokens of this pass; or (rows, 1, longest, slots + 1), if each token attends to itself
-            and to no other of this pass.
+            for the row's tokens of this pass.
         cache: keys and values of earlier tokens; None: there are none.
         rows: the rows of the cache, (rows,); None: all, in order.
         slots: number of slots of the cache to attend to.
@@ -115,7 +114,7 @@ def _attention(
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     new = feed.by_row(query), feed.by_row(key), feed.by_row(value)
     past = feed.cache.past(layer, feed.slots, feed.rows) if feed.cache is not None else None
-    if past is not None and feed.mask.shape[3] == feed.slots + 1:
+    if past is not None and max(feed.counts) == 1:
         perturbation = feed.perturbations[layer] if feed.perturbations else None
         output = _single_tokens(new, past, feed.mask, scale, perturbation)
     else:
@@ -145,27 +144,23 @@ def _single_tokens(
     scale: float,
     perturbation: LayerPerturbation | None,
 ) -> Tensor:
-    """Attention of new tokens to cached tokens and each to itself, in the mask's precision.
+    """Attention of one new token per row to cached tokens and to itself, in the mask's precision.
 
     The scores of cached tokens and of the token itself are concatenated; keys and values are not copied.
     """
     query, key, value, past_key, past_value = (states.to(mask.dtype) for states in (*new, *past))
-    rows, heads, count, size = query.shape
-    slots = past_key.shape[2]
-    # Query heads by the key head they share: (rows, key heads, sharing, count, head size).
-    grouped = query.reshape(rows, key.shape[1], -1, count, size) * scale
-    scores = grouped.flatten(2, 3) @ past_key.transpose(2, 3)
+    rows, _, _, size = query.shape
+    grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # query heads by the key head that they share
+    scores = grouped @ past_key.transpose(2, 3)
     if perturbation is not None:
-        scores = perturbation.add_to_scores(scores, grouped.flatten(2, 3))
-    with_itself = (grouped * key[:, :, None]).sum(-1, keepdim=True)
-    both = torch.cat([scores.reshape(*grouped.shape[:-1], slots), with_itself], dim=-1)
-    weights = torch.softmax(both + mask[:, :, None], dim=-1)
-    of_past = weights[..., :slots].flatten(2, 3)
+        scores = perturbation.add_to_scores(scores, grouped)
+    with_itself = (grouped * key).sum(-1, keepdim=True)
+    weights = torch.softmax(torch.cat([scores, with_itself], dim=-1) + mask, dim=-1)
+    of_past = weights[..., :-1]
     output = of_past @ past_value
     if perturbation is not None:
         output = perturbation.add_to_output(output, of_past)
-    output = output.reshape(grouped.shape) + weights[..., slots:] * value[:, :, None]
-    return output.reshape(rows, heads, count, size)
+    return (output + weights[..., -1:] * value).reshape(query.shape)
 
 
 AttentionInterface.register(NAME, _attention)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 
@@ -14,14 +13,13 @@ from mars_score.models.engine.attention import Feed
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.prompt_memory import PromptMemory
-from mars_score.models.engine.tokens import TextCodec
+from mars_score.models.engine.tokens import TextCodec, padded
 from mars_score.models.memory import BatchSize, cache_bytes
 from mars_score.models.torch_modes import ordinary_mode
 
-T = TypeVar("T")
 MOST_TEXTS = 128  # default batch size
-PACK_TOKENS = 128  # of short texts that are read as one row, after the prompt that they share
-MASK_ENTRIES = 2**23  # attention mask entries of a forward pass over such rows
+PACK_TOKENS = 128  # of texts that are read as one row, after the prompt that they share
+MASK_ENTRIES = 2**23  # attention mask entries of a forward pass over several such rows
 
 
 @dataclass(frozen=True)
@@ -54,11 +52,6 @@ class Reading:
         return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
 
     @property
-    def end(self) -> int:
-        """Number of positions."""
-        return self.length + len(self.tokens)
-
-    @property
     def last(self) -> int:
         """The prompt's last token that is read."""
         return self.prompt[self.length - 1]
@@ -81,7 +74,7 @@ def mean_surprisals(
     model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
 ) -> list[float]:
     """The means of :func:`surprisals`."""
-    return [one.mean for one in surprisals(model, pairs, batch_size)]
+    return [surprisal.mean for surprisal in surprisals(model, pairs, batch_size)]
 
 
 def surprisals(
@@ -113,8 +106,8 @@ def surprisals(
     means: dict[Reading, float] = {}
 
     def read(size: int) -> None:
-        for found in _read(model, [reading for reading in readings if reading not in means], size, memory):
-            means.update(found)
+        for of_batch in _read(model, [reading for reading in readings if reading not in means], size, memory):
+            means.update(of_batch)
 
     if readings:
         with model.exclusive(), ordinary_mode():
@@ -132,39 +125,27 @@ def _read(
     lengths: dict[tuple[int, ...], int] = {}
     for reading in readings:
         lengths[reading.prompt] = max(lengths.get(reading.prompt, 0), reading.length)
-    for prompts in _fitting(model, list(lengths), lengths.__getitem__, batch_size):
+    room = cache_bytes(model.device) // 2 // model.token_bytes  # the other half is for copies of the attention
+    waiting = sorted(lengths, key=lengths.__getitem__, reverse=True)
+    while waiting:
+        count = max(1, min(batch_size, room // lengths[waiting[0]]))
+        prompts, waiting = waiting[:count], waiting[count:]
         cache = memory.read(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
         rows = {prompt: row for row, prompt in enumerate(prompts)}
-        of_prompts = [reading for reading in readings if reading.prompt in rows]
-        short = [reading for reading in of_prompts if len(reading.tokens) <= PACK_TOKENS]
-        for batch in _batches(_packs(short, batch_size), batch_size):
-            yield _means(model, batch, _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch]))
-        long = [reading for reading in of_prompts if len(reading.tokens) > PACK_TOKENS]
-        for one in _fitting(model, long, lambda reading: reading.end, batch_size):
-            copies = model.new_cache(len(one), max(reading.end for reading in one))
-            for reading in one:
-                copies.add(cache, rows[reading.prompt], reading.length - 1)
-            _, hidden = model.read([(reading.last, *reading.tokens[:-1]) for reading in one], copies)
-            yield _means(model, [[reading] for reading in one], hidden)
-
-
-def _fitting(
-    model: CausalLanguageModel, items: Sequence[T], length: Callable[[T], int], batch_size: int
-) -> Iterator[list[T]]:
-    """Batches of similar length, the longest first, whose cached tokens take half of the memory for caches."""
-    room = cache_bytes(model.device) // 2 // model.token_bytes
-    waiting = sorted(items, key=length, reverse=True)
-    while waiting:
-        count = max(1, min(batch_size, room // length(waiting[0])))
-        yield waiting[:count]
-        waiting = waiting[count:]
+        packs = _packs([reading for reading in readings if reading.prompt in rows], batch_size)
+        for batch in _batches(packs, batch_size):
+            hidden = _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch])
+            yield _means(model, batch, hidden)
 
 
 def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
-    """Texts of one prompt together: at most so many, of ``PACK_TOKENS`` tokens at most; the longest first."""
+    """Texts of one prompt together: at most ``most``, of ``PACK_TOKENS`` tokens together, or a single longer one.
+
+    The longest packs come first.
+    """
     packs: list[list[Reading]] = []
     room = 0
-    for reading in sorted(readings, key=lambda one: (one.prompt, one.length, len(one.tokens))):
+    for reading in sorted(readings, key=lambda reading: (reading.prompt, reading.length, len(reading.tokens))):
         room -= len(reading.tokens)
         same = packs and (packs[-1][0].prompt, packs[-1][0].length) == (reading.prompt, reading.length)
         if room < 0 or len(packs[-1]) == most or not same:
@@ -180,13 +161,13 @@ def _tokens(pack: Sequence[Reading]) -> int:
 
 
 def _batches(packs: Sequence[list[Reading]], most: int) -> Iterator[list[list[Reading]]]:
-    """Packs that are read together: at most so many texts, and no more padding than tokens."""
+    """Packs that are read together: at most ``most`` texts, and no more padding than tokens."""
     batch: list[list[Reading]] = []
     for pack in packs:
-        longest, slots = _tokens((batch or [pack])[0]), max(one[0].length for one in (*batch, pack))
-        padded = (len(batch) + 1) * longest
-        full = sum(map(len, batch)) + len(pack) > most or padded * (slots + longest) > MASK_ENTRIES
-        if batch and (full or padded > 2 * sum(map(_tokens, (*batch, pack)))):
+        longest, slots = _tokens((batch or [pack])[0]), max(texts[0].length for texts in (*batch, pack))
+        fed = (len(batch) + 1) * longest
+        full = sum(map(len, batch)) + len(pack) > most or fed * (slots + longest) > MASK_ENTRIES
+        if batch and (full or fed > 2 * sum(map(_tokens, (*batch, pack)))):
             yield batch
             batch = []
         batch.append(pack)
@@ -199,7 +180,7 @@ def _read_packs(
 ) -> Sequence[torch.Tensor]:
     """Hidden states of each pack; its texts see its prompt, in that row of the cache, and not each other."""
     counts = [_tokens(pack) for pack in packs]
-    longest, slots = max(counts), max(reading.length - 1 for pack in packs for reading in pack)
+    slots = max(reading.length - 1 for pack in packs for reading in pack)
     # Text 0 is the prompt's last token, which all see.
     of_tokens = [
         [
@@ -212,8 +193,7 @@ def _read_packs(
         ]
         for pack in packs
     ]
-    padded = [[*one, *[(-1, 0, 0)] * (longest - len(one))] for one in of_tokens]
-    number, place, before = model.tensor(padded).unbind(-1)
+    number, place, before = model.tensor(padded(of_tokens, (-1, 0, 0))).unbind(-1)
     past = torch.arange(slots, device=model.device) < before[:, :, None]
     same = (number[:, :, None] == number[:, None]) | (number[:, None] == 0)
     feed = Feed(
@@ -224,9 +204,12 @@ def _read_packs(
         slots,
     )
     tokens = [
-        token for pack in packs for part in ([pack[0].last], *(one.tokens[:-1] for one in pack)) for token in part
+        token
+        for pack in packs
+        for part in ([pack[0].last], *(reading.tokens[:-1] for reading in pack))
+        for token in part
     ]
-    positions = [before + place for one in of_tokens for _, place, before in one]
+    positions = [before + place for of_pack in of_tokens for _, place, before in of_pack]
     hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), feed)
     return torch.split(hidden, counts)
 
@@ -236,12 +219,11 @@ def _means(
 ) -> dict[Reading, float]:
     """Mean surprisal of each text, from the hidden states of its pack's tokens."""
     readings = [reading for pack in packs for reading in pack]
-    seen = []
+    predicting = []  # for each text the states before its tokens: that of the prompt's last token, then its own
     for pack, states in zip(packs, hidden, strict=True):
         of_texts = torch.split(states[1:], [len(reading.tokens) - 1 for reading in pack])
-        seen += [part for of_text in of_texts for part in (states[:1], of_text)]
+        predicting += [part for of_text in of_texts for part in (states[:1], of_text)]
     targets = model.tensor([token for reading in readings for token in reading.tokens])
-    surprise = torch.split(
-        model.surprisal(torch.cat(seen), targets).double().cpu(), [len(reading.tokens) for reading in readings]
-    )
-    return {reading: float(one.mean()) for reading, one in zip(readings, surprise, strict=True)}
+    surprise = model.surprisal(torch.cat(predicting), targets).double().cpu()
+    of_readings = torch.split(surprise, [len(reading.tokens) for reading in readings])
+    return {reading: float(of_tokens.mean()) for reading, of_tokens in zip(readings, of_readings, strict=True)}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.errors import UnsupportedModelError
 
+T = TypeVar("T")
 LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _ANCHOR = "\n"
 _REPLACEMENT = "\ufffd"  # what bytes that are no whole character decode to
@@ -32,6 +33,12 @@ def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole: bool
         whole: whether the token must be whole characters on its own.
     """
     return 6 * whole + 3 * line_breaks + (0 if not first else 1 if begins_word else 2)
+
+
+def padded(rows: Sequence[Sequence[T]], filler: T) -> list[list[T]]:
+    """Rows of tokens (or of what belongs to them), each filled up to the length of the longest."""
+    longest = max(map(len, rows))
+    return [[*row, *[filler] * (longest - len(row))] for row in rows]
 
 
 class TextCodec:
