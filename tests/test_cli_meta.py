@@ -47,7 +47,7 @@ def test_prints_a_table(rated, run):
 def test_a_table_on_a_terminal_shows_texts_as_they_are(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "dumb")  # without colours
-    columns, row = ("metric [bold]", "r [red]"), ("mars[variant=v2]", ".5 [.4, .6]")
+    columns, row = ("metric [bold]", "r [red]"), ("mars[variant=fast]", ".5 [.4, .6]")
     show_table(Table("Per system: news[first]", "In [brackets]: 95 %", columns, (row,)))
     title, _, header, _, cells, _, note = capsys.readouterr().out.splitlines()
     assert (title.strip(), note.strip()) == ("Per system: news[first]", "In [brackets]: 95 %")

@@ -430,7 +430,7 @@ SCORED_ROWS = st.lists(
 def scorer(request, gpt2, encoder):
     """One for all cases."""
     models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
-    return MarsScorer("mini", store=False, variant="plus", **models, **SCORERS[request.param])
+    return MarsScorer("mini", store=False, **models, **SCORERS[request.param])
 
 
 def result_of(scorer, rows):
@@ -460,15 +460,13 @@ def test_random_rows_have_finite_scores(count, scorer):
     fuzz(count, check, SCORED_ROWS)
 
 
-@pytest.mark.parametrize("scorer", ["plain"], indirect=True)
+@pytest.mark.parametrize("scorer", ["fast"], indirect=True)
 @cases(10, 200)
 def test_the_similarity_with_an_equal_reference_is_one(count, scorer):
     def check(text, context):
         if text.strip():
             [row] = result_of(scorer, [(text, text, context)]).rows
             assert row.terms[0].value == pytest.approx(1.0, abs=1e-9)
-            assert bool(context.strip()) == (len(row.terms) == 2)
-            assert scores_of(scorer, [(text, text, "")]) == pytest.approx([1.0], abs=1e-9)
 
     fuzz(count, check, texts(), texts())
 

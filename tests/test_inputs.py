@@ -70,7 +70,7 @@ def test_a_table_is_scored_as_its_columns(tiny, make):
     expected = tiny.score(*COLUMNS.values())
     found = tiny.score(make(COLUMNS))
     assert found.scores == expected.scores
-    assert mars_score.score(make(COLUMNS), preset="mini", samples=2).scores == expected.scores
+    assert mars_score.score(make(COLUMNS), preset="mini", variant="plus", samples=2).scores == expected.scores
 
 
 def test_names_of_columns():
@@ -262,7 +262,7 @@ def test_a_stream_is_scored_as_it_comes(tiny):
             read.append(number)
             yield ROWS[number % 2]
 
-    records = mars_score.score_iter(stream(), chunk_size=3, preset="mini", samples=2)
+    records = mars_score.score_iter(stream(), chunk_size=3, preset="mini", variant="plus", samples=2)
     found = list(itertools.islice(records, 5))
     assert [record["row"] for record in found] == [0, 1, 2, 3, 4]
     assert len(read) == 6
@@ -280,7 +280,9 @@ def test_masks_of_a_stream_need_a_corpus(tiny):
 
 
 def test_faults_in_a_stream(tiny):
-    rows = mars_score.score_iter([*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, preset="mini", samples=0)
+    rows = mars_score.score_iter(
+        [*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, preset="mini", variant="plus"
+    )
     assert [next(rows)["row"], next(rows)["row"]] == [0, 1]
     with pytest.raises(TypeError, match=r"predictions\[0\] must be a string.*\(of the rows from 2 on\)"):
         next(rows)

@@ -39,7 +39,7 @@ def tiny(gpt2, encoder):
 
 @pytest.fixture(scope="module")
 def found(tiny, tmp_path_factory):
-    names = ["mars", "mars_v2", "mars_no_context", "mars_naive", "reference_cosine", "length", "coverage"]
+    names = ["mars", "mars_no_planning", "mars_no_context", "mars_naive", "reference_cosine", "length", "coverage"]
     return meta_evaluate(
         [make_set("one"), make_set("second", groups=10, systems=1)],
         names,

@@ -135,7 +135,7 @@ def test_failures_are_stated_and_the_others_go_on():
 
 
 def test_names():
-    variant = "mars[variant=v2,sigma=0]"
+    variant = "mars[variant=paper,sigma=0]"
     assert parse_names(f"bleu1, {variant} ,length") == ["bleu1", variant, "length"]
     with pytest.raises(ValueError, match=r"unknown metric 'blue'; choose among: mars, .*bleu1"):
         parse_names("mars,blue")
@@ -145,17 +145,17 @@ def test_names():
 
 def test_variants_of_mars_are_settings():
     metric = make_metric(
-        'mars[variant=v2,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]', make_models(context_weight=0.3)
+        'mars[variant=paper,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]', make_models(context_weight=0.3)
     )
     settings = metric._scorer(("a",)).settings
-    assert (settings.variant, settings.infilling.sigma) == ("fast", 0)
+    assert (settings.variant, settings.infilling.sigma) == ("paper", 0)
     assert settings.similarity.context_weight == 0.3
     assert settings.masking.pos_weights == {"ADJ": 4, "NOUN": 2}
     assert settings.masking.idf_corpus == ("a",)
     with pytest.raises(TypeError, match="unknown setting 'sigmoid'"):
         make_metric("mars[sigmoid=0]", make_models())
     with pytest.raises(ValueError, match="sigma must be an integer"):
-        make_metric("mars[variant=v2,sigma=-1]", make_models())
+        make_metric("mars[variant=paper,sigma=-1]", make_models())
     with pytest.raises(ValueError, match=r"written mars\[setting=value"):
         make_metric("mars[sigma]", make_models())
 
@@ -173,7 +173,9 @@ def test_every_metric_has_its_file_and_its_line():
 def test_mars_is_scored_with_the_corpus_of_the_whole_set(gpt2, encoder, tmp_path):
     models = make_models(tmp_path, language_model=gpt2, encoder=encoder, dtype="float64", planner="none")
     data = make_set(["the dog slept on the sofa", "", "a train"])
-    found = score_set(data, {"mars": make_metric("mars_v2", models)}, ["reorder", "retrieve"]).metrics["mars"]
+    found = score_set(data, {"mars": make_metric("mars_no_planning", models)}, ["reorder", "retrieve"]).metrics[
+        "mars"
+    ]
     assert found.failure is None
     assert found.scores[1] == 0.0
     assert len(found.details) == 3  # of the candidates, not of their attacks

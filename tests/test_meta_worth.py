@@ -189,7 +189,7 @@ def test_the_task_of_a_set_reaches_metrics_that_sample(gpt2, encoder):
     data = replace(make_set("toy", groups=3), task="dialogue")
     found = meta_evaluate(
         [data],
-        ["mars", "mars_v2", "mars_no_context"],
+        ["mars", "mars_no_planning", "mars_no_context"],
         resamples=5,
         attacks=[],
         store=False,
@@ -201,7 +201,7 @@ def test_the_task_of_a_set_reaches_metrics_that_sample(gpt2, encoder):
     assert not found.failures()
     assert {name: "|task:dialogue|" in one for name, one in signatures.items()} == {
         "mars": True,
-        "mars_v2": False,
+        "mars_no_planning": False,
         "mars_no_context": False,
     }
     assert to_dict(found)["sets"]["toy"]["task"] == "dialogue"

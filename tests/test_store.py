@@ -130,8 +130,8 @@ def objects(wide, encoder):
     return {
         **wide,
         "preset": "mini",
-        "variant": "paper",
-        "planner": "none",
+        "variant": "fast",
+        "max_mask_ratio": 0.6,
         "encoder": encoder,
         "dtype": "float64",
         "mask_ratio_step": 0.3,
@@ -225,8 +225,8 @@ def named(folders):
     """Settings that name the folders."""
     return {
         "preset": "mini",
-        "variant": "paper",
-        "planner": "none",
+        "variant": "fast",
+        "max_mask_ratio": 0.6,
         "language_model": str(folders / "model"),
         "masked_language_model": str(folders / "masked"),
         "encoder": str(folders / "encoder"),

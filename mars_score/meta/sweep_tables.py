@@ -14,8 +14,8 @@ from mars_score.stats.correlation import correlation
 
 _DEFAULT = Combination(0.6, 0.2, "best", 1.0, "max")
 _SHOWN = 12
-_PLANNED = "mars_planned"
-_INFILLED = (MARS, "mars_v2")  # of which the first with infills is shown
+_PLANNED = "mars_paper"
+_INFILLED = (MARS, "mars_no_planning")  # of which the first with infills is shown
 
 
 def sweep_tables(found: MetaEvaluation) -> list[Table]:

@@ -29,8 +29,8 @@ _TOO_FEW = 0.3  # share of augmentations that differ from their reference, below
 _PARTS = (
     ("augmentation", "mars", "reference_cosine"),
     ("context", "mars", "mars_no_context"),
-    ("self-planning", "mars_planned", "mars"),
-    ("context, with self-planning", "mars_planned", "mars_planned_no_context"),
+    ("self-planning", "mars_paper", "mars"),
+    ("context, with self-planning", "mars_paper", "mars_no_context"),
 )
 
 

@@ -26,7 +26,7 @@ METRICS = {
     "mars_no_references": "mars[variant=plus,references=false]",
     "mars_fast_no_references": "mars[variant=fast,references=false]",
     "mars_no_planning": "mars[variant=paper,planner=none]",
-    "mars_naive": "mars[variant=paper,planner=none,infiller=masked]",
+    "mars_naive": "mars[variant=paper,planner=self,infiller=masked]",
     "reference_cosine": "mars[variant=paper,max_mask_ratio=0,strip_urls_hashtags=false]",
     "bleu": "bleu.Bleu",
     "bleu1": "bleu.Bleu1",
