@@ -6,16 +6,13 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
 from mars_score.models.fingerprints import Current, model_key
+from mars_score.models.loading import causal_model
 from mars_score.settings import Settings
 from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.runtime import Runtime
-
-if TYPE_CHECKING:
-    from mars_score.models.engine.language_model import CausalLanguageModel
-    from mars_score.models.engine.prompt_memory import PromptMemory
 
 Pair = tuple[str, str]  # context and candidate
 _METHOD = 1  # part of the keys of what is kept
@@ -66,14 +63,7 @@ class LikelihoodReader:
     def __init__(self, settings: Settings, runtime: Runtime, *, remember: bool = False) -> None:
         self._models, self._runtime, self._remember = settings.models, runtime, remember
         self._max_context_tokens = settings.infilling.max_context_tokens
-        self._model = Current(self._models.language_model, self._make_model)
-
-    def _make_model(self) -> tuple[CausalLanguageModel, PromptMemory]:
-        from mars_score.models.engine.prompt_memory import PROMPT_BYTES, PromptMemory
-        from mars_score.models.loading import causal_model
-
-        memory = PromptMemory(PROMPT_BYTES if self._remember else 0)
-        return causal_model(self._models, self._runtime), memory
+        self._model = Current(self._models.language_model, partial(causal_model, self._models, runtime))
 
     def read(
         self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None
@@ -110,7 +100,8 @@ class LikelihoodReader:
         """The likelihood of each pair; ``alone`` holds candidates that were read alone before, and is added to."""
         from mars_score.models.engine.surprisal import surprisals
 
-        model, prompts = self._model.get()
+        model = self._model.get()
+        prompts = model.prompts if self._remember else None
         most = math.log(model.vocabulary)
         new = list(dict.fromkeys(candidate for _, candidate in pairs if candidate not in alone))
         both = [*pairs, *(("", candidate) for candidate in new)]

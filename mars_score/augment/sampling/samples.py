@@ -7,12 +7,14 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mars_score.augment.sampling.gates import fault_of, tidy
 from mars_score.augment.sampling.prompts import Prompt, make_prompt, task_of
 from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current, model_key
+from mars_score.models.loading import causal_model
 from mars_score.settings import SamplingSettings, Settings
 from mars_score.settings.fields import settings_of
 from mars_score.settings.language import ENGLISH, language_code
@@ -155,12 +157,7 @@ class ContextSampler:
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._settings, self._runtime = settings, runtime
-        self._model = Current(settings.models.language_model, self._load_model)
-
-    def _load_model(self) -> CausalLanguageModel:
-        from mars_score.models.loading import causal_model
-
-        return causal_model(self._settings.models, self._runtime)
+        self._model = Current(settings.models.language_model, partial(causal_model, settings.models, runtime))
 
     def prompt(self, request: Request) -> str:
         """What the language model continues for a request, as text with its special tokens.

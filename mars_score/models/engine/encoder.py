@@ -76,14 +76,15 @@ class SentenceEncoder:
 
     def _encode(self, texts: list[str], tokens: bool) -> list[Encoded]:
         """One forward pass."""
-        output = {"output_value": None} if tokens else {"convert_to_tensor": True}
-        outputs = self.model.encode(texts, batch_size=len(texts), show_progress_bar=False, **output)
-        vectors = [one["sentence_embedding"] for one in outputs] if tokens else outputs
-        of_tokens = [self._token_vectors(one) for one in outputs] if tokens else [None] * len(texts)
-        read = zip(vectors, of_tokens, self._shortened(texts), self._unknown_shares(texts), strict=True)
+        wanted = {"output_value": None} if tokens else {"convert_to_tensor": True}
+        outputs = self.model.encode(texts, batch_size=len(texts), show_progress_bar=False, **wanted)
+        vectors = [output["sentence_embedding"] for output in outputs] if tokens else outputs
+        of_tokens = [self._token_vectors(output) for output in outputs] if tokens else [None] * len(texts)
         return [
             Encoded(_array(vector) * (unknown < 1), token_vectors, shortened, unknown)
-            for vector, token_vectors, shortened, unknown in read
+            for vector, token_vectors, (shortened, unknown) in zip(
+                vectors, of_tokens, self._coverage(texts), strict=True
+            )
         ]
 
     def _token_vectors(self, output: dict[str, Any]) -> NDArray[np.floating[Any]]:
@@ -150,35 +151,25 @@ class SentenceEncoder:
         token = getattr(self._tokenizer, "unk_token_id", None)
         return token if token is not None and token in self._ids([RARE_LETTER])[0] else None
 
-    @cached_property
-    def _room(self) -> int | None:
-        """How many tokens of a text the encoder reads; None: all."""
-        limit = getattr(self.model, "max_seq_length", None)
-        if not isinstance(limit, int) or self._tokenizer is None:
-            return None
-        special: int = self._tokenizer.num_special_tokens_to_add()
-        return limit - special - len(self._prompt)
-
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of whole texts, without special tokens."""
-        ids = self._tokenizer(list(texts), add_special_tokens=False, verbose=False, truncation=False)["input_ids"]
-        return [list(one) for one in ids]
+        encoded = self._tokenizer(list(texts), add_special_tokens=False, verbose=False, truncation=False)
+        return [list(ids) for ids in encoded["input_ids"]]
 
-    def _shortened(self, texts: Sequence[str]) -> list[bool]:
-        """For each text whether the encoder reads only its beginning."""
-        room = self._room
-        # A token is a character or more (byte-level tokenizers: at most four tokens per character).
-        doubtful = [text for text in texts if room is not None and 4 * len(text) > room]
-        counts = dict(zip(doubtful, map(len, self._ids(doubtful)), strict=True)) if doubtful else {}
-        return [room is not None and counts.get(text, 0) > room for text in texts]
-
-    def _unknown_shares(self, texts: Sequence[str]) -> list[float]:
-        """For each text the share of unknown tokens in the part that is read; 0 for a text without tokens."""
-        unknown = self._unknown_token
-        if unknown is None:
-            return [0.0] * len(texts)
-        read = (ids[: self._room] for ids in self._ids(texts))
-        return [ids.count(unknown) / len(ids) if ids else 0.0 for ids in read]
+    def _coverage(self, texts: Sequence[str]) -> list[tuple[bool, float]]:
+        """For each text whether only its beginning is read, and the share of unknown tokens in what is read."""
+        if self._tokenizer is None:
+            return [(False, 0.0)] * len(texts)
+        room, unknown = None, self._unknown_token
+        if isinstance(limit := getattr(self.model, "max_seq_length", None), int):
+            room = limit - self._tokenizer.num_special_tokens_to_add() - len(self._prompt)
+        return [
+            (
+                room is not None and len(ids) > room,
+                sum(token == unknown for token in ids[:room]) / max(1, len(ids[:room])),
+            )
+            for ids in self._ids(texts)
+        ]
 
 
 def _array(values: torch.Tensor) -> NDArray[np.floating[Any]]:

@@ -15,8 +15,10 @@ from transformers.cache_utils import DynamicLayer
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.engine.attention import Feed, NewStates, mars_attention
 from mars_score.models.engine.cache import KeyValueCache, LayerStates
+from mars_score.models.engine.prompt_memory import PROMPT_BYTES, PromptMemory
 from mars_score.models.engine.tokens import TextCodec
 from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.windows import position_limit
 
 CHUNK = 512  # most tokens of a row per forward pass of read(); bounds the attention mask
 PASS_TOKENS = 4096  # most tokens of all rows per forward pass of read(); bounds the activations
@@ -33,6 +35,9 @@ class CausalLanguageModel:
         model: any ``...ForCausalLM``; its weights are not modified.
         tokenizer: its tokenizer.
 
+    Attributes:
+        prompts: the keys and values of prompts that were read last, for those who read the same ones again.
+
     Raises:
         UnsupportedModelError: the model's cache, positions or attention cannot be set (sliding windows,
             ALiBi, recurrent layers, ...); the message says which.
@@ -48,6 +53,7 @@ class CausalLanguageModel:
         # The number type of logits, perplexities and perturbations.
         self.precise = torch.promote_types(self.dtype, torch.float32)
         self.window = _window(model)
+        self.prompts = PromptMemory(PROMPT_BYTES)
         try:
             with self.exclusive(), ordinary_mode():
                 self._check()
@@ -233,7 +239,7 @@ def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int
 
 def _window(model: Any) -> int:
     """The number of positions of a model."""
-    window = getattr(model.config, "max_position_embeddings", None)
-    if not isinstance(window, int):
+    positions = position_limit(model)
+    if positions is None:
         raise UnsupportedModelError(f"the configuration of {type(model).__name__} has no max_position_embeddings")
-    return window
+    return positions
