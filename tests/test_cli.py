@@ -278,10 +278,13 @@ def failing(run, *argv, code=2):
 
 GOOD = json.dumps(ROWS[0])
 BAD_FILES = {
-    "not JSON": ([GOOD, '{"prediction": "a",, }'], r":2:20: not JSON: "),
-    "two values": ([GOOD, GOOD + GOOD], rf":2:{len(GOOD) + 1}: not JSON: Extra data"),
-    "a blank line between": ([GOOD, "", GOOD], ":2:1: not JSON: Expecting value"),
-    "a list": ([GOOD, '["a"]'], ":2:1: not a JSON object but list; write one object per line"),
+    "not JSON": (
+        [GOOD, '{"prediction": "a",, }'],
+        ":2: not JSON: Expecting property name",
+    ),
+    "two values": ([GOOD, GOOD + GOOD], f":2: not JSON: Extra data (character {len(GOOD) + 1})"),
+    "a blank line between": ([GOOD, "", GOOD], ":2: not JSON: the line is blank"),
+    "a list": ([GOOD, '["a"]'], ":2: not a JSON object but list; write one object per line"),
     "a missing column": (
         [GOOD, '{"prediction": "a", "context": ""}'],
         ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it, name another "
@@ -321,7 +324,7 @@ def test_bad_files(run, write, fake, tmp_path, rows, message):
 def test_not_utf8(run, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(GOOD.encode() + b'\n{"prediction": "caf\xe9"}\n')
-    assert failing(run, "score", path) == f"{path}:2:20: not UTF-8; convert the file"
+    assert failing(run, "score", path) == f"{path}:2: not UTF-8; convert the file"
 
 
 def test_other_line_ends_and_a_byte_order_mark(run, tmp_path):

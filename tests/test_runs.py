@@ -110,22 +110,22 @@ FORMATS = ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parqu
 @pytest.mark.parametrize("name", FORMATS)
 def test_outputs_are_written_by_suffix_and_read_back_equal(fake, tmp_path, name):
     other = 'two, "quoted"\n\tlines'
-    made = [{**row, "reference": [row["reference"], other], "rank": 0.5} for row in make_rows(12)]
+    made = [{**row, "reference": other, "rank": 0.5} for row in make_rows(12)]
     made[1] |= {"prediction": "42", "context": "true"}  # texts, whatever they look like
     expected, out, again = (tmp_path / one for one in ("plain.jsonl", name, f"again_{name}"))
     assert score(write(tmp_path / "rows0.jsonl", made), "--out", expected) == 0
     assert score(tmp_path / "rows0.jsonl", "--out", out) == 0
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
     found = list(stream_rows(out))
-    if ".csv" in name or ".tsv" in name:
-        assert found[1].pop("prediction") == 42
-        assert found[1].pop("context") is True
-        found[1] |= {name: made[1][name] for name in ("prediction", "context")}
-    assert found == read(expected)
+    of_cells = ".csv" in name or ".tsv" in name  # which are texts
+    assert found == [
+        {key: str(value) if of_cells and key in ("id", "rank", "mars") else value for key, value in row.items()}
+        for row in read(expected)
+    ]
     assert score(out, "--out", again) == 0  # with the same scores
     assert again.read_bytes() == out.read_bytes()
     assert main(["augment", str(out), "--out", str(again), "--quiet"]) == 0
-    assert [len(row["augmentations"]) for row in stream_rows(again)] == [2] * 12
+    assert [len(row["augmentations"]) for row in stream_rows(again)] == [1] * 12
     assert {one.name for one in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, again.name}
 
 
@@ -172,11 +172,15 @@ def test_rows_that_parquet_cannot_hold(fake, tmp_path, capsys):
         ("rows.jsonl.gz", b"no gzip", "not a whole gzip file"),
         ("cut.jsonl.gz", gzip.compress(b'{"prediction": "a"}\n' * 99, mtime=0)[:-9], "not a whole gzip file"),
         ("rows.parquet", b"no parquet", "not a Parquet file that can be read"),
-        ("rows.csv", b"prediction,reference\na\n", "row 1 has 1 cells, but there are 2 columns"),
+        (
+            "rows.csv",
+            b"prediction,reference\na\n",
+            "the row that ends on line 2 has 1 cells",
+        ),
         ("twice.tsv", b"prediction\tprediction\na\tb\n", "several columns have one name, in 'prediction'"),
         ("quote.csv", b'prediction,reference\n"a,b\n', "not a CSV or TSV file that can be read"),
         ("latin.csv", b"prediction,reference\ncaf\xe9,a\n", "not a CSV or TSV file that can be read"),
-        ("huge.jsonl", b'{"prediction": ' + b"1" * 5000 + b"}\n", ":1:1: not JSON that can be read"),
+        ("huge.jsonl", b'{"prediction": ' + b"1" * 5000 + b"}\n", "huge.jsonl:1: not JSON"),
     ],
 )
 def test_files_that_are_damaged(tmp_path, capsys, name, content, message):
@@ -303,14 +307,14 @@ def test_two_processes_do_not_write_one_output(faulty, tmp_path, capsys):
 def test_an_input_that_changes_while_it_is_read(faulty, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("mars_score.runs.survey.PART", 10)
     path = write(tmp_path / "rows.jsonl", make_rows(40))
-    digest = rows.content_digest
+    digest = rows.Input.digest
 
     def then_changed(name):
         found = digest(name)
         write(path, make_rows(41))
         return found
 
-    monkeypatch.setattr(rows, "content_digest", then_changed)
+    monkeypatch.setattr(rows.Input, "digest", then_changed)
     assert score(path) == 0  # changed before it was read: all passes saw the same
     parts = rows.Input.parts
 

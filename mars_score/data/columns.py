@@ -27,7 +27,7 @@ class Columns:
         name = self.prediction
         if name is None:
             return [""] * len(file.rows)
-        values = file.texts(name, remedy="add it or name another with --prediction-column")
+        values = file.column(name, remedy="add it or name another with --prediction-column")
         return [candidate.strip() for candidate in check_candidates(values, where=file.place(name))]
 
     def references(self, file: RowFile) -> list[tuple[str, ...]]:
@@ -36,8 +36,7 @@ class Columns:
         if name is None:
             return [()] * len(file.rows)
         remedy = "add it, name another with --reference-column, or pass --no-references to score all rows without"
-        values = file.texts(name, remedy=remedy)
-        return check_references(values, where=file.place(name))
+        return check_references(file.column(name, remedy=remedy), where=file.place(name))
 
     def contexts(self, file: RowFile) -> list[str] | None:
         """The contexts; None without a column."""
@@ -45,7 +44,7 @@ class Columns:
         if name is None:
             return None
         remedy = "add it, name another with --context-column, or pass --no-use-context"
-        values = file.texts(name, remedy=remedy)
+        values = file.column(name, remedy=remedy)
         if self.reference is None:
             return check_reference_free(values, where=file.place(name))
         return check_contexts(values, len(values), use_context=True, where=file.place(name))

@@ -1,9 +1,11 @@
-"""Contexts that are more than a text: chat messages and retrieved passages."""
+"""Contexts that are more than a text: turns of a dialogue, chat messages and retrieved passages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from mars_score.data.values import brief, entries_of, is_blank
 
 # Between the passages of a context, which are one text: the record separator of ASCII, which texts do not hold.
 BETWEEN_PASSAGES = "\x1e"
@@ -20,52 +22,73 @@ def as_prose(context: str) -> str:
     return context.replace(BETWEEN_PASSAGES, "\n\n")
 
 
-def text_of_passages(where: str, context: Mapping[Any, Any]) -> str:
-    """``{"passages": [...]}`` as one text, from which :func:`passages_of` gets the passages.
+def context_text(place: str, value: Any) -> Any:
+    """A context in any of its forms as one text; anything else as it is.
+
+    Args:
+        place: names the row in an error.
+        value: a string; a list of strings, the turns of a dialogue, which become lines; chat messages
+            ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``.
 
     Raises:
-        TypeError: another mapping, or a passage that is no string; named with the row and the passage.
-        ValueError: no passage, or a blank one.
+        TypeError, ValueError: messages or passages that are none; named with the row and the entry.
     """
-    if set(context) != {"passages"} or isinstance(context["passages"], (str, Mapping)):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return _text_of_passages(place, value)
+    turns = entries_of(value)
+    if turns is None:
+        return value
+    if turns and all(isinstance(turn, Mapping) for turn in turns):
+        turns = _turns_of_messages(place, turns)
+    for turn in turns:
+        _check_text(place, turn, "convert it or leave the row out")
+    return turns[0] if len(turns) == 1 else "\n".join(" ".join(turn.splitlines()) for turn in turns)
+
+
+def _text_of_passages(place: str, context: Mapping[Any, Any]) -> str:
+    """``{"passages": [...]}`` as one text, from which :func:`passages_of` gets the passages."""
+    passages = entries_of(context["passages"]) if set(context) == {"passages"} else None
+    if passages is None:
         remedy = 'retrieved passages are given as {"passages": ["...", "..."]}'
-        raise TypeError(f"{where} must be a string, got dict ({context!r:.60}); {remedy}")
-    passages = list(context["passages"])
+        raise TypeError(f"{place} must be a string, got {brief(context)}; {remedy}")
     if not passages:
-        raise ValueError(f"{where} holds no passages; give at least one, or an empty text for no context")
+        raise ValueError(f"{place} holds no passages; give at least one, or an empty text for no context")
     for number, passage in enumerate(passages):
-        if not isinstance(passage, str):
-            found = f"got {type(passage).__name__} ({passage!r:.60})"
-            raise TypeError(f'{where}["passages"][{number}] must be a string, {found}; convert it or leave it out')
-        if not passage.strip():
-            raise ValueError(f'{where}["passages"][{number}] is blank; leave it out')
+        of_passage = f'{place}["passages"][{number}]'
+        _check_text(of_passage, passage, "convert it or leave it out")
+        if is_blank(passage):
+            raise ValueError(f"{of_passage} is blank; leave it out")
     return BETWEEN_PASSAGES.join(passage.replace(BETWEEN_PASSAGES, " ").strip() for passage in passages)
 
 
-def turns_of_messages(where: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """The texts of ``[{"role": ..., "content": ...}]``: what the candidate, the assistant's next message, answers.
+def _turns_of_messages(place: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """The texts of chat messages, which the candidate, the assistant's next message, answers.
 
-    Raises:
-        TypeError: a message without role or content, or with a content that is no string.
-        ValueError: a blank content, an unknown role, or roles out of order: the system's message is the first,
-            user and assistant alternate, and the last message is the user's.
+    The system's message is the first, user and assistant alternate, and the last message is the user's.
     """
     before = None
     for number, message in enumerate(messages):
-        place, role, content = f"{where}[{number}]", message.get("role"), message.get("content")
-        if not isinstance(content, str):
-            found = f"got {type(content).__name__} ({content!r:.60})"
-            raise TypeError(f'{place}["content"] must be a string, {found}; write it as text or leave it out')
+        of_message, role = f"{place}[{number}]", message.get("role")
+        content: Any = message.get("content")
+        _check_text(f'{of_message}["content"]', content, "write it as text or leave it out")
         if role not in ROLES:
-            raise ValueError(f'{place}["role"] must be one of {", ".join(map(repr, ROLES))}, got {role!r:.60}')
-        if not content.strip():
-            raise ValueError(f'{place}["content"] is blank; leave the message out')
+            roles = ", ".join(map(repr, ROLES))
+            raise ValueError(f'{of_message}["role"] must be one of {roles}, got {role!r:.60}')
+        if is_blank(content):
+            raise ValueError(f'{of_message}["content"] is blank; leave the message out')
         if role == "system" and number:
-            raise ValueError(f"{place} is a message of the system, which must be the first; move or join it")
+            raise ValueError(f"{of_message} is a message of the system, which must be the first; move or join it")
         if role == before:
-            raise ValueError(f"{place} is a second message of the {role} in sequence; join the two")
+            raise ValueError(f"{of_message} is a second message of the {role} in sequence; join the two")
         before = role
     if before != "user":
         remedy = "the candidate answers the last one, which must be the user's; leave out what follows it"
-        raise ValueError(f"{where} ends with a message of the {before}; {remedy}")
+        raise ValueError(f"{place} ends with a message of the {before}; {remedy}")
     return [message["content"] for message in messages]
+
+
+def _check_text(place: str, value: Any, remedy: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{place} must be a string, got {brief(value)}; {remedy}")

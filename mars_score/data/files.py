@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from mars_score.data.readers import delimiter_of, stream_rows
+from mars_score.data.readers import stream_rows
+from mars_score.data.values import plain
 
 
 @dataclass(frozen=True)
 class RowFile:
-    """The rows of a file, or some in sequence: one dict per row.
+    """The rows of a file, or a part of them in sequence: one dict per row.
 
     Attributes:
         path: names the file in errors.
@@ -40,9 +42,9 @@ class RowFile:
             value = row.get(name)
             if value == []:
                 raise ValueError(f"{self.place(name)(index)} is an empty list; fill it or leave the row out")
-            made = [{**row, name: one} for one in value] if isinstance(value, list) else [row]
-            rows += made
-            numbers += [number] * len(made)
+            entries = [{**row, name: entry} for entry in value] if isinstance(value, list) else [row]
+            rows += entries
+            numbers += [number] * len(entries)
         return RowFile(self.path, rows, numbers)
 
     def column(self, name: str, *, remedy: str) -> list[Any]:
@@ -53,16 +55,9 @@ class RowFile:
         """
         for index, row in enumerate(self.rows):
             if name not in row:
-                found = ", ".join(map(repr, row)) or "none"
-                raise ValueError(f"{self.place(name)(index)} is missing (columns here: {found}); {remedy}")
+                names = ", ".join(map(repr, row)) or "none"
+                raise ValueError(f"{self.place(name)(index)} is missing (columns here: {names}); {remedy}")
         return [row[name] for row in self.rows]
-
-    def texts(self, name: str, *, remedy: str) -> list[Any]:
-        """A column of texts; a cell of a CSV file that looks like a number or a truth value is a text here."""
-        values = self.column(name, remedy=remedy)
-        if delimiter_of(self.path) is None:
-            return values
-        return [json.dumps(value) if isinstance(value, (bool, int, float)) else value for value in values]
 
     def labels(self, name: str, *, remedy: str) -> list[str]:
         """A column of labels, strings or integers, as strings.
@@ -96,34 +91,51 @@ def read_parts(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
 
 
 def row_line(row: dict[str, Any]) -> str:
-    """``row`` as one line of JSON.
+    """``row`` as one line of JSON; values as :func:`mars_score.data.values.plain` gives them.
 
-    Dates and times, which JSON does not know, are written in ISO 8601; characters that UTF-8 cannot hold (cut
-    emoji) are escaped.
+    Characters that UTF-8 cannot hold (cut emoji) are escaped.
 
     Raises:
         TypeError: a column holds what JSON cannot hold; names the column.
     """
-    try:
-        line = json.dumps(row, ensure_ascii=False, default=_in_json)
-    except TypeError:
-        for name, value in row.items():
-            try:
-                json.dumps(value, default=_in_json)
-            except TypeError as error:
-                raise TypeError(f"column {name!r} cannot be written as JSON: {error}; leave it out") from None
-        raise
+    values = {}
+    for name, value in row.items():
+        try:
+            values[name] = plain(value)
+        except (TypeError, RecursionError) as error:
+            fault = "a value that is nested too deeply" if isinstance(error, RecursionError) else error
+            raise TypeError(f"column {name!r} cannot be written as JSON: {fault}; leave it out") from None
+    line = json.dumps(values, ensure_ascii=False)
     try:
         line.encode()
     except UnicodeEncodeError:
-        line = json.dumps(row, default=_in_json)
+        line = json.dumps(values)
     return line + "\n"
 
 
-def _in_json(value: Any) -> Any:
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    raise TypeError(f"a value of type {type(value).__name__}")
+@contextmanager
+def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A path beside ``path`` for a new file or folder, which takes its place when the block ends.
+
+    It is removed if the block fails. A folder that is already there stays: another process was faster.
+
+    Raises:
+        FileNotFoundError: the folder in which it shall stand is missing; raised before the block.
+        OSError: it cannot be written there.
+    """
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{os.fspath(path)}: the folder {target.parent} does not exist; make it first")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        yield beside
+        if not (beside.is_dir() and target.is_dir()):
+            os.replace(beside, target)
+    finally:
+        if beside.is_dir():
+            shutil.rmtree(beside, ignore_errors=True)
+        else:
+            beside.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -133,19 +145,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     Raises:
         OSError: the folder is missing or cannot be written; raised at once, before the block.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # /dev/stdout, a pipe; a folder raises here
-        with open(target, "w", encoding="utf-8") as file:
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/stdout, a pipe; a folder raises here
+        with open(path, "w", encoding="utf-8") as file:
             yield file
         return
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{os.fspath(path)}: the folder {target.parent} does not exist; make it first")
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with open(beside, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
+    with replaced(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+        yield file

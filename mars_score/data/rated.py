@@ -7,12 +7,14 @@ import math
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mars_score.data.files import RowFile, read_rows
+from mars_score.data.readers import delimiter_of
 from mars_score.data.validation import Row, check_candidates, check_contexts, check_references
 from mars_score.settings.fields import TASKS
 
@@ -194,7 +196,15 @@ def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
 def _ratings(file: RowFile, columns: RatedColumns) -> list[Any]:
     if not any(columns.rating in row for row in file.rows):
         file.column(columns.rating, remedy="add the ratings or name their column")
-    return [row.get(columns.rating) for row in file.rows]
+    ratings = [row.get(columns.rating) for row in file.rows]
+    return ratings if delimiter_of(file.path) is None else list(map(_number_of_cell, ratings))
+
+
+def _number_of_cell(text: Any) -> Any:
+    """The number in a cell of a CSV file, None if it is empty; other text as it is."""
+    with suppress(ValueError):
+        return float(text) if text.strip() else None
+    return text
 
 
 def _rating(place: str, value: Any) -> float | None:

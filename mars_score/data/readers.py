@@ -4,43 +4,39 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import io
 import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 LONGEST_LINE = 2**28  # bytes; a longer line is no row, and would be held in memory
 _MARK = b"\xef\xbb\xbf"  # that UTF-8 files of some programs begin with
-_AT_ONCE = 256  # rows of a column file that are turned into Python objects together
+_AT_ONCE = 256  # rows of a Parquet file that are turned into Python objects together
+_JSON = (".json", ".jsonl", ".ndjson")
 
 
 def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     """The rows of a file, told apart by its name.
 
     ``*.parquet``: Parquet. A folder: a data set that ``datasets`` saved (``save_to_disk``). ``*.gz``: as what
-    follows, compressed. ``*.csv``, ``*.tsv``: a header with the names of the columns, then one record per row; a
-    cell that is a number, true, false or a list in JSON's form is read as that (but see
-    :meth:`mars_score.data.files.RowFile.texts`), an empty one as an empty text. All else: one JSON object
-    per line, in UTF-8 (blank lines are allowed at the end only), or a JSON list of objects.
+    follows, compressed. ``*.csv``, ``*.tsv``: a header with the names of the columns, then one record per row; all
+    cells are texts. ``*.json``, ``*.jsonl``: one JSON object per line, in UTF-8, or a JSON list of objects. Any
+    other name: JSON if the first line begins with a brace or a bracket, else CSV or TSV.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: no rows, or something that is no row; names file, line and position.
+        ValueError: no rows, or something that is no row; names file and line.
     """
     name = os.fspath(path)
     if os.path.isdir(path):
         rows = _saved_rows(name)
     elif name.lower().endswith(".parquet"):
         rows = _parquet_rows(name)
-    elif delimiter := delimiter_of(name):
-        rows = _cell_rows(name, delimiter)
     else:
-        rows = json_rows(name)
+        rows = _text_rows(name)
     empty = True
     for row in rows:
         empty = False
@@ -55,129 +51,117 @@ def delimiter_of(name: str) -> str | None:
     return "," if name.endswith(".csv") else "\t" if name.endswith(".tsv") else None
 
 
-def content_digest(path: str | os.PathLike[str]) -> str:
-    """A hash of what a file, or all files of a folder, hold.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: it can be read only once.
-    """
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        raise ValueError(
-            f"{os.fspath(path)} can be read only once, and is read several times; save it to a file, or pass it "
-            "as standard input (-)"
-        )
-    digest = hashlib.blake2b(digest_size=16)
-    root = Path(path)
-    for file in sorted(one for one in root.rglob("*") if one.is_file()) if root.is_dir() else [root]:
-        digest.update(file.relative_to(root).as_posix().encode())
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "blake2b").digest())
-    return digest.hexdigest()
+def _text_rows(name: str) -> Iterator[dict[str, Any]]:
+    """Rows of JSON, CSV or TSV."""
+    with _opened(name) as file:
+        if file.peek(len(_MARK)).startswith(_MARK):
+            file.read(len(_MARK))
+        delimiter = delimiter_of(name)
+        if delimiter is None and not name.lower().removesuffix(".gz").endswith(_JSON):
+            delimiter = _delimiter_of_header(file.peek(), name)
+        if delimiter:
+            yield from _cell_rows(file, name, delimiter)
+        else:
+            yield from _json_rows(file, name)
 
 
 def json_rows(name: str) -> Iterator[dict[str, Any]]:
-    """The rows of a file of one JSON object per line, or of a JSON list of objects, whatever its name.
-
-    Errors as for :func:`stream_rows`. A list is held in memory.
-    """
-    blank = 0  # the number of the first blank line, which only blank lines may follow
+    """The rows of a file of JSON, whatever its name; errors as for :func:`stream_rows`."""
     with _opened(name) as file:
-        if file.peek(64).removeprefix(_MARK).lstrip().startswith(b"["):  # type: ignore[union-attr]
-            yield from _list_rows(file.read(LONGEST_LINE + 1).removeprefix(_MARK), name)
-            return
-        for number, line in enumerate(_lines(file, name), 1):
-            raw = line.removeprefix(_MARK) if number == 1 else line
-            if not raw.strip():
-                blank = blank or number
-                continue
-            if blank:
-                _line_row(b"", name, blank)
-            yield _line_row(raw, name, number)
+        yield from _json_rows(file, name)
+
+
+def _json_rows(file: io.BufferedReader, name: str) -> Iterator[dict[str, Any]]:
+    rows = _list_rows if file.peek(64).lstrip().startswith(b"[") else _line_rows
+    yield from rows(file, name)
+
+
+def _delimiter_of_header(begin: bytes, name: str) -> str | None:
+    """What separates the cells of a file by its first line; None: it holds JSON, or nothing.
+
+    Raises:
+        ValueError: the first line is neither JSON nor a header of several columns.
+    """
+    header = begin.lstrip().partition(b"\n")[0]
+    if not header or header[:1] in b"{[":
+        return None
+    delimiter = max(",\t;", key=lambda sign: header.count(sign.encode()))
+    if delimiter.encode() not in header:
+        raise ValueError(
+            f"{name}:1: not JSON, and no header of a CSV or TSV file; write one JSON object per line, or a header "
+            "with the names of the columns"
+        )
+    return delimiter
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[BinaryIO | gzip.GzipFile]:
+def _opened(name: str) -> Iterator[io.BufferedReader]:
     """A file to read, uncompressed; faults of the compression are faults of the input."""
-    if not name.lower().endswith(".gz"):
-        with open(name, "rb") as file:
-            yield file
-        return
     try:
-        with gzip.open(name, "rb") as file:
-            yield file
+        with open(name, "rb") as file:
+            if name.lower().endswith(".gz"):
+                with gzip.open(file) as unpacked:
+                    yield io.BufferedReader(unpacked)
+            else:
+                yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name}: not a whole gzip file ({error}); compress it again") from None
 
 
-def _lines(file: BinaryIO | gzip.GzipFile, name: str) -> Iterator[bytes]:
-    r"""Split at \n alone: texts may hold other line separators."""
-    number = 0
+def _line_rows(file: io.BufferedReader, name: str) -> Iterator[dict[str, Any]]:
+    r"""One JSON object per line, split at \n alone: texts may hold other line separators."""
+    number = blank = 0
     while line := file.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
             raise ValueError(f"{name}:{number}: a line of over {LONGEST_LINE:,} bytes; write one object per line")
-        yield line.removesuffix(b"\n")
+        if not line.strip():
+            blank = blank or number
+            continue
+        if blank:
+            raise ValueError(f"{name}:{blank}: not JSON: the line is blank; remove it")
+        yield _object(_parse(line, f"{name}:{number}"), f"{name}:{number}")
 
 
-def _list_rows(raw: bytes, name: str) -> Iterator[dict[str, Any]]:
-    """The objects of a JSON list."""
+def _list_rows(file: io.BufferedReader, name: str) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON list, which is held in memory."""
+    raw = file.read(LONGEST_LINE + 1)
     if len(raw) > LONGEST_LINE:
         raise ValueError(f"{name}: a list of over {LONGEST_LINE:,} bytes; write one object per line")
     for number, row in enumerate(_parse(raw, name), 1):
-        if not isinstance(row, dict):
-            raise ValueError(f"{name}: entry {number} of the list is no JSON object but {type(row).__name__}")
-        yield row
+        yield _object(row, f"{name}: entry {number} of the list")
 
 
-def _line_row(raw: bytes, name: str, line: int) -> dict[str, Any]:
-    """The object of a line."""
-    row = _parse(raw, name, line)
+def _object(row: Any, place: str) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise ValueError(f"{name}:{line}:1: not a JSON object but {type(row).__name__}; write one object per line")
+        raise ValueError(f"{place}: not a JSON object but {type(row).__name__}; write one object per line")
     return row
 
 
-def _parse(raw: bytes, name: str, line: int = 1) -> Any:
-    """JSON that begins on a line of a file; a fault is named with its line and column."""
+def _parse(raw: bytes, place: str) -> Any:
     try:
         return json.loads(raw.decode())
-    except UnicodeDecodeError as error:
-        before = raw[: error.start]
+    except UnicodeDecodeError:
         fault = "not UTF-8; convert the file"
-        place = before.count(b"\n"), error.start - before.rfind(b"\n")
     except json.JSONDecodeError as error:
-        fault, place = f"not JSON: {error.msg}", (error.lineno - 1, error.colno)
-    except (RecursionError, ValueError) as error:  # ValueError: an integer of thousands of digits
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        fault, place = f"not JSON that can be read: {reason}", (0, 1)
-    raise ValueError(f"{name}:{line + place[0]}:{place[1]}: {fault}")
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        fault = f"not JSON: {error.msg} ({line}character {error.colno})"
+    except (ValueError, RecursionError) as error:  # ValueError: an integer of thousands of digits
+        fault = f"not JSON: {'nested too deeply' if isinstance(error, RecursionError) else error}"
+    raise ValueError(f"{place}: {fault}")
 
 
-def _cell_rows(name: str, delimiter: str) -> Iterator[dict[str, Any]]:
+def _cell_rows(file: io.BufferedReader, name: str, delimiter: str) -> Iterator[dict[str, Any]]:
     csv.field_size_limit(LONGEST_LINE)  # the limit of 131,072 characters is too low for contexts
-    with _opened(name) as file, _readable(name, "CSV or TSV file"):
-        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-        records = csv.reader(text, delimiter=delimiter, strict=True)
+    with _readable(name, "CSV or TSV file"):
+        records = csv.reader(io.TextIOWrapper(file, "utf-8", newline=""), delimiter=delimiter, strict=True)
         columns = next(records, [])
         _check_names(columns)
-        for number, record in enumerate(records, 1):
-            if not record:  # a blank line
-                continue
+        for record in filter(None, records):  # a blank line gives an empty record
             if len(record) != len(columns):
-                raise ValueError(f"row {number} has {len(record)} cells, but there are {len(columns)} columns")
-            yield {column: _value(cell) for column, cell in zip(columns, record, strict=True)}
-
-
-def _value(cell: str) -> Any:
-    """The value of a cell: JSON's if that would be written just so, else the text."""
-    if not cell or not (cell[0] in "-0123456789[{" or cell in ("true", "false")):
-        return cell
-    try:
-        value = json.loads(cell)
-        return value if json.dumps(value, ensure_ascii=False) == cell else cell
-    except (ValueError, RecursionError):
-        return cell
+                found = f"{len(record)} cells, but there are {len(columns)} columns"
+                raise ValueError(f"the row that ends on line {records.line_num} has {found}")
+            yield dict(zip(columns, record, strict=True))
 
 
 def _check_names(columns: Sequence[str]) -> None:
@@ -201,10 +185,9 @@ def _saved_rows(name: str) -> Iterator[dict[str, Any]]:
 
     with _readable(name, "data set"):
         saved = datasets.load_from_disk(name)
-    if isinstance(saved, datasets.DatasetDict):
-        splits = ", ".join(os.path.join(name, split) for split in saved)
-        raise ValueError(f"{name}: a data set with several splits; give one of them: {splits}")
-    with _readable(name, "data set"):
+        if isinstance(saved, datasets.DatasetDict):
+            splits = ", ".join(os.path.join(name, split) for split in saved)
+            raise ValueError(f"it has several splits; give one of them: {splits}")
         yield from saved
 
 
@@ -218,9 +201,6 @@ def _readable(name: str, kind: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ValueError(f"{name}: not a {kind} that can be read: {_first_line(error)}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    kind = f"{type(error).__name__}: " if isinstance(error, LookupError) else ""  # whose text is a mere key
-    return (f"{kind}{error}" or type(error).__name__).splitlines()[0]
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else str(error)
+        first_line = (reason or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{name}: not a {kind} that can be read: {first_line}") from None

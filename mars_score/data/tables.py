@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mars_score.data.validation import entries_of, is_table
+from mars_score.data.values import entries_of, is_table
 from mars_score.settings.fields import unknown
 
 NAMES = ("prediction", "reference", "context")

@@ -1,15 +1,17 @@
 """Checks of input rows: each error names the input, the row and the remedy.
 
 A column may be any ordered iterable: a list, a generator, a NumPy array, a pandas series, a pyarrow array, a
-column of a dataset. The functions return plain lists, tuples and strings.
+column of a dataset. The functions return plain lists, tuples and strings; a text of whitespace and zero-width
+characters alone is blank and becomes "".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
-from mars_score.data.contexts import text_of_passages, turns_of_messages
+from mars_score.data.contexts import context_text
+from mars_score.data.values import brief, entries_of, is_blank, is_table, whole
 
 Row = tuple[str, tuple[str, ...], str]  # candidate, references, context
 _NO_MIX = "To score every row by its context alone, give no references at all"
@@ -26,7 +28,7 @@ def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".forma
     Raises:
         TypeError: not a list, or a row that is not a string.
     """
-    return [_text(where, row, value) for row, value in enumerate(_column("predictions", predictions))]
+    return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
 def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
@@ -36,12 +38,12 @@ def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
         TypeError: not a list, or a row that holds anything but strings.
         ValueError: a row without candidates.
     """
-    where = "predictions[{}]".format
-    checked = [_texts(where, row, value) for row, value in enumerate(_column("predictions", predictions))]
-    if () in checked:
-        raise ValueError(
-            f"{where(checked.index(()))} is an empty list; give at least one candidate or leave the row out"
-        )
+    checked = []
+    for row, value in enumerate(_column("predictions", predictions)):
+        place = f"predictions[{row}]"
+        checked.append(_texts(place, value))
+        if not checked[-1]:
+            raise ValueError(f"{place} is an empty list; give at least one candidate or leave the row out")
     return checked
 
 
@@ -58,13 +60,14 @@ def check_references(references: Any, *, where: Where = "references[{}]".format)
     """
     checked = []
     for row, value in enumerate(_column("references", references)):
-        texts = _texts(where, row, value)
+        place = where(row)
+        texts = _texts(place, value)
         if not texts:
             raise ValueError(
-                f"{where(row)} is an empty list; give at least one reference or leave the row out. {_NO_MIX}"
+                f"{place} is an empty list; give at least one reference or leave the row out. {_NO_MIX}"
             )
-        if not all(map(str.strip, texts)):
-            raise ValueError(f"{where(row)} holds a blank reference; fill it or leave it out. {_NO_MIX}")
+        if any(map(is_blank, texts)):
+            raise ValueError(f"{place} holds a blank reference; fill it or leave it out. {_NO_MIX}")
         checked.append(texts)
     return checked
 
@@ -72,11 +75,11 @@ def check_references(references: Any, *, where: Where = "references[{}]".format)
 def check_contexts(
     contexts: Any, rows: int, *, use_context: bool, where: Where = "contexts[{}]".format
 ) -> list[str]:
-    """The contexts, one string per row (the strings of a list, such as the turns of a dialogue, are its lines).
+    """The contexts, one string per row.
 
     Args:
-        contexts: per row a string, a list of strings, chat messages ``[{"role": ..., "content": ...}]`` or
-            retrieved passages ``{"passages": [...]}``; None only without ``use_context``.
+        contexts: per row any of the forms of :func:`mars_score.data.contexts.context_text`; None only without
+            ``use_context``.
         rows: number of rows of the other inputs.
         use_context: False returns empty contexts; given ones are checked all the same.
         where: names a row in an error.
@@ -89,21 +92,11 @@ def check_contexts(
         if use_context:
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
         return [""] * rows
-    column = _column("contexts", contexts)
-    checked = [_context(where, row, value) for row, value in enumerate(column)]
+    checked = [
+        _text(where(row), context_text(where(row), value))
+        for row, value in enumerate(_column("contexts", contexts))
+    ]
     return checked if use_context else [""] * len(checked)
-
-
-def _context(where: Where, row: int, value: Any) -> str:
-    """A context in any of its forms as one text."""
-    if isinstance(value, str):
-        return _text(where, row, value)
-    if isinstance(value, Mapping):
-        return _text(where, row, text_of_passages(where(row), value))
-    entries = entries_of(value)
-    if entries and all(isinstance(one, Mapping) for one in entries):
-        return _text(where, row, _lines(turns_of_messages(where(row), entries)))
-    return _lines([_text(where, row, one) for one in ([value] if entries is None else entries)])
 
 
 def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format) -> list[str]:
@@ -121,17 +114,12 @@ def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format)
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")
     checked = check_contexts(contexts, 0, use_context=True, where=where)
     for row, context in enumerate(checked):
-        if not context.strip():
+        if is_blank(context):
             raise ValueError(
                 f"{where(row)} is blank, and without references there is nothing else to score the candidate by; "
                 "fill it, give references or leave the row out"
             )
     return checked
-
-
-def _lines(texts: Sequence[str]) -> str:
-    """Several texts as the lines of one; a single one as it is."""
-    return texts[0] if len(texts) == 1 else "\n".join(" ".join(text.splitlines()) for text in texts)
 
 
 def check_rows(
@@ -172,69 +160,34 @@ def _column(name: str, value: Any) -> list[Any]:
     if value is None:
         raise TypeError(f"{name} are missing: pass a list with one entry per row")
     entries = entries_of(value)
-    if entries is None:
-        if isinstance(value, str):
-            remedy = "for a single row pass a list of one"
-        elif isinstance(value, Set):
-            remedy = "a set has no order: pass a list in the order of the rows"
-        elif isinstance(value, Mapping) or is_table(value):
-            remedy = f'pass one of its columns, such as data["{name}"]'
-        else:
-            remedy = "pass a list"
-        raise TypeError(f"{name} must be a list with one entry per row, got {type(value).__name__}; {remedy}")
-    return entries
-
-
-def _texts(where: Where, row: int, value: Any) -> tuple[str, ...]:
-    """The texts of a row that is a text or a list of texts."""
+    if entries is not None:
+        return entries
     if isinstance(value, str):
-        return (_text(where, row, value),)
-    entries = entries_of(value)
-    return tuple(_text(where, row, text) for text in ([value] if entries is None else entries))
+        remedy = "for a single row pass a list of one"
+    elif isinstance(value, Set):
+        remedy = "a set has no order: pass a list in the order of the rows"
+    elif isinstance(value, Mapping) or is_table(value):
+        remedy = f'pass one of its columns, such as data["{name}"]'
+    else:
+        remedy = "pass a list"
+    raise TypeError(f"{name} must be a list with one entry per row, got {type(value).__name__}; {remedy}")
 
 
-def entries_of(value: Any) -> list[Any] | None:
-    """The entries of an ordered iterable as Python objects; None for strings, sets, tables and everything else."""
-    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or is_table(value):
-        return None
-    if getattr(value, "ndim", 1) == 0:  # a NumPy scalar
-        return None
-    if hasattr(value, "to_pylist"):  # pyarrow iterates over scalars of its own
-        return list(value.to_pylist())
-    is_iterable = isinstance(value, Iterable) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
-    return list(value) if is_iterable else None
+def _texts(place: str, value: Any) -> tuple[str, ...]:
+    """The texts of a row that is a text or a list of texts."""
+    entries = None if isinstance(value, str) else entries_of(value)
+    return tuple(_text(place, text) for text in ([value] if entries is None else entries))
 
 
-def is_table(value: Any) -> bool:
-    """Whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
-    return hasattr(value, "columns") or hasattr(value, "column_names")
-
-
-def _text(where: Where, row: int, value: Any) -> str:
-    """``value`` as a plain string; unpaired surrogates become U+FFFD."""
+def _text(place: str, value: Any) -> str:
+    """``value`` as a plain string; unpaired surrogates become U+FFFD, a text that shows nothing becomes ""."""
     if not isinstance(value, str):
-        raise TypeError(
-            f"{where(row)} must be a string, got {type(value).__name__} ({_shown(value)}); "
-            f"convert it or leave the row out"
-        )
+        raise TypeError(f"{place} must be a string, got {brief(value)}; convert it or leave the row out")
     text = str(value)
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:  # from cut emoji in JSON; tokenizers, files and Arrow tables refuse them
-        return whole(text)
-    return text
-
-
-def _shown(value: Any) -> str:
-    """The beginning of the representation of ``value``."""
-    try:
-        return f"{value!r:.60}"
-    except RecursionError:
-        return "nested too deeply to be shown"
-
-
-def whole(text: str) -> str:
-    """``text`` with unpaired surrogates as U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        text = whole(text)
+    return "" if is_blank(text) else text

@@ -89,7 +89,7 @@ def read_corpus(
         found = [Source(line.strip()) for line in Path(path).read_text(encoding="utf-8").splitlines()]
     else:
         file = read_rows(path)
-        given = file.texts(reference, remedy="write the texts there, or name another column")
+        given = file.column(reference, remedy="write the texts there, or name another column")
         references = check_references(given, where=file.place(reference))
         given = [row.get(context, "") for row in file.rows]
         contexts = check_contexts(given, len(given), use_context=True, where=file.place(context))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mars_score.augment.augmenter import Pair, prepare_pairs
 from mars_score.augment.sampling.samples import Request, requests_of
 from mars_score.data.columns import Columns
 from mars_score.data.files import RowFile, read_parts
-from mars_score.data.readers import content_digest
 from mars_score.data.validation import Row
 from mars_score.settings import MaskingSettings, SamplingSettings
 
@@ -92,7 +93,17 @@ class Input:
 
     def digest(self) -> str:
         """A hash of what the file holds."""
-        return content_digest(self.path)
+        if os.path.exists(self.path) and not os.path.isfile(self.path) and not os.path.isdir(self.path):
+            raise ValueError(
+                f"{self.path} can be read only once, and is read several times; save it to a file, or pass it as "
+                "standard input (-)"
+            )
+        digest, root = hashlib.blake2b(digest_size=16), Path(self.path)
+        for file in sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]:
+            digest.update(file.relative_to(root).as_posix().encode())
+            with file.open("rb") as opened:
+                digest.update(hashlib.file_digest(opened, "blake2b").digest())
+        return digest.hexdigest()
 
     def _state(self) -> tuple[int, int]:
         found = os.stat(self.path)

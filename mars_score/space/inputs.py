@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mars_score.data import validation as rows
+from mars_score.data import values
 from mars_score.space.limits import CANDIDATE_CHARACTERS, CANDIDATES, Refused, check_texts
 
 WITHOUT_REFERENCES = (
@@ -64,7 +64,7 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
 
 def whole(text: str) -> str:
     """``text`` with unpaired surrogates, which cannot be encoded, and NUL replaced by U+FFFD."""
-    return rows.whole(text).replace("\0", "\ufffd")
+    return values.whole(text).replace("\0", "\ufffd")
 
 
 def _texts(what: str, value: Any) -> list[str]:

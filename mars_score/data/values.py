@@ -1,0 +1,68 @@
+"""Single values of rows: entries of a column, text that can be written, values as JSON holds them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Set
+from decimal import Decimal
+from typing import Any
+
+_INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}  # categories of Unicode: zero-width characters, controls, spaces
+
+
+def entries_of(value: Any) -> list[Any] | None:
+    """The entries of an ordered iterable as Python objects; None for strings, sets, tables and everything else."""
+    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or is_table(value):
+        return None
+    if getattr(value, "ndim", 1) == 0:  # a NumPy scalar
+        return None
+    if hasattr(value, "to_pylist"):  # pyarrow iterates over scalars of its own
+        return list(value.to_pylist())
+    is_iterable = isinstance(value, Iterable) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
+    return list(value) if is_iterable else None
+
+
+def is_table(value: Any) -> bool:
+    """Whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
+    return hasattr(value, "columns") or hasattr(value, "column_names")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: it is empty, or all whitespace and zero-width characters."""
+    text = text.strip()
+    return not text or (not text.isascii() and all(unicodedata.category(sign) in _INVISIBLE for sign in text))
+
+
+def whole(text: str) -> str:
+    """``text`` with unpaired surrogates, which UTF-8 cannot hold, as U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def brief(value: Any) -> str:
+    """The type of a value and the beginning of its representation, for an error."""
+    try:
+        return f"{type(value).__name__} ({value!r:.60})"
+    except RecursionError:
+        return f"{type(value).__name__} (nested too deeply to be shown)"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it.
+
+    NaN and infinities become None, decimals become floats, dates and times are written in ISO 8601.
+
+    Raises:
+        TypeError: it is, or holds, something that JSON cannot hold.
+    """
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, (float, Decimal)):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: plain(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    raise TypeError(f"a value of type {type(value).__name__}")
