@@ -125,7 +125,7 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(fake, tmp_path, name)
     assert score(out, "--out", again) == 0  # with the same scores
     assert again.read_bytes() == out.read_bytes()
     assert main(["augment", str(out), "--out", str(again), "--quiet"]) == 0
-    assert [len(row["augmentations"]) for row in stream_rows(again)] == [1] * 12
+    assert all(row["augmentations"] for row in stream_rows(again))
     assert {one.name for one in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, again.name}
 
 
