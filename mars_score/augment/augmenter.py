@@ -6,10 +6,10 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import Augmentation, Augmented, AugmentedReference
-from mars_score.augment.infilling.pipeline import AugmentedText, Infiller, TemplateInContext, augment
+from mars_score.augment.infilling.pipeline import AugmentedText, TemplateInContext, augment
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template
@@ -20,6 +20,10 @@ from mars_score.models.fingerprints import Current, model_key
 from mars_score.settings import MaskingSettings, Settings
 from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.runtime import Runtime
+
+if TYPE_CHECKING:
+    from mars_score.augment.infilling.engine import CausalInfiller
+    from mars_score.augment.infilling.masked import MaskedInfiller
 
 Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
 Templates = list[tuple[float, Template]]  # with their mask ratios
@@ -162,7 +166,7 @@ class Augmenter:
         augment(self._infiller.get(), missing, self.settings.infilling.max_context_tokens, done)
 
     @cached_property
-    def _infiller(self) -> Current[Infiller]:
+    def _infiller(self) -> Current[CausalInfiller | MaskedInfiller]:
         return Current(_language_model(self.settings), partial(_make_infiller, self.settings, self.runtime))
 
 
@@ -172,7 +176,7 @@ def _language_model(settings: Settings) -> Any:
     return settings.models.masked_language_model if masked else settings.models.language_model
 
 
-def _make_infiller(settings: Settings, runtime: Runtime) -> Infiller:
+def _make_infiller(settings: Settings, runtime: Runtime) -> CausalInfiller | MaskedInfiller:
     from mars_score.augment.infilling.engine import CausalInfiller
     from mars_score.augment.infilling.masked import MaskedInfiller
     from mars_score.models.loading import causal_model, masked_model

@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from mars_score.augment.infilling.jobs import Infill, Job, OnInfilled, fit_context, make_job
+from mars_score.augment.infilling.jobs import Infill, Job, fit_context, make_job
 from mars_score.augment.masking.template import Template
-from mars_score.models.engine.tokens import TextCodec
+
+if TYPE_CHECKING:
+    from mars_score.augment.infilling.engine import CausalInfiller
+    from mars_score.augment.infilling.masked import MaskedInfiller
 
 TemplateInContext = tuple[str, Template]  # the context may be blank; the template has at least one blank
-
-
-class Infiller(Protocol):
-    """A causal or a masked infiller.
-
-    Attributes:
-        codec: the language model's tokenizer.
-        sigma: how many tokens more than the masked text an infill may have.
-        shortest_start: least number of tokens before the first blank.
-    """
-
-    codec: TextCodec
-    sigma: int
-    shortest_start: int
-
-    @property
-    def window(self) -> int:
-        """Number of positions for prompt and reference."""
-
-    def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once.
-
-        ``done`` is called with each different job and its infills when they are finished.
-        """
 
 
 class AugmentedText(NamedTuple):
@@ -51,7 +30,7 @@ class AugmentedText(NamedTuple):
 
 
 def augment(
-    infiller: Infiller,
+    infiller: CausalInfiller | MaskedInfiller,
     pairs: Sequence[TemplateInContext],
     max_context_tokens: int | None = None,
     done: Callable[[TemplateInContext, AugmentedText], None] | None = None,
@@ -82,10 +61,10 @@ def augment(
             # The space between context and reference belongs to a leading blank's infill, but not to the text.
             text = template.fill([codec.decode(infill.tokens) for infill in infills]).strip()
             reference_cut = len(infills) < len(template.blanks)
-            one = AugmentedText(text, fitted[context, template.reference].cut, reference_cut)
-            augmented[context, template] = one
+            infilled = AugmentedText(text, fitted[context, template.reference].cut, reference_cut)
+            augmented[context, template] = infilled
             if done:
-                done((context, template), one)
+                done((context, template), infilled)
 
     infiller.infill(list(pairs_of), join)
     return augmented

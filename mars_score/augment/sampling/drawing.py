@@ -55,34 +55,9 @@ def draw_texts(
         token_limit: tokens of a text at most.
         settings: temperature and top_p.
     """
-
-    def draw(together: int) -> list[DrawnText]:
-        parts = [keys[start : start + together] for start in range(0, len(keys), together)]
-        return [text for part in parts for text in _generate(model, prompt, part, token_limit, settings)]
-
-    with model.exclusive(), ordinary_mode():
-        return BatchSize(TEXTS_TOGETHER).run(draw, len(keys))
-
-
-def _generate(
-    model: CausalLanguageModel,
-    prompt: Sequence[int],
-    keys: Sequence[bytes],
-    token_limit: int,
-    settings: SamplingSettings,
-) -> list[DrawnText]:
-    """The texts of some keys, which are written together."""
-    stops = _stop_tokens(model)
-    padding = min(stops, default=model.codec.begin)
-    barred = (~model.codec.writable(model.vocabulary)).nonzero()[0].tolist()
-    processors = LogitsProcessorList(
-        [
-            SuppressTokensLogitsProcessor(sorted({*barred} - stops), model.device),
-            TemperatureLogitsWarper(float(settings.sample_temperature)),
-            TopPLogitsWarper(float(settings.sample_top_p)),
-            _Draw(keys),
-        ]
-    )
+    codec, stops = model.codec, _stop_tokens(model)
+    padding = min(stops, default=codec.begin)
+    barred = (~codec.writable(model.vocabulary)).nonzero()[0].tolist()
     config = GenerationConfig(
         max_new_tokens=token_limit,
         eos_token_id=sorted(stops) or None,
@@ -93,15 +68,26 @@ def _generate(
         top_p=1.0,
         top_k=50,
     )
-    prompts = torch.tensor([list(prompt)] * len(keys), device=model.device)
-    written = model.model.generate(
-        prompts,
-        attention_mask=torch.ones_like(prompts),
-        generation_config=config,
-        logits_processor=processors,
-        stopping_criteria=StoppingCriteriaList([_LineEnds(model.codec, len(prompt))]),
-    )
-    return [_read(model.codec, row, {*stops, padding}) for row in written[:, len(prompt) :].tolist()]
+
+    def draw(keys: list[bytes]) -> list[DrawnText]:
+        processors = (
+            SuppressTokensLogitsProcessor(sorted({*barred} - stops), model.device),
+            TemperatureLogitsWarper(float(settings.sample_temperature)),
+            TopPLogitsWarper(float(settings.sample_top_p)),
+            _Draw(keys),
+        )
+        prompts = torch.tensor([list(prompt)] * len(keys), device=model.device)
+        written = model.model.generate(
+            prompts,
+            attention_mask=torch.ones_like(prompts),
+            generation_config=config,
+            logits_processor=LogitsProcessorList(processors),
+            stopping_criteria=StoppingCriteriaList([_LineEnds(codec, len(prompt))]),
+        )
+        return [_read(codec, row, {*stops, padding}) for row in written[:, len(prompt) :].tolist()]
+
+    with model.exclusive(), ordinary_mode():
+        return BatchSize(TEXTS_TOGETHER).map(draw, keys, len)
 
 
 class _Draw(LogitsProcessor):  # type: ignore[misc]
