@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.augment.sampling.samples import UNSAMPLED_TASKS
 from mars_score.data.overlap import RUN_WORDS
 from mars_score.meta.sweeps import choose
 from mars_score.scoring.aggregation import combine_augmentations
@@ -37,6 +36,7 @@ from mars_score.scoring.score import (
     SAME,
     SENTENCES_OF_DATA,
 )
+from mars_score.settings.fields import UNSAMPLED_TASKS
 from mars_score.stats.correlation import at_level, correlation
 from mars_score.stats.draws import Interval
 from mars_score.stats.resampling import resampled_pearson

@@ -19,13 +19,12 @@ import torch
 
 from mars_score.augment.masking.template import Template
 from mars_score.augment.sampling.prompts import task_of
-from mars_score.augment.sampling.samples import UNSAMPLED_TASKS
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.learning.terms import FEATURES
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.result import SampleScore, Term
 from mars_score.settings import resolve_settings
-from mars_score.settings.fields import TASKS
+from mars_score.settings.fields import TASKS, UNSAMPLED_TASKS
 from mars_score.settings.presets import DEFAULT_VARIANT
 from mars_score.space import downloads, limits
 from mars_score.space.answer import Asked, Metric, infilled_spans, plain_notice

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from mars_score.augment.augmented import AugmentedReference
-from mars_score.augment.sampling.samples import UNSAMPLED_TASKS
 from mars_score.data.overlap import windows
 from mars_score.scoring.contradiction import ContradictionReader
 from mars_score.scoring.embeddings import Embedder, Embedding
 from mars_score.scoring.likelihood import Likelihood, LikelihoodReader
 from mars_score.settings import Settings, SimilaritySettings
+from mars_score.settings.fields import UNSAMPLED_TASKS
 from mars_score.store.lookup import from_json, to_json
 from mars_score.store.runtime import Runtime
 

@@ -216,6 +216,7 @@ def learned_head(name: str, head: Any) -> str | None:
 
 
 TASKS = ("dialogue", "story", "summary", "answer", "simplification", "data")
+UNSAMPLED_TASKS = ("answer", "data")  # small models answer wrongly, and continue a record with another one
 
 
 def task_or_prompt(name: str, task: Any) -> str | None:

@@ -62,7 +62,7 @@ def find_pipeline(language: str) -> tuple[str, str] | None:
     Raises:
         PipelineMissingError: there is none for English.
     """
-    known = PIPELINES if language == ENGLISH else [one.format(language) for one in _USUAL]
+    known = PIPELINES if language == ENGLISH else [pattern.format(language) for pattern in _USUAL]
     for name in [language] if "_" in language else known:
         if folder := _folder(name):
             return name, json.loads((folder / "meta.json").read_text(encoding="utf-8"))["version"]

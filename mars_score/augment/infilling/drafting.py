@@ -154,10 +154,10 @@ def _judge(model: CausalLanguageModel, batch: Batch, indices: Sequence[int]) -> 
         draft, block = len(state.draft), len(state.blank.after) - 1
         of_copies = of_job[1:].reshape(draft, block).sum(1).tolist()
         of_starts = [*state.next_surprise, float(of_job[0])]
-        kept = state.keep([a + b for a, b in zip(of_starts, of_copies, strict=True)])
-        copy = range(start + 1 + (kept - 1) * block, start + 1 + kept * block)
-        begin = length - draft + 1 + min(kept, draft - 1)
-        written = [start, *copy] if kept == draft else [*copy]
+        length_kept = state.keep([a + b for a, b in zip(of_starts, of_copies, strict=True)])
+        copy = range(start + 1 + (length_kept - 1) * block, start + 1 + length_kept * block)
+        begin = length - draft + 1 + min(length_kept, draft - 1)
+        written = [start, *copy] if length_kept == draft else [*copy]
         places += [(token, index, begin + offset) for offset, token in enumerate(written)]
         batch.cache.lengths[index] = begin + len(written)
         start += count

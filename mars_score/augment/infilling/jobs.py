@@ -1,4 +1,4 @@
-"""A job: one template in token ids, which the language model infills; and how far it is done."""
+"""A job: one template in token ids, which the language model infills, and the state of this work."""
 
 from __future__ import annotations
 
@@ -144,10 +144,10 @@ class JobState:
             totals.append(total + of_block)
             means.append(totals[-1] / (self.count + length + len(block)))
         best = min((index for index in range(len(means)) if self.complete[index]), key=means.__getitem__)
-        kept = self.draft[: best + 1]
-        self.surprise, self.count = totals[best], self.count + len(kept) + len(block)
-        self.infills.append(Infill(tuple(kept), tuple(math.exp(mean) for mean in means)))
-        return len(kept)
+        chosen = self.draft[: best + 1]
+        self.surprise, self.count = totals[best], self.count + len(chosen) + len(block)
+        self.infills.append(Infill(tuple(chosen), tuple(math.exp(mean) for mean in means)))
+        return len(chosen)
 
 
 OnInfilled = Callable[[Job, tuple[Infill, ...]], None]  # called when all blanks of a job are filled
@@ -218,12 +218,12 @@ def make_job(codec: TextCodec, template: Template, context: FittedContext, sigma
             blanks.append(Blank(length, text[:1].isspace(), ()))
             position += length + sigma
             continue
-        kept = tuple(ids[:space])
+        fitting = tuple(ids[:space])
         if blanks:
-            blanks[-1] = Blank(blanks[-1].length, blanks[-1].begins_word, kept)
+            blanks[-1] = Blank(blanks[-1].length, blanks[-1].begins_word, fitting)
         else:
-            lead = kept
-        position += len(kept)
-        if len(kept) < len(ids):
+            lead = fitting
+        position += len(fitting)
+        if len(fitting) < len(ids):
             break
     return Job(tuple(prompt), lead, tuple(blanks), has_line_break(template.reference))

@@ -100,7 +100,9 @@ class _Draw(LogitsProcessor):  # type: ignore[misc]
         self._generators = [torch.Generator().manual_seed(int.from_bytes(key[:8], "little")) for key in keys]
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        noise = torch.stack([torch.empty(scores.shape[1]).exponential_(generator=one) for one in self._generators])
+        noise = torch.stack(
+            [torch.empty(scores.shape[1]).exponential_(generator=seeded) for seeded in self._generators]
+        )
         return scores - noise.log().to(scores.device)
 
 

@@ -116,8 +116,8 @@ def make_prompt(codec: TextCodec, context: str, task: str, room: int, language: 
     budget = max(0, min(PROMPT_TOKENS, room - len(_prompt_ids(codec, "", task, language)) - ROLE_TOKENS * TURNS))
     cut = len(ids) > budget
     if cut:
-        kept = ids[:budget] if task == "summary" else ids[len(ids) - budget :]
-        context = codec.decode(kept).strip("\ufffd\n ")
+        read = ids[:budget] if task == "summary" else ids[len(ids) - budget :]
+        context = codec.decode(read).strip("\ufffd\n ")
     tokens = _prompt_ids(codec, context, task, language)
     return Prompt(tuple(tokens[-room:]), cut or len(tokens) > room)
 

@@ -6,7 +6,7 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +16,7 @@ from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current, model_key
 from mars_score.models.loading import causal_model
 from mars_score.settings import SamplingSettings, Settings
-from mars_score.settings.fields import settings_of
+from mars_score.settings.fields import UNSAMPLED_TASKS
 from mars_score.settings.language import ENGLISH, language_code
 from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.results import digest
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mars_score.models.engine.language_model import CausalLanguageModel
 
 _METHOD = 2  # part of the store's keys; raised when the same settings come to give other samples
-UNSAMPLED_TASKS = ("answer", "data")  # a small model answers wrongly, and continues a record with another
 ATTEMPTS = 3  # how often missing samples are drawn, the first time included
 TOKEN_LIMITS = (16, 32, 64, 128)  # few different ones, so that rows of one context share their samples
 UNKNOWN_LIMIT = 64  # tokens of a sample where no references tell their length
@@ -181,7 +180,7 @@ class ContextSampler:
         wanted = [request for request in different if request.wanted and sampling.samples > 0]
         if not wanted:
             return dict.fromkeys(different, Samples(()))
-        method = [getattr(sampling, one.name) for one in settings_of(SamplingSettings) if one.name != "task"]
+        method = [getattr(sampling, field.name) for field in fields(SamplingSettings) if field.name != "task"]
         language = language_code(self._settings.language)
         if language != ENGLISH:
             method.append(language)
