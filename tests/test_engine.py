@@ -1,5 +1,6 @@
 """The batched engine against the sequential oracle, in float64 with tiny random models."""
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -19,8 +20,8 @@ from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.models.engine import language_model
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.surprisal import surprisals
-from mars_score.models.memory import is_out_of_memory
+from mars_score.models.engine.surprisal import mean_surprisals
+from mars_score.models.memory import BatchSize, is_out_of_memory
 from mars_score.models.windows import position_limit
 from mars_score.settings import InfillingSettings, PlanningSettings
 
@@ -117,8 +118,8 @@ def test_engine_equals_oracle(case):
     for batch_size in batch_sizes:
         infiller = make((model, tokenizer), planning, infilling, batch_size)
         jobs = jobs_of(infiller, work[::-1], infilling.max_context_tokens)
-        for infills, one in zip(infiller.infill(jobs), expected[::-1], strict=True):
-            assert_same(infills, one)
+        for infills, infilled in zip(infiller.infill(jobs), expected[::-1], strict=True):
+            assert_same(infills, infilled)
 
 
 def test_augmented_texts_equal_the_oracle(case):
@@ -126,7 +127,7 @@ def test_augmented_texts_equal_the_oracle(case):
     model, tokenizer, planning, infilling, work, expected, _ = case
     shuffled = random.Random(1).sample([*work, *work[:3]], len(work) + 3)
     texts = augment(make((model, tokenizer), planning, infilling, 17), shuffled, infilling.max_context_tokens)
-    assert [texts[pair].text for pair in work] == [one.text for one in expected]
+    assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
 
 
 @pytest.mark.parametrize(("n_positions", "cut"), [(96, "context_cut"), (24, "reference_cut")])
@@ -163,17 +164,28 @@ def test_masked_infiller_equals_oracle(n_positions, batch_size):
     for infills, one in zip(infiller.infill(jobs_of(infiller, work)), expected, strict=True):
         assert [infill.tokens for infill in infills] == [tuple(blank.generated) for blank in one.blanks]
     texts = augment(infiller, work)
-    assert [texts[pair].text for pair in work] == [one.text for one in expected]
+    assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
 
 
 def test_equal_jobs_are_infilled_once_and_reported(causal):
     infiller = make(causal)
     jobs = jobs_of(infiller, pairs()[:2])
     done = []
-    infills = infiller.infill([*jobs, *jobs], lambda *one: done.append(one))
+    infills = infiller.infill([*jobs, *jobs], lambda *finished: done.append(finished))
     assert dict(done) == dict(zip(jobs, infills, strict=False))
     assert len(done) == 2
     assert infills[:2] == infills[2:]
+
+
+def watch(monkeypatch, owner, name, note):
+    """Calls of a function; ``note`` is called with their arguments before them, and may raise."""
+    usual = getattr(owner, name)
+
+    def watched(*args, **options):
+        note(*args, **options)
+        return usual(*args, **options)
+
+    monkeypatch.setattr(owner, name, watched)
 
 
 @pytest.mark.parametrize("batch_size", [2, 64])
@@ -182,13 +194,7 @@ def test_prompts_are_read_once(causal, monkeypatch, batch_size):
     infiller = make(causal, batch_size=batch_size)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
     read = []
-    usual = infiller.model.read
-
-    def watched(texts, *args, **kwargs):
-        read.extend(texts)
-        return usual(texts, *args, **kwargs)
-
-    monkeypatch.setattr(infiller.model, "read", watched)
+    watch(monkeypatch, infiller.model, "read", lambda texts, *args, **options: read.extend(texts))
     infiller.infill(jobs)
     prompts = {job.prompt for job in jobs}
     assert len(prompts) < len(jobs)
@@ -202,13 +208,12 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
     expected = infiller.infill(jobs)
     longest = max(job.most_tokens(3) for job in jobs)
     sizes = []
-    usual = drafting.plain_step
-
-    def step(model, cache, tokens):
-        sizes.append((cache.rows, cache.capacity, len(tokens)))
-        return usual(model, cache, tokens)
-
-    monkeypatch.setattr(drafting, "plain_step", step)
+    watch(
+        monkeypatch,
+        drafting,
+        "plain_step",
+        lambda model, cache, tokens: sizes.append((cache.rows, cache.capacity, len(tokens))),
+    )
     monkeypatch.setattr(engine, "cache_bytes", lambda device: 2 * longest * infiller.model.token_bytes)
     assert tokens_of(infiller.infill(jobs)) == tokens_of(expected)
     assert all(rows * capacity <= 2 * longest for rows, capacity, _ in sizes)
@@ -216,90 +221,80 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
     assert all(used <= rows for rows, _, used in sizes)
 
 
+OUT_OF_MEMORY = torch.OutOfMemoryError("CUDA out of memory")
+
+
 @pytest.mark.parametrize(
     ("error", "planning", "name"),
-    [
-        (torch.OutOfMemoryError("CUDA out of memory"), BRIEFLY_PLANNED, "planned_step"),
-        (MemoryError(), PLAIN, "plain_step"),
-    ],
+    [(OUT_OF_MEMORY, BRIEFLY_PLANNED, "planned_step"), (MemoryError(), PLAIN, "plain_step")],
 )
 def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, planning, name):
     infiller = make(gpt2, planning, batch_size=8)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs()[4:])))
     expected = infiller.infill(jobs)
-    usual = getattr(drafting, name)
 
-    def step(model, cache, tokens, *args):
+    def fail(model, cache, tokens, *args):
         if len(tokens) > 3:
             raise error
-        return usual(model, cache, tokens, *args)
 
-    monkeypatch.setattr(drafting, name, step)
+    watch(monkeypatch, drafting, name, fail)
     done = []
-    assert tokens_of(infiller.infill(jobs, lambda *one: done.append(one))) == tokens_of(expected)
+    assert tokens_of(infiller.infill(jobs, lambda *finished: done.append(finished))) == tokens_of(expected)
     assert infiller.batch_size == 2
     assert len(done) == len(jobs)
 
 
-def fail_above(monkeypatch, owner, name, most, size):
-    """A method that runs out of memory if ``size`` of its arguments is above ``most``; the sizes it was given."""
-    usual, sizes = getattr(owner, name), []
+def test_batches_of_similar_length_are_halved_where_memory_runs_out():
+    items = ["a" * length for length in (3, 1, 5, 2, 4)]
+    batches, done = [], []
 
-    def limited(*args, **options):
-        sizes.append(size(*args, **options))
-        if sizes[-1] > most:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return usual(*args, **options)
+    def work(batch):
+        batches.append([len(item) for item in batch])
+        if len(batch) > 2:
+            raise OUT_OF_MEMORY
+        return [item.upper() for item in batch]
 
-    monkeypatch.setattr(owner, name, limited)
-    return sizes
-
-
-def test_running_out_of_memory_halves_the_masked_infillers_batch(roberta_mlm, monkeypatch):
-    model, tokenizer = roberta_mlm
-    work = pairs()
-    expected = augment(MaskedInfiller(model, tokenizer, 8), work)
-    sizes = fail_above(monkeypatch, model, "forward", 3, lambda input_ids, **_: len(input_ids))
-    assert augment(MaskedInfiller(model, tokenizer, 8), work) == expected
-    assert sizes[:3] == [8, 4, 2]
-    assert set(sizes[3:]) <= {1, 2}  # and stays so
+    size = BatchSize(8)
+    assert size.map(work, items, len, lambda *finished: done.append(finished)) == [item.upper() for item in items]
+    assert batches == [[5, 4, 3, 2, 1], [5, 4], [3, 2], [1]]
+    assert sorted(done) == sorted((item, item.upper()) for item in items)
+    assert size.size == 2
+    with pytest.raises(RuntimeError, match="can't allocate memory") as error:
+        torch.empty(2**48)
+    assert is_out_of_memory(error.value)
 
 
-def test_running_out_of_memory_halves_the_batch_of_surprisals(causal, monkeypatch):
+def test_surprisals_are_read_in_smaller_batches_where_memory_runs_out(causal, monkeypatch):
     model = CausalLanguageModel(*causal)
     texts = [("", text) for text in ("The car broke.", "A truck", "took her", "home again and again.")]
-    expected = surprisals(model, texts)
-    longest = max(len(model.codec.encode(text)) for _, text in texts)
-    sizes = fail_above(monkeypatch, model, "forward", longest, lambda tokens, *_: len(tokens))
-    assert [one.mean for one in surprisals(model, texts)] == pytest.approx([one.mean for one in expected])
-    assert max(sizes) > longest
-    monkeypatch.undo()
-    fail_above(monkeypatch, model, "forward", 0, lambda tokens, *_: len(tokens))
+    expected = mean_surprisals(model, texts)
+    most, sizes = max(len(model.codec.encode(text)) for _, text in texts), []
+
+    def fail(tokens, *_):
+        sizes.append(len(tokens))
+        if len(tokens) > most:
+            raise OUT_OF_MEMORY
+
+    watch(monkeypatch, model, "forward", fail)
+    assert mean_surprisals(model, texts) == pytest.approx(expected)
+    assert max(sizes) > most
+    most = 0
     with pytest.raises(torch.OutOfMemoryError):
-        surprisals(model, texts)
+        mean_surprisals(model, texts)
 
 
-@pytest.mark.parametrize(
-    ("error", "batch_size"), [(torch.OutOfMemoryError("CUDA out of memory"), 1), (RuntimeError("shapes"), 8)]
-)
+@pytest.mark.parametrize(("error", "batch_size"), [(OUT_OF_MEMORY, 1), (RuntimeError("shapes"), 8)])
 def test_other_errors_are_raised(causal, monkeypatch, error, batch_size):
     """A single job that does not fit into memory, and what has nothing to do with memory."""
 
-    def step(*args):
+    def fail(*args):
         raise error
 
     infiller = make(causal, PLANNED, batch_size=8)
-    monkeypatch.setattr(drafting, "planned_step", step)
+    watch(monkeypatch, drafting, "planned_step", fail)
     with pytest.raises(type(error), match=str(error)):
         infiller.infill(jobs_of(infiller, pairs()))
     assert infiller.batch_size == batch_size
-
-
-def test_what_running_out_of_memory_looks_like():
-    with pytest.raises(RuntimeError) as error:
-        torch.empty(2**48)
-    assert is_out_of_memory(error.value)
-    assert not is_out_of_memory(RuntimeError("shapes do not match"))
 
 
 def tokens_of(infills):
@@ -323,25 +318,21 @@ def test_infills_hold_no_barred_tokens(causal):
 def test_infills_end_with_whole_characters(causal, monkeypatch, sigma):
     """Also where no prefix of a draft does: it is drafted again."""
     again = []
-    usual = JobState.start_draft
-
-    def start_draft(state, *, whole=False):
-        again.append(whole)
-        usual(state, whole=whole)
-
-    monkeypatch.setattr(JobState, "start_draft", start_draft)
-    infiller = make(causal, infilling=InfillingSettings(sigma=sigma))
-    texts = augment(infiller, pairs())
-    assert not any("\ufffd" in one.text for one in texts.values())
+    watch(monkeypatch, JobState, "start_draft", lambda state, *, whole=False: again.append(whole))
+    texts = augment(make(causal, infilling=InfillingSettings(sigma=sigma)), pairs())
+    assert not any("\ufffd" in infilled.text for infilled in texts.values())
     assert any(again) or sigma
 
 
-def test_complete_prefixes(causal):
+def test_pieces_of_texts_in_tokens(causal):
     codec = CausalLanguageModel(*causal).codec
     ids = codec.encode("a\U0001f600b")  # an emoji is four tokens, one per byte
     assert codec.complete(ids) == [True, False, False, False, True, True]
     assert codec.complete(ids[2:]) == [False] * 4
     assert codec.complete([]) == []
+    ids = codec.encode("a <|endoftext|> b")  # the name of a special token in a text is text
+    assert causal[1].eos_token_id not in ids
+    assert codec.decode(ids) == "a <|endoftext|> b"
 
 
 def test_long_text_blocks_are_read_in_chunks(causal, monkeypatch):
@@ -354,18 +345,9 @@ def test_long_text_blocks_are_read_in_chunks(causal, monkeypatch):
     monkeypatch.setattr(language_model, "VOCABULARY_ROWS", 3)
     monkeypatch.setattr(drafting, "MASK_ENTRIES", 1)
     parts = infiller.infill(jobs_of(infiller, work))
-    for one, other in zip(whole, parts, strict=True):
-        assert [infill.tokens for infill in one] == [infill.tokens for infill in other]
-        for a, b in zip(one, other, strict=True):
-            assert a.perplexities == pytest.approx(b.perplexities, rel=1e-9)
-
-
-def test_a_special_token_in_a_text_is_text(causal):
-    model, tokenizer = causal
-    codec = CausalLanguageModel(model, tokenizer).codec
-    ids = codec.encode("a <|endoftext|> b")
-    assert tokenizer.eos_token_id not in ids
-    assert codec.decode(ids) == "a <|endoftext|> b"
+    assert tokens_of(parts) == tokens_of(whole)
+    for part, expected in zip(itertools.chain(*parts), itertools.chain(*whole), strict=True):
+        assert part.perplexities == pytest.approx(expected.perplexities, rel=1e-9)
 
 
 def test_the_model_is_left_as_it_was(causal):

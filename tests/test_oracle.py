@@ -1,4 +1,4 @@
-"""The oracle is right by itself, before anything is compared with it."""
+"""The plain infiller and the oracle are right by themselves, before anything is compared with them."""
 
 import itertools
 import math
@@ -32,20 +32,15 @@ NONE, SELF = PlanningSettings(planner="none"), PlanningSettings(planner="self")
 INFILLING = InfillingSettings()
 
 
-def analyse(reference: str) -> Analysis:
-    """Words are what whitespace separates."""
+def template(reference: str, *masked: str) -> Template:
+    """Mask the words that are named; words are what whitespace separates."""
     words, position = [], 0
     for text in reference.split():
         start = reference.index(text, position)
         position = start + len(text)
         words.append(Word(text, start, position, "X"))
-    return Analysis(reference, tuple(words))
-
-
-def template(reference: str, *masked: str) -> Template:
-    """Mask the words that are named."""
-    analysis = analyse(reference)
-    return Template.from_mask(analysis, [i for i, word in enumerate(analysis.words) if word.text in masked])
+    indices = [index for index, word in enumerate(words) if word.text in masked]
+    return Template.from_mask(Analysis(reference, tuple(words)), indices)
 
 
 MIDDLE = template(REFERENCE, "for", "the", "get")
@@ -53,8 +48,8 @@ FIRST = template(REFERENCE, "She", "to")
 LAST = template(REFERENCE, "home.")
 
 
-def infill(context, masked, models, planning=NONE, **infilling):
-    return oracle.infill(context, masked, *models, planning, replace(INFILLING, **infilling))
+def infill(context, masked, models, planning=NONE):
+    return oracle.infill(context, masked, *models, planning, INFILLING)
 
 
 def test_infills_depend_on_what_is_around_them(gpt2):
@@ -76,7 +71,7 @@ class Bigrams:
     def __init__(self, probabilities):
         self.logits = torch.tensor(probabilities, dtype=torch.float64).log() + 5
 
-    def __call__(self, input_ids, past_key_values=None):
+    def __call__(self, input_ids):
         return type("Output", (), {"logits": self.logits[input_ids]})
 
 
@@ -87,14 +82,27 @@ def test_perplexity_by_hand():
     assert oracle.perplexity(model, [2, 0], [1, 1, 2]) == pytest.approx(expected, rel=1e-12)
 
 
-def test_perplexity_agrees_with_the_models_own_loss(causal):
+def test_perplexities_are_those_of_whole_texts(causal):
+    """With the cache of what was written before, and without; and by the model's own loss, which is in float32."""
     model, tokenizer = causal
-    prompt, written = encode(tokenizer, CONTEXT), encode(tokenizer, " " + REFERENCE)
-    labels = torch.tensor([[-100] * len(prompt) + written])
+    result = infill(CONTEXT, MIDDLE, causal)
+    pieces = tokenise(MIDDLE, tokenizer, after_context=True)
+    written, blanks = [], iter(result.blanks)
+    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
+        if not piece.blank:
+            written += piece.ids
+            continue
+        blank = next(blanks)
+        texts = [[*written, *blank.generated[: end + 1], *following.ids] for end in range(len(blank.generated))]
+        expected = [oracle.perplexity(model, result.prompt, text) for text in texts]
+        assert blank.perplexities == pytest.approx(expected, rel=1e-12)
+        assert blank.length == best_prefix(expected, [True] * len(expected))
+        written += blank.generated[: blank.length]
+    assert next(blanks, None) is None
     with torch.no_grad():
-        loss = model(input_ids=torch.tensor([prompt + written]), labels=labels).loss
-    # transformers computes the loss in float32
-    assert oracle.perplexity(model, prompt, written) == pytest.approx(math.exp(loss), rel=1e-4)
+        labels = torch.tensor([[-100] * len(result.prompt) + texts[-1]])
+        loss = model(input_ids=torch.tensor([[*result.prompt, *texts[-1]]]), labels=labels).loss
+    assert blank.perplexities[-1] == pytest.approx(math.exp(loss), rel=1e-4)
 
 
 def test_best_prefix():
@@ -102,7 +110,7 @@ def test_best_prefix():
     assert best_prefix([3.0, 1.0, 2.0, 2.0], [True, False, True, True]) == 3
 
 
-# --- Self-planning
+# Self-planning
 
 
 def test_small_steps_raise_the_reward(llama):
@@ -139,91 +147,68 @@ def test_a_normalised_step_has_its_length():
     assert length.item() == pytest.approx(SELF.plan_step, rel=1e-12)
 
 
-def test_perplexities_are_those_of_whole_texts(causal):
-    """With the cache of what was written before, and without."""
-    model, tokenizer = causal
-    result = infill(CONTEXT, MIDDLE, causal)
-    pieces = tokenise(MIDDLE, tokenizer, after_context=True)
-    written, blanks = [], iter(result.blanks)
-    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
-        if not piece.blank:
-            written += piece.ids
-            continue
-        blank = next(blanks)
-        block = following.ids if following else []
-        expected = [
-            oracle.perplexity(model, result.prompt, [*written, *blank.generated[: length + 1], *block])
-            for length in range(len(blank.generated))
-        ]
-        assert blank.perplexities == pytest.approx(expected, rel=1e-12)
-        written += blank.generated[: blank.length]
-    assert next(blanks, None) is None
-
-
-def test_a_trailing_blank_is_not_planned(causal):
-    plain, planned = infill(CONTEXT, LAST, causal, NONE), infill(CONTEXT, LAST, causal, SELF)
-    assert planned == plain
-    assert not any(planned.blanks[0].rewards)
-
-
-def test_fusion_without_the_planned_distribution_is_plain(gpt2):
+def test_what_is_not_planned_is_plain(causal):
+    """A trailing blank, and fusion without the planned distribution."""
+    assert infill(CONTEXT, LAST, causal, SELF) == infill(CONTEXT, LAST, causal, NONE)
     unplanned = replace(SELF, plan_fusion=0.0, plan_step=1.0)
-    assert infill(CONTEXT, MIDDLE, gpt2, unplanned).infills == infill(CONTEXT, MIDDLE, gpt2, NONE).infills
+    assert infill(CONTEXT, MIDDLE, causal, unplanned).infills == infill(CONTEXT, MIDDLE, causal, NONE).infills
 
 
-# --- Prompt, window
+# Prompt and window
 
 
 def test_prompt(gpt2, llama):
-    for (_, tokenizer), bos in ((gpt2, []), (llama, [0])):
+    for (_, tokenizer), begin in ((gpt2, []), (llama, [0])):
         pieces = tokenise(FIRST, tokenizer, after_context=False)
-        assert make_prompt([7, 8], pieces, tokenizer) == [*bos, 7, 8]
+        assert make_prompt([7, 8], pieces, tokenizer) == [*begin, 7, 8]
         assert make_prompt([7], pieces, tokenizer) == [0, 7]  # never an empty cache
         assert make_prompt([], pieces, tokenizer) == [0, 0]
         pieces = tokenise(LAST, tokenizer, after_context=False)
         assert make_prompt([], pieces, tokenizer) == [0]
-        assert make_prompt([7], pieces, tokenizer) == [*bos, 7]
+        assert make_prompt([7], pieces, tokenizer) == [*begin, 7]
 
 
 def test_context_is_cut_from_its_end(causal, roberta_mlm):
     for _, tokenizer in (causal, roberta_mlm):
         ids = encode(tokenizer, TEXT.strip())
         reference_length = len(encode(tokenizer, " " + REFERENCE))
-        kept = cut_context(TEXT, REFERENCE, 96, tokenizer, INFILLING)
-        assert kept == ids[: 96 - 2 * reference_length - 64]
-        assert 2 < len(kept) < len(ids)
+        cut = cut_context(TEXT, REFERENCE, 96, tokenizer, INFILLING)
+        assert cut == ids[: 96 - 2 * reference_length - 64]
+        assert 2 < len(cut) < len(ids)
         assert cut_context(TEXT, REFERENCE, 96, tokenizer, InfillingSettings(max_context_tokens=2)) == ids[:2]
         assert cut_context(" \n", REFERENCE, 96, tokenizer, INFILLING) == []
+    small = tiny_gpt2(seed=1, n_positions=64)  # nothing is left of the context
+    assert infill(CONTEXT, FIRST, small) == infill("", FIRST, small)
 
 
-def test_a_context_cut_to_nothing_is_no_context():
-    models = tiny_gpt2(seed=1, n_positions=64)
-    assert infill(CONTEXT, FIRST, models, SELF) == infill("", FIRST, models, SELF)
-
-
-def test_fit():
-    def text(n):
-        return Tokens("t", list(range(n)), blank=False)
-
-    def blank(n):
-        return Tokens("b", list(range(n)), blank=True)
-
-    pieces = [text(3), blank(2), text(4), blank(1)]
-    sizes = [[len(p.ids) for p in fit(pieces, 2, end, extra=3)] for end in (18, 17, 14, 13, 10, 9, 4)]
-    assert sizes == [[3, 2, 4, 1], [3, 2, 4], [3, 2, 4], [3, 2, 3], [3, 2, 0], [3], [2]]
+@pytest.mark.parametrize(
+    ("end", "sizes"),
+    [
+        (18, [3, 2, 4, 1]),
+        (17, [3, 2, 4]),
+        (14, [3, 2, 4]),
+        (13, [3, 2, 3]),
+        (10, [3, 2, 0]),
+        (9, [3]),
+        (4, [2]),
+    ],
+)
+def test_fit(end, sizes):
+    pieces = [
+        Tokens("", list(range(size)), blank) for size, blank in ((3, False), (2, True), (4, False), (1, True))
+    ]
+    assert [len(piece.ids) for piece in fit(pieces, 2, end, extra=3)] == sizes
 
 
 def test_too_long_a_reference_keeps_its_own_end(causal, roberta_mlm):
     reference = " ".join([REFERENCE] * 12)
     masked = template(reference, "the", "home.")
-    causal_result = infill(CONTEXT, masked, causal)
-    masked_result = oracle.infill_masked(CONTEXT, masked, *roberta_mlm, INFILLING)
-    for result in (causal_result, masked_result):
+    for result in (
+        infill(CONTEXT, masked, causal),
+        oracle.infill_masked(CONTEXT, masked, *roberta_mlm, INFILLING),
+    ):
         assert 1 < len(result.infills) < len(masked.blanks)
         assert result.text.endswith(reference[masked.blanks[len(result.infills)][0] :])
-
-
-# --- Scores
 
 
 def test_reference_score(encoder):
@@ -232,13 +217,12 @@ def test_reference_score(encoder):
     weighted, best = (SimilaritySettings(augmentation_aggregation=how, q=0.5) for how in ("weighted", "best"))
     expected = (cosines[0] + 0.5 * cosines[1] + 0.25 * cosines[2]) / 1.75
     assert oracle.reference_score(encoder, "My candidate.", texts, weighted) == pytest.approx(expected, rel=1e-12)
-    # In these orders the human reference is the farthest, between, and the nearest.
+    # The human reference is the farthest, between, and the nearest.
     by_cosine = sorted(zip(cosines, texts, strict=True))
     for first in range(3):
         ordered = [by_cosine[first], *by_cosine[:first], *by_cosine[first + 1 :]]
-        expected = (ordered[0][0] + by_cosine[-1][0]) / 2
-        found = oracle.reference_score(encoder, "My candidate.", [text for _, text in ordered], best)
-        assert found == pytest.approx(expected, rel=1e-12)
-    for settings in (weighted, best):
-        assert oracle.reference_score(encoder, texts[0], texts[:1], settings) == pytest.approx(1)
-        assert oracle.reference_score(encoder, " \n", texts, settings) == 0.0
+        score = oracle.reference_score(encoder, "My candidate.", [text for _, text in ordered], best)
+        assert score == pytest.approx((ordered[0][0] + by_cosine[-1][0]) / 2, rel=1e-12)
+    for how in (weighted, best):
+        assert oracle.reference_score(encoder, texts[0], texts[:1], how) == pytest.approx(1)
+        assert oracle.reference_score(encoder, " \n", texts, how) == 0.0
