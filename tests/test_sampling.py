@@ -8,11 +8,11 @@ import tiny_models
 import torch
 
 from mars_score import MarsScorer
-from mars_score.augment.sampling import drawing, prompts, samples
+from mars_score.augment.sampling import drawing, prompts
 from mars_score.augment.sampling.drawing import draw_texts
 from mars_score.augment.sampling.gates import fault_of, tidy
 from mars_score.augment.sampling.prompts import make_prompt, task_of
-from mars_score.augment.sampling.samples import Request, Samples, draw_samples, make_request
+from mars_score.augment.sampling.samples import Request, draw_samples, make_request
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings import SamplingSettings, resolve_settings
@@ -314,42 +314,25 @@ def test_dropped_samples_are_drawn_again_and_counted(writer):
     assert [len(samples.texts) for samples in drawn.values()] == [1, 0]
 
 
-@pytest.fixture
-def settings(encoder):
-    return {"language_model": tiny_models.tiny_writer(), "encoder": encoder, "max_mask_ratio": 0}
-
-
 CONTEXTS = ["The old harbour town wakes early in the summer.", "Who signed the letter?", "", CONTEXT]
-REFERENCES = [
-    ["Before the first ferry leaves, the baker opens."],
-    ["1,250 people"],
-    ["A road."],
-    ["It takes an hour."],
-]
-CANDIDATES = ["The baker opens before the ferry leaves.", "Most people", "A road.", " "]
+REFERENCES = [["Before the first ferry leaves, the baker opens."], ["1,250 people"], ["A road."], ["It is late."]]
 
 
-def test_other_variants_draw_no_samples():
+def test_variants_draw_no_samples():
     for variant in ("fast", "plus", "paper"):
         assert resolve_settings("mini", variant).sampling.samples == 0
 
 
-def test_samples_are_references_for_other_metrics(settings):
-    scorer = MarsScorer("mini", store=False, samples=3, variant="plus", **settings)
+def test_samples_are_references_for_other_metrics(encoder):
+    models = {"language_model": tiny_models.tiny_writer(), "encoder": encoder}
+    scorer = MarsScorer("mini", variant="plus", store=False, samples=3, **models)
     drawn = scorer.sample(REFERENCES, CONTEXTS)
     assert [len(texts) > 0 for texts in drawn] == [True, False, False, True]
     augmented = scorer.augment(REFERENCES, CONTEXTS)
     assert augmented == [[*references, *texts] for references, texts in zip(REFERENCES, drawn, strict=True)]
-
-
-def test_a_list_of_strings_is_a_dialogue(settings, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        samples.ContextSampler,
-        "draw",
-        lambda self, requests, progress=None: asked.extend(requests) or dict.fromkeys(requests, Samples(())),
-    )
-    MarsScorer("mini", store=False, variant="plus", **settings).score(
-        ["Hi."], ["Hello."], [["Hi, who are you?", "A\nbaker."]]
-    )
-    assert asked == [Request("Hi, who are you?\nA baker.", 16, "dialogue")]
+    messages = [{"role": "user", "content": "Hi, who are you?"}, {"role": "assistant", "content": "A\nbaker."}]
+    turns = ["Hi, who are you?", "A\nbaker."]  # a list of strings is a dialogue, as messages are
+    texts = [*scorer.sample(["Hello."], [turns]), *scorer.sample(["Hello."], [messages])]
+    request = Request("Hi, who are you?\nA baker.", 16, "dialogue")
+    model = CausalLanguageModel(*models["language_model"])
+    assert texts == [drawn_by(model, [request], samples=3)[request].texts] * 2
