@@ -330,9 +330,8 @@ def test_samples_are_references_for_other_metrics(encoder):
     assert [len(texts) > 0 for texts in drawn] == [True, False, False, True]
     augmented = scorer.augment(REFERENCES, CONTEXTS)
     assert augmented == [[*references, *texts] for references, texts in zip(REFERENCES, drawn, strict=True)]
-    messages = [{"role": "user", "content": "Hi, who are you?"}, {"role": "assistant", "content": "A\nbaker."}]
-    turns = ["Hi, who are you?", "A\nbaker."]  # a list of strings is a dialogue, as messages are
-    texts = [*scorer.sample(["Hello."], [turns]), *scorer.sample(["Hello."], [messages])]
+    turns = ["Hi, who are you?", "A\nbaker."]  # a list of strings is a dialogue
+    texts = scorer.sample(["Hello."], [turns])
     request = Request("Hi, who are you?\nA baker.", 16, "dialogue")
     model = CausalLanguageModel(*models["language_model"])
-    assert texts == [drawn_by(model, [request], samples=3)[request].texts] * 2
+    assert texts == [drawn_by(model, [request], samples=3)[request].texts]
