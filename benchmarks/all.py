@@ -12,7 +12,6 @@ SCRIPTS = (
     "planned_step",
     "augmentation",
     "scoring",
-    "warm_start",
     "kept",
     "systems",
     "growth",

@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, scorers, printing."""
+"""What the benchmarks share: options, stores, timing, printing."""
 
 from __future__ import annotations
 
@@ -14,29 +14,40 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mars_score.cli.tables import show_table
 from mars_score.report.contents import Table
 from mars_score.store.location import store_folder
 
+Runs = Mapping[str, Callable[[], float | None]]
+
+
+class Ratio(NamedTuple):
+    """What is reported of two runs: the seconds of the first by those of the second."""
+
+    title: str
+    first: str
+    second: str
+    target: float | None = None
+
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """Options that all benchmarks take."""
-    made = argparse.ArgumentParser(description=description, allow_abbrev=False)
-    made.add_argument("--json", action="store_true", help="print one JSON object per line")
-    return made
+    options = argparse.ArgumentParser(description=description, allow_abbrev=False)
+    options.add_argument("--json", action="store_true", help="print one JSON object per line")
+    return options
 
 
 def speed_parser(description: str | None, repeats: int | None = None) -> argparse.ArgumentParser:
     """Options that all benchmarks of speed take; see :func:`parse`. No ``repeats``: nothing is repeated."""
-    made = parser(description)
-    made.add_argument("--full", action="store_true", help="the sizes of the targets, which may take long")
+    options = parser(description)
+    options.add_argument("--full", action="store_true", help="the sizes of the targets, which may take long")
     if repeats:
-        made.add_argument(
+        options.add_argument(
             "--repeats", type=int, default=repeats, help="runs in turns, of which the median is reported"
         )
-    return made
+    return options
 
 
 def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
@@ -44,19 +55,6 @@ def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
     if "--full" in sys.argv[1:]:
         options.set_defaults(**full)
     return options.parse_args()
-
-
-def files_parser(description: str | None) -> argparse.ArgumentParser:
-    """Options of benchmarks with :func:`sampling.sample_rows`."""
-    options = parser(description)
-    keys = "keys context, references, candidate, group"
-    options.add_argument("files", nargs="+", metavar="FILE.jsonl", help=keys)
-    options.add_argument("--max-context-words", type=int, default=150, help="leave out rows with longer contexts")
-    options.add_argument(
-        "--min-reference-words", type=int, default=5, help="leave out rows with shorter references"
-    )
-    options.add_argument("--seed", type=int, default=0, help="of the sample")
-    return options
 
 
 @cache
@@ -83,7 +81,7 @@ def fresh_store() -> Iterator[Path]:
         yield Path(folder)
 
 
-def in_turns(runs: Mapping[str, Callable[[], float | None]], repeats: int) -> dict[str, list[float]]:
+def in_turns(runs: Runs, repeats: int) -> dict[str, list[float]]:
     """Seconds of each run, all of them once and then all again: changes of the machine's speed affect all alike.
 
     A run that times only a part of itself returns the seconds.
@@ -96,6 +94,14 @@ def in_turns(runs: Mapping[str, Callable[[], float | None]], repeats: int) -> di
             seconds[name].append(time.perf_counter() - start if own is None else own)
             progress(f"run {repeat + 1} of {repeats}, {name}: {seconds[name][-1]:.3g} s")
     return seconds
+
+
+def report_ratios(args: argparse.Namespace, runs: Runs, ratios: Iterable[Ratio], **figures: Any) -> None:
+    """Warm up with each run once, do all ``args.repeats`` times in turns, and report the ratios of their seconds."""
+    in_turns(runs, 1)
+    seconds = in_turns(runs, args.repeats)
+    for title, first, second, target in ratios:
+        report(args, title, median_ratio(seconds[first], seconds[second]), target, figures | medians(seconds))
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -129,30 +135,23 @@ def report(
     if args.json:
         print(json.dumps({**entry, "machine": _machine()}, ensure_ascii=False), flush=True)
         return
-    first = {"ratio": ratio, **({"target": target} if target is not None else {})}
-    values = {**first, **figures, **_machine()}
-    rows = tuple((key.replace("_", " "), _readable(value)) for key, value in values.items())
-    show_table(Table(name, "", ("figure", "value"), rows))
+    values = {"ratio": ratio, "target": target, **figures, **_machine()}
+    rows = ((key.replace("_", " "), _readable(value)) for key, value in values.items() if value is not None)
+    show_table(Table(name, "", ("figure", "value"), tuple(rows)))
 
 
 def _readable(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    return (
-        " .. ".join(map(_readable, value))
-        if isinstance(value, Iterable) and not isinstance(value, str)
-        else str(value)
-    )
+    return " .. ".join(map(_readable, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _machine() -> dict[str, Any]:
     import torch
 
-    device = (
-        torch.cuda.get_device_name() if torch.cuda.is_available() else platform.processor() or platform.machine()
-    )
+    cpu = platform.processor() or platform.machine()
     return {
-        "device": device,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else cpu,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,

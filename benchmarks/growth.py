@@ -13,7 +13,7 @@ import sys
 from functools import partial
 
 from benchmarks.common import fresh_store, in_turns, median_ratio, parse, report, seconds_of, speed_parser
-from benchmarks.texts import invented
+from benchmarks.texts import columns, invented
 from mars_score import MarsScorer
 
 TIMES = 10  # as many references
@@ -25,21 +25,20 @@ def main() -> None:
     options = speed_parser(__doc__, repeats=1)
     options.add_argument("--references", type=int, default=120, help="for the time, against a tenth of them")
     options.add_argument("--memory-references", type=int, default=120, help="for the memory, likewise")
-    options.add_argument("--planner", choices=("self", "none"), default="none")
     options.add_argument(
         "--batch-size", type=int, default=16, help="0: as the engine chooses; else few references fill no batch"
     )
     options.add_argument(
         "--child", type=int, help="score this many and print the numbers (used by the script itself)"
     )
-    args = parse(options, references=1000, memory_references=2000, batch_size=0, planner="self")
+    args = parse(options, references=1000, memory_references=2000, batch_size=0)
     if args.child:
-        print(json.dumps(_measure(args.child, args.planner, args.batch_size)))
+        print(json.dumps(_measure(args.child, args.batch_size)))
         return
     measured: dict[int, list[dict[str, float]]] = {}
 
     def child(count: int) -> float:
-        command = [sys.executable, "-m", "benchmarks.growth", "--child", str(count), "--planner", args.planner]
+        command = [sys.executable, "-m", "benchmarks.growth", "--child", str(count)]
         command += ["--batch-size", str(args.batch_size)]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         measured.setdefault(count, []).append(json.loads(output))
@@ -58,22 +57,15 @@ def main() -> None:
         report(args, f"growth: {name} at {size} / at {size // TIMES}", median_ratio(many, few), target, figures)
 
 
-def _measure(count: int, planner: str, batch_size: int) -> dict[str, float]:
+def _measure(count: int, batch_size: int) -> dict[str, float]:
     """Score ``count`` references in this process."""
     with fresh_store() as store:
-        scorer = MarsScorer("mini", variant="paper", store=store, planner=planner, batch_size=batch_size or None)
-        scorer.score(*_columns(WARM_UP, seed=1))
-        seconds = seconds_of(lambda: scorer.score(*_columns(count)))
+        scorer = MarsScorer("mini", variant="paper", store=store, planner="none", batch_size=batch_size or None)
+        scorer.score(*columns(invented(WARM_UP, seed=1)))
+        seconds = seconds_of(lambda: scorer.score(*columns(invented(count))))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kibibytes on Linux, bytes on macOS
     mebibytes = peak / (2**20 if sys.platform == "darwin" else 2**10)
     return {"seconds": seconds, "milliseconds per reference": 1000 * seconds / count, "peak mebibytes": mebibytes}
-
-
-def _columns(count: int, seed: int = 0) -> list[list[str]]:
-    """Candidates, references and contexts."""
-    texts = invented(count, seed=seed)
-    rows = ((text.candidate, text.reference, text.context) for text in texts)
-    return [list(column) for column in zip(*rows, strict=True)]
 
 
 if __name__ == "__main__":

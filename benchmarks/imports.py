@@ -6,21 +6,23 @@ import subprocess
 import sys
 from functools import partial
 
-from benchmarks.common import in_turns, median_ratio, medians, parse, report, speed_parser
+from benchmarks.common import Ratio, parse, report_ratios, speed_parser
 
-HELP = "from mars_score.cli import main; main(['--help'])"
+CODES = {
+    "bare": "pass",
+    "import": "import mars_score",
+    "help": "from mars_score.cli import main; main(['--help'])",
+}
 
 
 def main() -> None:
     """Run the benchmark."""
     args = parse(speed_parser(__doc__, repeats=5), repeats=15)
-    codes = {"bare": "pass", "import": "import mars_score", "help": HELP}
-    runs = {name: partial(_python, code) for name, code in codes.items()}
-    in_turns(runs, 1)  # warm-up
-    seconds = in_turns(runs, args.repeats)
-    figures = medians(seconds)
-    for name, what in (("import", "import mars_score"), ("help", "mars --help")):
-        report(args, f"{what} / bare python", median_ratio(seconds[name], seconds["bare"]), None, figures)
+    ratios = [
+        Ratio("import mars_score / bare python", "import", "bare"),
+        Ratio("mars --help / bare python", "help", "bare"),
+    ]
+    report_ratios(args, {name: partial(_python, code) for name, code in CODES.items()}, ratios)
 
 
 def _python(code: str) -> None:

@@ -1,8 +1,9 @@
-"""Rows that were scored before, by ``MarsScorer.score`` and ``mars score``, against reading their file.
+"""Rows that were scored before, against reading their file, and a new process with them, against a bare script.
 
-A few invented rows are scored with preset mini. Then the store is given the scores of many, each with the parts of
-one of these few: what is timed is the look-up. The few are also scored from their kept vectors and samples, as
-rows are that have a new setting.
+In this process the store is asked for rows that it holds whole, and for the vectors of rows whose settings
+changed. In a new process ``mars score`` reads the same rows, and a script scores new candidates; the bare script
+loads the encoder with sentence-transformers, embeds as many candidates and does nothing else. All with variant
+"fast", of which many rows are scored quickly. The texts are invented (see texts.py).
 """
 
 from __future__ import annotations
@@ -13,94 +14,86 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from benchmarks.common import (
-    fresh_store,
-    in_turns,
-    median_ratio,
-    medians,
-    parse,
-    progress,
-    report,
-    seconds_of,
-    speed_parser,
-)
-from benchmarks.streaming import MARS, write_rows
-from benchmarks.texts import invented
+from benchmarks.common import Ratio, fresh_store, parse, progress, report_ratios, seconds_of, speed_parser
+from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
 from mars_score.data.files import read_rows
-from mars_score.scoring.kept import KIND, row_key
-from mars_score.store.results import ResultStore
+from mars_score.models.wheels import wheel_folder
+from mars_score.settings import resolve_settings
 
 SENTENCES = 3  # of a context
+NAMES = ("prediction", "reference", "context")
+COMMAND = "import sys; from mars_score.cli import main; sys.exit(main())"
+OURS = """
+import json, sys
+from mars_score import MarsScorer
+file, store = sys.argv[1:]
+rows = [json.loads(line) for line in open(file)]
+columns = ([row[name] for row in rows] for name in ("prediction", "reference", "context"))
+MarsScorer("mini", variant="fast", store=store).score(*columns)
+"""
+BARE = """
+import json, sys
+from sentence_transformers import SentenceTransformer
+file, encoder = sys.argv[1:]
+texts = [json.loads(line)["prediction"] for line in open(file)]
+SentenceTransformer(encoder).encode(texts, show_progress_bar=False)
+"""
 
 
 def main() -> None:
     """Run the benchmark."""
-    options = speed_parser(__doc__, repeats=5)
-    options.add_argument("--rows", type=int, default=10_000)
-    options.add_argument("--scored", type=int, default=16, help="rows that are really scored")
-    args = parse(options, repeats=9)
-    texts = invented(args.rows, SENTENCES)
-    columns = ([one.candidate for one in texts], [one.reference for one in texts], [one.context for one in texts])
-    few = tuple(column[: args.scored] for column in columns)
-    penalties = (0.3 - number / 1000 for number in count(1))  # a setting that changes no vector
+    options = speed_parser(__doc__, repeats=3)
+    options.add_argument("--rows", type=int, default=500, help="that are kept")
+    options.add_argument("--new", type=int, default=16, help="rows with new candidates, in a new process")
+    args = parse(options, rows=10_000, new=64, repeats=9)
+    texts, numbers = invented(args.rows, SENTENCES), count(1)
+    encoder = str(wheel_folder(resolve_settings("mini").models.encoder))
     with fresh_store() as store:
-        progress(f"scoring {args.scored} rows")
-        scorer = MarsScorer("mini", variant="plus", store=store)
-        scored = scorer.score(*few).rows.encoded  # type: ignore[attr-defined]
-        key = row_key(scorer.settings)
-        assert key is not None
-        keys = [key((one.candidate, (one.reference,), one.context)) for one in texts]
-        entries = {one: scored[number % len(scored)] for number, one in enumerate(keys)}
-        ResultStore(store).put(KIND, entries)
-        files = [Path(store) / "rows.jsonl", Path(store) / "one.jsonl"]
-        for file, some in zip(files, (texts, texts[:1]), strict=True):
-            rows = [
-                {"prediction": one.candidate, "reference": one.reference, "context": one.context} for one in some
-            ]
-            write_rows(file, rows)
+        progress(f"scoring {args.rows} rows")
+        scorer = MarsScorer("mini", variant="fast", store=store)
+        scorer.score(*columns(texts))
+        kept, one = _write(store / "kept.jsonl", texts), _write(store / "one.jsonl", texts[:1])
 
-        def from_vectors() -> float:
-            other = MarsScorer("mini", variant="plus", store=store, repetition_penalty=next(penalties))
-            return seconds_of(lambda: other.score(*few))
+        def vectors() -> float:
+            penalty = 0.3 - next(numbers) / 1000  # a setting that changes no vector
+            other = MarsScorer("mini", variant="fast", store=store, repetition_penalty=penalty)
+            return seconds_of(lambda: other.score(*columns(texts)))
+
+        def command(file: Path) -> None:
+            options = ["--preset", "mini", "--variant", "fast", "--quiet", "--store", str(store)]
+            _python(COMMAND, "score", str(file), "--out", str(store / f"out-{next(numbers)}.jsonl"), *options)
+
+        def new_candidates() -> float:
+            file = _write(store / "new.jsonl", with_new_candidates(texts[: args.new], next(numbers)))
+            return seconds_of(lambda: _python(OURS, str(file), str(store)))
 
         runs = {
-            "reading": lambda: seconds_of(lambda: read_rows(files[0])),
-            "score": lambda: seconds_of(lambda: scorer.score(*columns)),
-            "score_with_parts": lambda: seconds_of(lambda: list(scorer.score(*columns).rows)),
-            "from_vectors": from_vectors,
-            "mars_score": lambda: seconds_of(lambda: _mars_score(files[0], store)),
-            "mars_score_of_one_row": lambda: seconds_of(lambda: _mars_score(files[1], store)),
+            "reading": lambda: seconds_of(lambda: read_rows(kept)),
+            "kept": lambda: seconds_of(lambda: scorer.score(*columns(texts))),
+            "vectors": vectors,
+            "command": lambda: command(kept),
+            "command with one row": lambda: command(one),
+            "new candidates": new_candidates,
+            "bare": lambda: _python(BARE, str(_write(store / "bare.jsonl", texts[: args.new])), encoder),
         }
-        in_turns(runs, 1)  # warm-up
-        seconds = in_turns(runs, args.repeats)
-    figures = {"bytes_of_a_row": sum(map(len, entries.values())) / len(entries), **medians(seconds)}
-    reading = seconds["reading"]
-    report(args, "kept rows, score / reading the file", median_ratio(seconds["score"], reading), 3.0, figures)
-    with_parts = median_ratio(seconds["score_with_parts"], reading)
-    report(args, "kept rows, score and all its parts / reading the file", with_parts, None, figures)
-    command = [
-        whole - start for whole, start in zip(seconds["mars_score"], seconds["mars_score_of_one_row"], strict=True)
-    ]
-    report(
-        args,
-        "kept rows, mars score without start-up / reading the file",
-        median_ratio(command, reading),
-        None,
-        figures,
-    )
-    before = [one * args.rows / args.scored for one in seconds["from_vectors"]]
-    report(args, "rows from kept vectors / kept rows", median_ratio(before, seconds["score"]), None, figures)
+        ratios = [
+            Ratio("kept rows, score / reading the file", "kept", "reading", 3.0),
+            Ratio("rows of kept vectors / kept rows", "vectors", "kept"),
+            Ratio("kept rows, mars score / mars score of one", "command", "command with one row"),
+            Ratio("new candidates in a new process / bare encoder script", "new candidates", "bare", 1.2),
+        ]
+        report_ratios(args, runs, ratios)
 
 
-def _mars_score(file: Path, store: Path) -> None:
-    out = file.with_suffix(".out.jsonl")
-    options = ["--preset", "mini", "--quiet", "--store", str(store)]
-    command = [sys.executable, "-c", MARS, "score", str(file), "--out", str(out), *options]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    if json.loads(out.read_text(encoding="utf-8").splitlines()[-1])["mars"] is None:
-        raise AssertionError("the last row has no score")
-    out.unlink()
+def _write(file: Path, texts: list[Text]) -> Path:
+    rows = (dict(zip(NAMES, row, strict=True)) for row in zip(*columns(texts), strict=True))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+def _python(code: str, *arguments: str) -> None:
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks.common import fresh_store, parse, progress, seconds_of, speed_parser
 from benchmarks.scoring import bert_scorer
-from benchmarks.texts import Text, invented
+from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
 from mars_score.settings.presets import DEFAULT_VARIANT
 
@@ -55,28 +56,16 @@ def _rates_of_mars(variant: str, texts: list[Text], repeats: int) -> tuple[float
     """Rows per second from an empty store, and with new candidates afterwards."""
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant=variant, store=store)
-
-        def score(rows: list[Text]) -> None:
-            scorer.score(
-                *map(list, zip(*((row.candidate, row.reference, row.context) for row in rows), strict=True))
-            )
-
-        score(invented(2, context_sentences=1, seed=-1))  # loads the models
-        cold = len(texts) / seconds_of(lambda: score(texts))
+        scorer.score(*columns(invented(2, seed=-1)))  # loads the models
+        cold = len(texts) / seconds_of(lambda: scorer.score(*columns(texts)))
         progress(f"{variant}, {len(texts)} rows: {cold:.3g} rows per second from an empty store")
-        return cold, _rate(score, texts, repeats)
+        return cold, _rate(lambda new: scorer.score(*columns(new)), texts, repeats)
 
 
 def _rate(score: Score, texts: list[Text], repeats: int) -> float:
     """The median of rows per second, with candidates that are new each time."""
-    seconds = []
-    for repeat in range(1, repeats + 1):
-        new = [
-            Text(text.context, text.reference, other.candidate)
-            for text, other in zip(texts, invented(len(texts), seed=repeat), strict=True)
-        ]
-        seconds.append(seconds_of(lambda new=new: score(new)))  # type: ignore[misc]
-    return len(texts) / statistics.median(seconds)
+    sets = [with_new_candidates(texts, seed) for seed in range(1, repeats + 1)]
+    return len(texts) / statistics.median(seconds_of(partial(score, new)) for new in sets)
 
 
 def _peers() -> dict[str, Score]:

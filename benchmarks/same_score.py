@@ -1,53 +1,86 @@
-"""Is a score the same whatever the batch? Real rows in float32, at other batch sizes and shuffled, against 32."""
+"""Scores in other batches, orders and number types against those in float32, in batches of 32: differences and time.
+
+    python -m benchmarks.same_score FILE.jsonl...
+
+Real rows, nothing stored. Of the texts that the language model wrote the share that differs is reported, too.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import files_parser, language_model, progress, report
+from benchmarks.common import language_model, parser, progress, report
 from benchmarks.sampling import sample_rows
 from mars_score import MarsScorer
+from mars_score.scoring.result import MarsResult
+from mars_score.settings.presets import DEFAULT_VARIANT
 
 
 def main() -> None:
     """Run the benchmark."""
-    options = files_parser(__doc__)
+    options = parser(__doc__)
+    options.add_argument(
+        "files", nargs="+", metavar="FILE.jsonl", help="keys context, references, candidate, group"
+    )
+    options.add_argument("--max-context-words", type=int, default=150, help="leave out rows with longer contexts")
+    options.add_argument("--min-reference-words", type=int, default=5, help="leave out rows with shorter ones")
+    options.add_argument("--seed", type=int, default=0, help="of the sample")
     options.add_argument("--rows", type=int, default=60)
-    options.add_argument("--max-mask-ratio", type=float, default=0.6, help="a smaller one is faster")
-    options.add_argument("--planner", choices=("self", "none"), default="self")
+    options.add_argument("--variant", default=DEFAULT_VARIANT)
+    options.add_argument("--samples", type=int, default=0)
+    options.add_argument("--batch-sizes", default="8,1", help="besides 32, with commas")
+    options.add_argument("--dtypes", default="bfloat16,float16", help="besides float32, with commas")
     args = options.parse_args()
     generator = np.random.default_rng(args.seed)
     rows = sample_rows(args, args.rows, generator)
     in_order, shuffled = np.arange(len(rows)), generator.permutation(len(rows))
-    runs = {"32": (32, in_order), "8": (8, in_order), "1": (1, in_order), "shuffled": (32, shuffled)}
-    outcomes = {}
-    for name, (size, order) in runs.items():
-        progress(f"batch size {name}")
-        chosen = [rows[index] for index in order]
-        columns = ([getattr(row, column) for row in chosen] for column in ("candidate", "reference", "context"))
-        settings = {"max_mask_ratio": args.max_mask_ratio, "planner": args.planner}
-        scorer = MarsScorer("mini", batch_size=size, store=False, language_model=language_model(), **settings)
-        result = scorer.score(*columns)
-        texts = [
-            [one.text for reference in row.references for one in reference.augmented.augmentations]
-            for row in result.rows
-        ]
-        back = np.argsort(order)
-        outcomes[name] = np.array(result.scores)[back], [texts[index] for index in back]
-    scores, texts = outcomes.pop("32")
-    total = sum(map(len, texts))
-    figures: dict[str, Any] = {"rows": len(rows), "augmentations": total}
-    equal = np.ones(total, dtype=bool)
-    for name, (other_scores, others) in outcomes.items():
-        same = np.array(
-            [one == other for pair in zip(texts, others, strict=True) for one, other in zip(*pair, strict=True)]
+    runs: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
+        "shuffled": (shuffled, {}),
+        **{f"batch size {size}": (in_order, {"batch_size": int(size)}) for size in args.batch_sizes.split(",")},
+        **{dtype: (in_order, {"dtype": dtype}) for dtype in args.dtypes.split(",")},
+    }
+
+    def score(order: np.ndarray, **settings: Any) -> tuple[np.ndarray, list[set[str]], float]:
+        """Scores and written texts of the rows in their first order, and seconds."""
+        progress(f"{len(rows)} rows, {settings or 'in another order'}")
+        model = {} if "dtype" in settings else {"language_model": language_model()}
+        common = {"variant": args.variant, "samples": args.samples, "store": False, "batch_size": 32}
+        scorer = MarsScorer("mini", **{**common, **model, **settings})
+        scorer.score(["It is late."], ["The shop is closed."], ["They walk to the shop. It was open before."])
+        chosen = [rows[place] for place in order]
+        start = time.perf_counter()
+        result = scorer.score(
+            *([getattr(row, name) for row in chosen] for name in ("candidate", "reference", "context"))
         )
-        figures[f"largest_score_difference_{name}"] = float(np.abs(other_scores - scores).max())
-        figures[f"augmentations_that_differ_{name}"] = int((~same).sum())
-        equal &= same
-    report(args, "same score: share of equal augmentations", float(equal.mean()), None, figures)
+        seconds = time.perf_counter() - start
+        back, texts = np.argsort(order), _written(result)
+        return np.array(result.scores)[back], [texts[place] for place in back], seconds
+
+    scores, texts, seconds = score(in_order)
+    for name, (order, settings) in runs.items():
+        others, other_texts, other_seconds = score(order, **settings)
+        differences = np.abs(others - scores)
+        figures = {
+            "rows": len(rows),
+            "largest_difference": float(differences.max()),
+            "mean_difference": float(differences.mean()),
+            "spread_of_scores": float(scores.std()),
+            "texts": sum(map(len, texts)),
+            "texts_that_differ": sum(len(one - other) for one, other in zip(texts, other_texts, strict=True)),
+        }
+        report(args, f"{name}: seconds / float32 in batches of 32", other_seconds / seconds, None, figures)
+
+
+def _written(result: MarsResult) -> list[set[str]]:
+    """The different texts that the language model wrote for each row."""
+    return [
+        {one.text for one in row.samples}
+        | {one.text for reference in row.references for one in reference.augmented.augmentations}
+        for row in result.rows
+    ]
 
 
 if __name__ == "__main__":

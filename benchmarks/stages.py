@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from typing import Any
 
 from benchmarks.common import fresh_store, parse, speed_parser
-from benchmarks.texts import Text, invented
+from benchmarks.texts import Text, columns, invented
 from mars_score import MarsScorer
 from mars_score.settings.presets import DEFAULT_VARIANT
 
@@ -23,27 +22,18 @@ def main() -> None:
     options = speed_parser(__doc__)
     options.add_argument("--rows", type=int, default=8)
     options.add_argument("--sentences", type=int, default=9, help="of a context, of about 11 words each")
-    options.add_argument(
-        "--variants",
-        default=DEFAULT_VARIANT,
-        help=f"with commas between them; fast:4 is fast with 4 samples; default: {DEFAULT_VARIANT}",
-    )
+    options.add_argument("--variants", default=DEFAULT_VARIANT, help=f"with commas; default: {DEFAULT_VARIANT}")
     args = parse(options, rows=64)
     texts = invented(args.rows, context_sentences=args.sentences)
-    found = {variant: _seconds(variant, texts) for variant in args.variants.split(",")}
-    if args.json:
-        for variant, seconds in found.items():
+    for variant in args.variants.split(","):
+        seconds = _seconds(variant, texts)
+        if args.json:
             print(json.dumps({"name": "stages", "variant": variant, "rows": args.rows, "seconds": seconds}))
-        return
-    print("| stage | " + " | ".join(f"`{variant}`" for variant in found) + " |\n|---|" + "---:|" * len(found))
-    for stage in dict.fromkeys(stage for seconds in found.values() for stage in seconds):
-        shares = (seconds.get(stage, 0.0) / sum(seconds.values()) for seconds in found.values())
-        print(f"| {stage} | " + " | ".join(f"{share:.1%}" for share in shares) + " |")
-    print(
-        "| seconds per row | "
-        + " | ".join(f"{sum(one.values()) / args.rows:.2g}" for one in found.values())
-        + " |"
-    )
+            continue
+        total = sum(seconds.values())
+        print(f"{variant}: {total / args.rows:.2g} seconds per row")
+        for stage, of_stage in seconds.items():
+            print(f"  {stage:<12} {of_stage / total:6.1%}")
 
 
 def _seconds(variant: str, texts: list[Text]) -> dict[str, float]:
@@ -57,16 +47,12 @@ def _seconds(variant: str, texts: list[Text]) -> dict[str, float]:
         seconds[stage] += now - last
         last = now
 
-    name, _, samples = variant.partition(":")
-    settings: dict[str, Any] = {"variant": name, **({"samples": int(samples)} if samples else {})}
     with fresh_store() as store:
-        scorer = MarsScorer("mini", **settings, store=store, progress=report)
-        for rows in (invented(2, context_sentences=1, seed=-1), texts):  # the first loads the models
+        scorer = MarsScorer("mini", variant=variant, store=store, progress=report)
+        for rows in (invented(2, seed=-1), texts):  # the first loads the models
             seconds.clear()
             last = time.process_time()
-            scorer.score(
-                *map(list, zip(*((row.candidate, row.reference, row.context) for row in rows), strict=True))
-            )
+            scorer.score(*columns(rows))
             report("score", 1, 1)
     return dict(seconds)
 

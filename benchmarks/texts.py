@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -64,6 +64,21 @@ def invented(count: int, context_sentences: int = 1, seed: int = 0) -> list[Text
         Text(" ".join(_sentence(generator) for _ in range(context_sentences)), reference, _sentence(generator))
         for reference in references
     ]
+
+
+def with_new_candidates(texts: Sequence[Text], seed: int) -> list[Text]:
+    """The same references and contexts with other candidates."""
+    new = invented(len(texts), seed=seed)
+    return [replace(text, candidate=other.candidate) for text, other in zip(texts, new, strict=True)]
+
+
+def columns(texts: Sequence[Text]) -> tuple[list[str], list[str], list[str]]:
+    """Candidates, references and contexts."""
+    return (
+        [text.candidate for text in texts],
+        [text.reference for text in texts],
+        [text.context for text in texts],
+    )
 
 
 def _different_sentences(generator: random.Random) -> Iterator[str]:
