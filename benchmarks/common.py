@@ -97,7 +97,7 @@ def in_turns(runs: Runs, repeats: int) -> dict[str, list[float]]:
 
 
 def report_ratios(args: argparse.Namespace, runs: Runs, ratios: Iterable[Ratio], **figures: Any) -> None:
-    """Warm up with each run once, do all ``args.repeats`` times in turns, and report the ratios of their seconds."""
+    """Do each run once to warm up, then all in turns ``args.repeats`` times; report ratios of their seconds."""
     in_turns(runs, 1)
     seconds = in_turns(runs, args.repeats)
     for title, first, second, target in ratios:

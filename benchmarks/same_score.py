@@ -1,4 +1,4 @@
-"""Scores in other batches, orders and number types against those in float32, in batches of 32: differences and time.
+"""Scores in other batches, orders and number types against those in float32 and batches of 32, and their time.
 
     python -m benchmarks.same_score FILE.jsonl...
 
