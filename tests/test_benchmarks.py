@@ -84,11 +84,8 @@ def test_forms_of_features_are_the_scorers(features, monkeypatch, capsys):
         [row["references"] for row in rows],
         [row["context"] for row in rows],
     )
-    corpus = list(dict.fromkeys(text for texts in columns[1] for text in texts))
     for variant, form in forms.VARIANTS.items():
-        idf = {} if "fast" in variant else {"idf_corpus": corpus}  # v3 masks no words
-        result = MarsScorer("mini", store=False, variant=variant, **idf).score(*columns)
-        assert any(row.samples for row in result.rows) == ("fast" in variant)
+        result = MarsScorer("mini", store=False, variant=variant).score(*columns)
         # the models are in double, token vectors in half
         assert form(data.items) == pytest.approx(result.scores, abs=1e-4)
     for table in forms.COMMANDS:
@@ -133,7 +130,7 @@ def test_picked_references(rated):
     )
     first = [row["references"][:1] for row in rows]
     infiller = MarsScorer("mini", store=False, variant="fast", max_mask_ratio=0.6, idf_corpus=corpus)
-    sampler = MarsScorer("mini", store=False, variant="plus", **choice.FORM)
+    sampler = MarsScorer("mini", store=False, **choice.FORM)
     expected = {
         "all": [row["references"] for row in rows],
         "the first alone": first,
@@ -207,6 +204,7 @@ def test_stages(monkeypatch, capsys, tiny_mini):
     stages.main()
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["variant"] for line in lines] == ["fast", "paper"]
-    assert set(lines[0]["seconds"]) >= {"infill", "embed", "match", "score"}
+    assert set(lines[0]["seconds"]) >= {"embed", "match", "score"}
+    assert set(lines[1]["seconds"]) >= {"infill", "embed", "score"}
     assert "match" not in lines[1]["seconds"]
     assert all(value >= 0 for line in lines for value in line["seconds"].values())
