@@ -12,6 +12,8 @@ import warnings
 from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+if "SPACE_ID" in os.environ:  # on the Hub a proxy names the visitor's address
+    os.environ.setdefault("FORWARDED_ALLOW_IPS", "127.0.0.1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16")
 
 from mars_score.errors import MarsWarning
 
@@ -44,11 +46,11 @@ def main() -> None:
         ssr_mode=False,
         mcp_server=False,
         max_file_size=limits.BATCH_BYTES,
-        app_kwargs={"middleware": [Middleware(limits.BodyLimit)]},
+        app_kwargs={"middleware": [Middleware(limits.Gate)]},
         prevent_thread_lock=True,
     )
     # Only now: gradio gives up if its server does not answer within seconds, and loading models can delay that.
-    engine.warm_up([example.question for example in examples])
+    engine.prepare([example.question for example in examples])
     page.block_thread()
 
 

@@ -181,5 +181,4 @@ def test_the_space_answers_with_nothing_but_its_requirements(environment, tmp_pa
         texts = "It was late.", ["He walked home."], ["He went home.", "He walked home."]
         answer = Client(address, verbose=False).predict(*texts, api_name="/score")
         assert answer["ranking"][0]["candidate"] == "He walked home."
-        assert answer["references"][0]["reference"] == "He walked home."
         assert "gpt2" in answer["signature"]

@@ -1,8 +1,6 @@
 """Candidates without references: the score against a plain form, in every place where rows come in."""
 
-import dataclasses
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import jsonl
@@ -20,11 +18,7 @@ from mars_score.compare import rank_systems
 from mars_score.errors import MarsWarning
 from mars_score.integrations.trainer import compute_metrics
 from mars_score.settings import presets, resolve_settings
-from mars_score.space.choices import PRESET, Choices
-from mars_score.space.engine import Engine
-from mars_score.space.handlers import Handlers
-from mars_score.space.limits import Refused
-from mars_score.space.uploads import read_upload
+from mars_score.space.choices import PRESET
 
 LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
 ROWS = [  # candidate, context, task by its form
@@ -35,7 +29,6 @@ ROWS = [  # candidate, context, task by its form
     ("  The end.  ", "Was it the end?\nI think so.", "dialogue"),
     ("A train, their train: the last Train home.", "Her old car broke down.", "story"),
 ]
-SETTINGS = dataclasses.astuple(Choices())
 CANDIDATES, CONTEXTS = [row[0] for row in ROWS], [row[1] for row in ROWS]
 
 
@@ -177,47 +170,3 @@ def test_two_systems(tmp_path, capsys):
     ranking = rank_systems(MarsScorer("mini", variant="plus"), systems, contexts=CONTEXTS[2:], resamples=10)
     assert printed["pairs"][0]["difference"] == ranking.pairs[0].difference > 0
     assert "variant:plus|references:0" in printed["signature"]
-
-
-def test_space():
-    settings = dataclasses.astuple(Choices(samples=2))
-    page = Handlers(Engine()).page(
-        SimpleNamespace(session_hash="a", client=None), CONTEXTS[0], "", "One.\nTwo.", *settings
-    )
-    assert "no reference" in page.notices
-    assert "MARS = 0.60 &times; context" in page.ranking
-    assert "BLEU" not in page.ranking
-    assert "to what the language model wrote" in page.ranking
-    assert LATE in page.compared
-    assert "variant:plus|references:0" in page.signature
-
-
-def test_space_asks_for_a_context_that_counts():
-    handlers, visitor = Handlers(Engine()), SimpleNamespace(session_hash="a", client=None)
-    settings = [False if isinstance(one, bool) else one for one in SETTINGS]
-    with pytest.raises(Exception, match="Without references the context has to count"):
-        handlers.page(visitor, CONTEXTS[0], "", "One.", *settings)
-
-
-def test_uploads_without_references(tmp_path):
-    def upload(text):
-        path = tmp_path / "upload.csv"
-        path.write_text(text, encoding="utf-8")
-        return read_upload(path, use_context=True)
-
-    assert upload("prediction,context\np,c\n").references == ((),)
-    assert upload("prediction,reference,context\np,,c\nq,,d\n").references == ((), ())
-    with pytest.raises(Refused, match="Row 2, column 'reference' holds a blank reference"):
-        upload("prediction,reference,context\np,r,c\nq,,d\n")
-
-
-def test_a_file_is_scored_in_the_space(tmp_path):
-    path = tmp_path / "upload.csv"
-    path.write_text("prediction,context\nOne.,It was late.\nTwo.,It was early.\n", encoding="utf-8")
-    handlers = Handlers(Engine())  # its downloads last as long
-    *_, (page, csv_file, _, signature) = handlers.batch(
-        SimpleNamespace(session_hash="a", client=None), lambda *_, **__: None, str(path), *SETTINGS
-    )
-    assert "2" in page
-    assert "variant:plus|references:0" in signature["value"]
-    assert "bleu" not in Path(csv_file["value"]).read_text("utf-8").splitlines()[0]

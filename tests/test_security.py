@@ -434,7 +434,7 @@ def test_uploads_are_read_and_nothing_that_they_name(secret, tmp_path):
     assert batch.candidates == (str(secret),)
     assert not any(str(secret) in one for one in seen)
     file.write_text('{"path": "/etc/passwd"}\n')
-    with pytest.raises(Refused, match="Row 1 has no column"):
+    with pytest.raises(Refused, match="'prediction' is missing"):
         read_upload(str(file), use_context=True)
 
 

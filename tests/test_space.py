@@ -1,18 +1,19 @@
 """The parts of the Space, with tiny models and without a browser."""
 
-import asyncio
 import csv
 import dataclasses
 import json
 import re
 import subprocess
 import sys
+import time
 from functools import partial
-from html import escape
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import gradio as gr
+import httpx
 import pytest
 import tiny_models
 import torch
@@ -20,46 +21,45 @@ import torch
 from mars_score.augment.masking.template import Template
 from mars_score.augment.sampling.prompts import task_of
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.learning.terms import FEATURES
+from mars_score.meta.attacks import CHANGES
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.result import SampleScore, Term
+from mars_score.scoring.result import Term
 from mars_score.settings import resolve_settings
-from mars_score.settings.fields import TASKS, UNSAMPLED_TASKS
-from mars_score.settings.presets import DEFAULT_VARIANT
 from mars_score.space import downloads, limits
-from mars_score.space.answer import Asked, Metric, infilled_spans, plain_notice
-from mars_score.space.choices import BY_FORM, OWN_PROMPT, PRESET, Choices, space_preset
-from mars_score.space.compared import ASKED, NOT_ASKED, compared_page, masked_words
-from mars_score.space.controls import values_of
+from mars_score.space.answer import Metric, plain_notice
+from mars_score.space.choices import BY_FORM, PRESET, Choices, space_preset
+from mars_score.space.compared import compared_page
 from mars_score.space.engine import Engine
 from mars_score.space.examples import Example, read_examples
 from mars_score.space.file_pages import histogram_page, table_page
-from mars_score.space.handlers import Handlers
-from mars_score.space.inputs import Question, read_question
+from mars_score.space.fooling import NAMES, fooled, fooling_page, versions_of, with_versions
+from mars_score.space.handlers import CONTROLS, Handlers
+from mars_score.space.inputs import Inquiry, Question, read_question
 from mars_score.space.layout import build
-from mars_score.space.limits import BodyLimit, RateLimit, Refused, check_batch
-from mars_score.space.pages import METRICS, TERMS, headline, ranking_page
+from mars_score.space.limits import Allowance, Gate, Refused, address_of, check_batch
+from mars_score.space.links import read_query, to_query
+from mars_score.space.pages import METRICS, SCORING, TERMS, headline, ranking_page
 from mars_score.space.uploads import SAMPLE, read_upload
+from mars_score.space.work import Work
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
 
 ROOT = Path(__file__).parent.parent
-DEFAULTS = dataclasses.astuple(Choices())
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
-VISITOR, OTHER = (SimpleNamespace(session_hash=name, client=None) for name in ("one", "two"))
-QUESTION = Question("It rained.", ("She took a bus.",), ("She took a bus.",))
-DIALOGUE = "I finished my first marathon!\nHow do you feel?\nMy legs hurt a little today."
+SETTINGS = [BY_FORM, Choices.reference_aggregation, Choices.use_context]  # of the page's controls
 STORY = "It had been raining for three days."
+QUESTION = Question(
+    "It rained & 5 < 6?\nIn Köln = “so”. 雨 +1%20", ("She took a bus.", "A tram."), ("a b #c d", "+ 2 x")
+)
+
+
+def visitor(address="203.0.113.1", session="any"):
+    return SimpleNamespace(session_hash=session, client=SimpleNamespace(host=address))
 
 
 @pytest.fixture
-def engine():
-    return Engine()
-
-
-@pytest.fixture
-def handlers(engine):
-    return Handlers(engine)
+def handlers():
+    return Handlers(Engine())
 
 
 def upload(tmp_path, content, name="rows.csv"):
@@ -69,7 +69,7 @@ def upload(tmp_path, content, name="rows.csv"):
 
 
 def answer(*candidates, references=("a b c",), context="c", **choices):
-    return Engine().answer(Question(context, tuple(references), candidates), Choices(**choices))
+    return Engine().answer(Inquiry(Question(context, tuple(references), candidates), Choices(**choices)))
 
 
 # What a visitor types
@@ -81,6 +81,7 @@ def test_each_line_is_a_text():
         " It rained.\nA lot. ", ("One.", "Two."), ("a", "b"), ("1 blank line was left out.",)
     )
     assert "context is empty" in read_question(" ", "r", "c").notices[0]
+    assert read_question("a\0b", "\ud83d r", "x") == Question("a\ufffdb", ("\ufffd r",), ("x",))
 
 
 @pytest.mark.parametrize(
@@ -105,45 +106,40 @@ def test_bad_questions_are_refused(texts, message):
         read_question(*texts)
 
 
-def test_unpaired_surrogates_and_nul_are_replaced():
-    assert read_question("a\0b", "\ud83d r", "x") == Question("a\ufffdb", ("\ufffd r",), ("x",))
-
-
 @pytest.mark.parametrize(
-    ("place", "value"),
+    "settings",
     [
-        *((0, ratio) for ratio in (2, float("nan"), float("inf"), "../../etc")),
-        *((1, planner) for planner in ("evil/model", ["none"])),
-        (2, "other"),
-        (3, 0),
-        (5, "yes"),
-        *((6, samples) for samples in (-1, limits.SAMPLES + 1, 1e999, float("nan"), "8", None)),
-        *((8, head) for head in ("other", "../../evil", "/etc/passwd", 3)),
-        *((7, task) for task in ("poem", OWN_PROMPT, ["story"], "{context}" + "x" * limits.PROMPT_CHARACTERS)),
+        {"reference_aggregation": "other"},
+        {"use_context": "yes"},
+        {"paper": "true"},
+        {"task": "poem"},
+        {"task": "Describe {context}"},
+        {"task": ["story"]},
+        {"samples": 16},
+        {"encoder": "../evil"},
+        {"store": "/tmp"},
     ],
 )
-def test_settings_out_of_range_are_refused(place, value):
-    with pytest.raises(Refused):
-        Choices.read(*DEFAULTS[:place], value, *DEFAULTS[place + 1 :])
+def test_settings_out_of_range_are_refused(settings):
+    with pytest.raises(Refused, match="A setting cannot be used"):
+        Choices.read(settings)
 
 
 def test_defaults_are_those_of_the_package(handlers):
     """In the code, on the page and in the API; none is written down a second time."""
     package = dict(resolve_settings(PRESET, variant="plus").items())
-    chosen = dataclasses.asdict(Choices())
+    chosen = {name: value for name, value in dataclasses.asdict(Choices()).items() if name != "paper"}
     assert {name: package[name] for name in chosen} == chosen
-    assert Choices.read(*DEFAULTS).settings() == {}
-    assert Choices.read(0.2, *DEFAULTS[1:]).settings() == {"max_mask_ratio": 0.2}
+    assert list(chosen) == CONTROLS
     blocks = build(handlers, [])
-    score = next(one for one in blocks.fns.values() if one.fn == handlers.page)
-    assert [one.value for one in score.inputs[3:]] == [*DEFAULTS[:-2], BY_FORM, "", None] == values_of(Choices())
-    assert Choices.read(*DEFAULTS[:-2], BY_FORM, "", "") == Choices()
-    own = Choices.read(*DEFAULTS[:-2], OWN_PROMPT, "", "{context} \ud83d")
-    assert own.task == "{context} \ufffd"
-    assert Choices.read(*values_of(own)) == own
-    parameters = blocks.get_api_info()["named_endpoints"]["/score"]["parameters"]
-    assert {one["parameter_name"]: one["parameter_default"] for one in parameters[3:]} == chosen
-    assert not {"language_model", "encoder", "masked_language_model", "store", "device"} & set(chosen)
+    score = next(event for event in blocks.fns.values() if event.fn == handlers.page)
+    assert [control.value for control in score.inputs[3:]] == SETTINGS
+    assert Choices.read(dict(zip(CONTROLS, SETTINGS, strict=True))) == Choices() == Choices.read({})
+    assert Choices.read({"task": "story"}).settings() == {"task": "story"}
+    endpoints = build(handlers, read_examples(ROOT / "examples")).get_api_info()["named_endpoints"]
+    assert set(endpoints) == {"/score"}
+    names = [parameter["parameter_name"] for parameter in endpoints["/score"]["parameters"]]
+    assert names == ["context", "references", "candidates", "settings"]
 
 
 def test_presets(monkeypatch):
@@ -154,113 +150,191 @@ def test_presets(monkeypatch):
     assert space_preset() == "base"
 
 
-# How much and how often
+# How much, how often and how long
 
 
-def test_rate_limit_waits_and_forgets():
+def test_an_allowance_waits_and_forgets():
     now = [0.0]
-    limit = RateLimit(2, 60, lambda: now[0])
-    limit.check("a")
+    allowance = Allowance(2, 60, "requests", lambda: now[0])
+    allowance.charge("a")
     now[0] = 10
-    limit.check("a")
-    with pytest.raises(Refused, match="wait 51 seconds"):
-        limit.check("a")
-    limit.check("b")
+    allowance.check("a")
+    allowance.charge("a", 1.5)
+    with pytest.raises(Refused, match=r"2 requests in 60 seconds are the limit here\. Please wait 51 seconds"):
+        allowance.check("a")
+    allowance.check("b")
     now[0] = 60
-    limit.check("a")
+    allowance.check("a")
     now[0] = 1000
-    limit.check("c")
-    assert set(limit._times) == {"c"}
+    allowance.check("c")
+    assert allowance._used == {}
 
 
-@pytest.mark.parametrize("declared", [True, False])
-def test_large_bodies_are_refused_early(declared):
-    sent, read = [], []
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        (None, "unknown"),
+        ("testclient", "testclient"),
+    ],
+)
+def test_visitors_are_told_apart_by_address(host, address):
+    assert address_of(host) == address
 
-    async def app(scope, receive, send):
-        while True:
-            message = await receive()
-            read.append(message)
-            if message["type"] != "http.request" or not message.get("more_body"):
-                break
-        await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    async def receive():
-        return {"type": "http.request", "body": b"x" * 60, "more_body": True}
+def gated(gate, method="POST", path="/gradio_api/queue/join", host="203.0.113.1", content=b"x", headers=None):
+    """The status of a request, and whether the application saw it."""
+    import asyncio
+
+    sent = []
 
     async def send(message):
         sent.append(message)
 
-    headers = [(b"content-length", b"1000")] if declared else []
-    asyncio.run(BodyLimit(app, 100)({"type": "http", "headers": headers}, receive, send))
-    assert [one["status"] for one in sent if "status" in one] == [413]
-    assert len(read) == (0 if declared else 2)
+    async def receive():
+        return {"type": "http.request", "body": content}
+
+    length = [(b"content-length", str(len(content)).encode())] if headers is None else headers
+    scope = {"type": "http", "method": method, "path": path, "headers": length, "client": (host, 1)}
+    asyncio.run(gate(scope, receive, send))
+    return sent[0]["status"]
 
 
-def test_the_cost_of_a_batch_is_limited():
-    rows = [["r" * 600]] * 60
-    check_batch(["c"], rows, planned=False)
-    with pytest.raises(Refused, match="with planning"):
-        check_batch(["c"], rows, planned=True)
-    with pytest.raises(Refused, match="All contexts"):
-        check_batch(["c" * 5_000] * 41, [["r"]], planned=False)
+async def fine(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+def test_large_requests_are_refused_unread():
+    gate = Gate(fine)
+    assert gated(gate) == 200
+    assert gated(gate, content=b"x" * (limits.BODY_BYTES + 1)) == 413
+    assert gated(gate, headers=[(b"transfer-encoding", b"chunked")]) == 411
+    assert gated(gate, headers=[(b"content-length", b"-1")]) == 411
+
+
+def test_requests_and_uploads_of_an_address_are_limited():
+    gate = Gate(fine, Allowance(3, 60, "requests"), Allowance(1, 60, "files"))
+    assert [gated(gate) for _ in range(4)] == [200] * 3 + [429]
+    assert [gated(gate, path="/gradio_api/upload") for _ in range(2)] == [200, 429]
+    assert gated(gate, host="203.0.113.2") == 200
+    assert gated(gate, "GET", headers=[]) == 200
+
+
+def test_work_is_counted_by_address_whatever_the_session():
+    """Of questions, in the page and in the API, as of files."""
+    handlers = Handlers(Engine(), Work(Allowance(0.001, 60, "seconds of computing")))
+    handlers.api("c", ["a"], ["x"], request=visitor(session="one"))
+    for call in (
+        partial(handlers.api, "c", ["a"], ["x"], request=visitor(session="two")),
+        partial(handlers.page, visitor(session="three"), "c", "a", "x", *SETTINGS),
+        lambda: list(handlers.batch(visitor(session="four"), lambda *_, **__: None, handlers.sample(), *SETTINGS)),
+    ):
+        with pytest.raises(gr.Error, match="wait"):
+            call()
+    handlers.api("c", ["a"], ["x"], request=visitor("203.0.113.2"))
+
+
+def test_a_call_that_takes_long_is_stopped():
+    handlers = Handlers(Engine(), Work(call_seconds=0))
+    with pytest.raises(gr.Error, match="longer than 0 seconds, and was stopped"):
+        handlers.api("c", ["a"], ["x"], request=visitor())
+    with pytest.raises(gr.Error, match="was stopped"):
+        list(handlers.batch(visitor(), lambda *_, **__: None, handlers.sample(), *SETTINGS))
+
+
+def test_work_stops_when_the_client_leaves():
+    """Of a call that would go on for a minute, on a real server."""
+    steps = []
+
+    class Endless:
+        def prepared(self, inquiry):
+            return None
+
+        def answer(self, inquiry, progress):
+            for step in range(600):
+                steps.append(step)
+                time.sleep(0.1)
+                progress("step", step, 600)
+            raise AssertionError("never stopped")
+
+    page = build(Handlers(Endless()), [])
+    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, show_error=False)
+    try:
+        texts = {"data": ["c", ["a"], ["x"], None]}
+        event = httpx.post(f"{url}gradio_api/call/score", json=texts).json()["event_id"]
+        with httpx.stream("GET", f"{url}gradio_api/call/score/{event}", timeout=30):
+            while not steps:
+                time.sleep(0.05)
+        time.sleep(2)
+        stopped = len(steps)
+        time.sleep(1)
+        assert len(steps) == stopped < 100
+    finally:
+        page.close()
+
+
+def test_the_cost_of_files_and_of_the_papers_mars_is_limited(handlers):
+    with pytest.raises(Refused, match="all contexts together have 205,000"):
+        check_batch(["c" * 5_000] * 41)
+    with pytest.raises(gr.Error, match="For the paper's MARS: all references together have 600"):
+        handlers.api("c", ["r" * 600], ["x"], {"paper": True}, request=visitor())
 
 
 # Files
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_csv_with_further_references(tmp_path, delimiter):
-    text = "\ufeffprediction,Reference,reference_2,context\np,r,s,c\nq,t,,\n".replace(",", delimiter)
-    batch = read_upload(upload(tmp_path, text), use_context=True)
-    assert batch.references == (("r", "s"), ("t",))
-    assert batch.contexts == ("c", "")
-
-
-def test_jsonl_is_known_by_its_content_not_its_name(tmp_path):
+def test_files_of_rows(tmp_path):
+    for name, mark in (("a.csv", ","), ("a.TSV", "\t")):
+        text = "\ufeffprediction,reference,context\np,r,c\nq,t,\n".replace(",", mark)
+        batch = read_upload(upload(tmp_path, text, name), use_context=True)
+        assert batch.columns() == (["p", "q"], [["r"], ["t"]], ["c", ""])
     row = {"prediction": "p", "reference": ["r", "s"], "context": ["a", "b"]}
-    batch = read_upload(upload(tmp_path, json.dumps(row), "x.csv"), use_context=True)
+    batch = read_upload(upload(tmp_path, json.dumps(row), "x.jsonl"), use_context=True)
     assert (batch.references, batch.contexts) == ((("r", "s"),), ("a\nb",))
-
-
-def test_contexts_may_be_missing_if_they_are_not_used(tmp_path):
     path = upload(tmp_path, "prediction,reference\np,r\n")
     assert read_upload(path, use_context=False).contexts == ("",)
-    with pytest.raises(Refused, match="untick"):
-        read_upload(path, use_context=True)
+    path = upload(tmp_path, "prediction,context\np,c\n")
+    assert read_upload(path, use_context=True).columns() == (["p"], None, ["c"])
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        (None, "choose"),
-        (b"", "empty"),
-        (b"\n\n", "empty"),
-        (b"prediction,reference,context\n", "no rows"),
-        (b"prediction,reference,context\na,b\n", "Row 1 has 2 cells"),
-        (b"a,b\n1,2\n", "no column 'prediction'"),
-        (b"prediction,reference,context\np,,c\nq,r,c\n", "Row 1, column 'reference' holds a blank reference"),
-        (b"prediction,context\np,\n", "Row 1: Please give a reference"),
-        (b"\xff\xfe\x00bad", "UTF-8"),
-        (b"\x80\x04\x95\x10\x00\x00cos\nsystem\n", "UTF-8"),  # a pickle
-        (b"PK\x03\x04\x00\x00a,b\nc", "cells|column|read"),
-        (b'prediction,reference,context\n"unclosed', "cells|read"),
-        (b"x" * 200_000 + b",y\n", "column|no rows|read"),
-        (b'{"prediction": "p"', "Line 1:"),
-        (b'{"prediction": 3, "reference": "r", "context": "c"}', "must be a string"),
-        (b'{"prediction": "p", "reference": {}, "context": "c"}', "Row 1, column 'reference'"),
-        (b'{"a":' * 100_000, "nested|not JSON"),
-        (b'{"prediction": ' + b"9" * 5000 + b"}", "Exceeds|must be"),
-        (b"prediction,reference,context\n" + b"p,r,c\n" * 201, "201 rows"),
-        (b"x" * 1_000_001, "1,000,001 bytes"),
-        (b"prediction,reference,context\np," + b"r" * 601 + b",c\n", "Row 1: A reference has 601"),
+        ("a.csv", None, "choose"),
+        ("a.parquet", b"PAR1", "name ends in"),
+        ("a.csv.gz", b"\x1f\x8b", "name ends in"),
+        ("a.csv", b"", "no rows|not a CSV"),
+        ("a.csv", b"prediction,reference,context\n", "no rows"),
+        ("a.csv", b"prediction,reference,context\na,b\n", "2 cells"),
+        (
+            "a.csv",
+            b"prediction,reference,reference,context\np,a,b,c\n",
+            "several columns .*'reference', 'reference'",
+        ),
+        ("a.csv", b"prediction,reference,reference_2,context\np,a,b,c\n", "'reference_2' are not read"),
+        ("a.csv", b"a,b\n1,2\n", "'prediction' is missing"),
+        ("a.csv", b"prediction,reference\np,r\n", "untick"),
+        ("a.csv", b"prediction,reference,context\np,,c\nq,r,c\n", "'reference' holds a blank reference"),
+        ("a.csv", b"prediction,context\np,\n", "context"),
+        ("a.csv", b"\xff\xfe\x00bad", "utf-8|UTF-8"),
+        ("a.jsonl", b"\x80\x04\x95\x10\x00\x00cos\nsystem\n", "UTF-8"),  # a pickle
+        ("a.csv", b'prediction,reference,context\n"unclosed', "cells|read"),
+        ("a.jsonl", b'{"prediction": "p"', "a.jsonl:1"),
+        ("a.jsonl", b'{"prediction": 3, "reference": "r", "context": "c"}', "must be a string"),
+        ("a.jsonl", b'{"prediction": "p", "reference": {}, "context": "c"}', "column 'reference'"),
+        ("a.jsonl", b'{"a":' * 100_000, "nested|not JSON"),
+        ("a.jsonl", b'{"prediction": ' + b"9" * 5000 + b"}", "Exceeds|must be"),
+        ("a.csv", b"prediction,reference,context\n" + b"p,r,c\n" * 201, "201 rows"),
+        ("a.csv", b"x" * 1_000_001, "1,000,001 bytes"),
+        ("a.csv", b"prediction,reference,context\np," + b"r" * 601 + b",c\n", "Row 1: A reference has 601"),
     ],
 )
-def test_bad_files_are_refused(tmp_path, content, message):
-    path = content if content is None else upload(tmp_path, content)
-    with pytest.raises(Refused, match=message) as caught:
+def test_bad_files_are_refused(tmp_path, name, content, message):
+    path = content if content is None else upload(tmp_path, content, name)
+    with pytest.raises(Refused, match=message) as refusal:
         read_upload(path, use_context=True)
-    assert str(tmp_path) not in str(caught.value)
+    assert str(tmp_path) not in str(refusal.value)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\uff1d1"])
@@ -270,144 +344,138 @@ def test_formulas_are_neutralised(text):
 
 def test_downloads_hold_the_texts_and_are_deleted(monkeypatch):
     rows = [{"row": 1, "mars": -0.1, "prediction": '=cmd|"x", y'}, {"row": 2, "mars": 0.5, "prediction": "plain"}]
-    store = downloads.Downloads()
-    as_csv, as_jsonl = map(Path, store.write(rows))
+    folder = downloads.Downloads()
+    as_csv, as_jsonl = map(Path, folder.write(rows))
     read = list(csv.DictReader(as_csv.read_text(encoding="utf-8").splitlines()))
-    assert [one["prediction"] for one in read] == ['\'=cmd|"x", y', "plain"]
+    assert [row["prediction"] for row in read] == ['\'=cmd|"x", y', "plain"]
     assert read[0]["mars"] == "-0.1"
     assert [json.loads(line) for line in as_jsonl.read_text(encoding="utf-8").splitlines()] == rows
-    monkeypatch.setattr(downloads, "_KEPT_SECONDS", -1)
-    store.write([])
+    monkeypatch.setattr(downloads, "LIFETIME", -1)
+    folder.write([])
     assert not as_csv.exists()
+
+
+def test_a_file_is_scored_in_chunks(handlers, tmp_path):
+    lines = "".join(f"r{number},r{number},c\n" for number in range(19))
+    path = upload(tmp_path, f"prediction,reference,context\n{lines} ,r19,c\n")
+    steps = []
+    with pytest.warns(MarsWarning, match="blank candidates"):
+        *_, last = handlers.batch(visitor(), lambda step, **_: steps.append(step), path, *SETTINGS)
+    assert steps == [(0, 20), (8, 20), (16, 20)]
+    page, as_csv, as_jsonl, signature = last
+    assert "mean MARS score" in page
+    assert "mars-notices" in page
+    written = [json.loads(line) for line in Path(as_jsonl["value"]).read_text(encoding="utf-8").splitlines()]
+    assert [row["rouge_l"] for row in written] == [1] * 19 + [0]
+    assert written[-1]["mars"] == 0
+    lowest = re.findall(r'title="row of the file">(\d+)<', page)
+    assert lowest[0] == "20"
+    assert len(lowest) == 5
+    assert "A blank candidate scores 0." in page
+    assert len(Path(as_csv["value"]).read_text(encoding="utf-8").splitlines()) == 21
+    assert signature["value"].startswith("mars|")
+
+
+def test_the_sample_and_its_preview(handlers):
+    path = handlers.sample()
+    assert Path(path).read_text(encoding="utf-8") == SAMPLE
+    assert "6 rows" in handlers.preview(path, True)
+    assert handlers.preview(None, True) == ""
 
 
 # Answers and pages
 
 
-def test_ranks_and_headline():
-    assert Metric("x", (0.5, 0.9, 0.5)).ranks == (2, 1, 2)
-    one = answer("x y", "a b c")
-    assert one.order == [1, 0]
-    assert "so do BLEU and ROUGE-L" in headline(one)
-    assert "Add more" in headline(answer("a"))
+def test_the_papers_mars_is_a_rival():
+    one = answer("x y", "a b c", context=STORY, paper=True)
+    direct = MarsScorer(PRESET, variant="paper").score(["x y", "a b c"], ["a b c"] * 2, [STORY] * 2)
+    assert [metric.name for metric in one.metrics] == ["MARS plus", "MARS paper", "BLEU", "ROUGE-L"]
+    assert one.metrics[1].scores == pytest.approx(tuple(direct.scores))
+    assert one.signature.splitlines()[1] == str(direct.signature)
+    data = one.to_dict()
+    assert [line["paper"] for line in data["ranking"]] == [
+        direct.scores[line["index"]] for line in data["ranking"]
+    ]
+    assert data["augmented"][0]["reference"] == "a b c"
+    assert "MARS paper: reference" in compared_page(one)
+    with pytest.raises(Refused, match="needs references"):
+        Inquiry(Question(STORY, (), ("a",)), Choices(paper=True))
 
 
 def test_an_answer_as_data():
     data = json.loads(json.dumps(answer("x y", "a b c").to_dict()))
-    assert [one["candidate"] for one in data["ranking"]] == ["a b c", "x y"]
-    for one in data["ranking"]:
-        assert set(one) == {"candidate", "index", "mars", "recall", "bleu", "rouge_l", "terms"}
-        assert sum(term["weight"] * term["value"] for term in one["terms"]) == pytest.approx(one["mars"])
-    assert len(data["references"][0]["similarities"]) == 2
-    assert (data["samples"], data["asked"]) == ([], {"task": "data", "by_form": True, "prompt": ""})
+    assert [line["candidate"] for line in data["ranking"]] == ["a b c", "x y"]
+    for line in data["ranking"]:
+        assert set(line) == {"candidate", "index", "mars", "bleu", "rouge_l", "terms"}
+        assert sum(term["weight"] * term["value"] for term in line["terms"]) == pytest.approx(line["mars"])
     assert data["signature"].startswith("mars|")
+
+
+@pytest.mark.parametrize(
+    ("rivals", "said"),
+    [
+        ({}, "MARS plus puts “a” first, by the context."),
+        ({"MARS paper": (1, 0), "BLEU": (1, 1)}, "first; MARS paper and BLEU agree."),
+        ({"MARS paper": (0, 1), "BLEU": (1, 0)}, "first; BLEU agrees; MARS paper puts “b” first."),
+        ({"MARS paper": (0, 1), "BLEU": (0, 1)}, "first; MARS paper and BLEU put “b” first."),
+    ],
+)
+def test_ranks_and_headline(rivals, said):
+    assert Metric("x", (0.5, 0.9, 0.5)).ranks == (2, 1, 2)
+    metrics = Metric("MARS plus", (0.9, 0.1)), *(Metric(name, scores) for name, scores in rivals.items())
+    one = dataclasses.replace(answer("a", "b"), metrics=metrics)
+    assert re.sub("</?b>", "", headline(one)).endswith(said)
+    assert "Add more" in headline(answer("a"))
 
 
 def test_the_terms_of_a_score_are_shown():
     one = answer("a b x y")
-    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("samples", 0.5, -0.2)
-    sum_ = "0.75 &times; references 0.500 + 0.25 &times; context -0.250 &minus; 0.20 &times; samples 0.500"
-    nothing = Term("repetition", 0.0, -0.3)  # a term that adds nothing is not shown
-    for shown, text in ((terms, f"MARS = {sum_}<"), (terms[:1], "")):
+    terms = Term("references", 0.5, 0.75), Term("context", -0.25, 0.25), Term("repetition", 0.5, -0.2)
+    sum_ = "0.75 &times; references 0.500 + 0.25 &times; context -0.250 &minus; 0.20 &times; repetition 0.500"
+    nothing = Term("likelihood", 0.0, -0.3)  # a term that adds nothing is not shown
+    for shown, text in ((terms, f"MARS plus = {sum_}<"), (terms[:1], "")):
         row = dataclasses.replace(one.rows[0], terms=(*shown, nothing))
         page = ranking_page(dataclasses.replace(one, rows=(row,)))
-        assert "".join(re.findall("MARS = [^<]*<", page)) == text
-        named = [*METRICS, *(term.name for term in shown if text)]
-        assert re.findall("<dt>(.*?)</dt>", page) == named
+        assert "".join(re.findall("MARS plus = [^<]*<", page)) == text
+        names = [metric.name for metric in one.metrics] + [term.name for term in shown if text]
+        assert re.findall("<dt>(.*?)</dt>", page) == names
+    assert {metric.name for metric in answer("a", paper=True).metrics} == set(METRICS)
 
 
 def test_every_term_has_its_meaning():
-    rows = [
-        *answer("a b x y", context=STORY, max_mask_ratio=0.2).rows,
-        *answer("a b", context="area=riverside").rows,
-    ]
-    with_likelihood = MarsScorer(PRESET, variant="plus").score(["a"], ["a b"], [STORY]).rows
-    found = {term.name for row in (*rows, *with_likelihood) for term in row.terms}
-    assert found | set(FEATURES) | {"contradiction"} == set(TERMS)  # the last: tests/test_contradiction.py
-
-
-def test_every_task_is_put_in_plain_words():
-    assert set(NOT_ASKED) == set(UNSAMPLED_TASKS)
-    assert {*ASKED, *NOT_ASKED} == set(TASKS)
-
-
-def test_samples_are_shown_with_what_was_asked():
-    one = answer("He ran.", "A cat sat.", context=DIALOGUE)
-    assert len(one.samples) == Choices.samples
-    assert one.asked.task == "dialogue"
-    assert one.asked.prompt.endswith("today.\nB:")
-    page = compared_page(one)
-    assert page.count("<small>sample</small>") == len(one.samples)
-    assert ASKED["dialogue"] in page
-    assert escape(one.asked.prompt) in page
-    shown = [
-        [float(cell) for cell in re.findall(r">(-?\d\.\d\d)</td>", row)]
-        for row in page.split("<tr>")[-len(one.samples) :]
-    ]
-    by_place = [[sample.similarity for sample in one.rows[index].samples] for index in one.order]
-    assert shown == [pytest.approx(values, abs=0.006) for values in zip(*by_place, strict=True)]
-    data = one.to_dict()
-    assert [sample["text"] for sample in data["samples"]] == list(one.samples)
-    assert data["samples"][0]["similarities"] == [row.samples[0].similarity for row in one.rows]
-    assert data["asked"] == dataclasses.asdict(one.asked)
-
-
-@pytest.mark.parametrize(
-    ("context", "task", "text"),
-    [
-        (DIALOGUE, "story", ASKED["story"]),
-        (STORY, "Describe <b>{context}</b>", "by your prompt"),
-        (STORY, None, "settings changes it"),
-    ],
-)
-def test_what_was_asked_is_said(context, task, text):
-    page = compared_page(answer("He ran.", context=context, task=task))
-    assert text in page
-    assert "Its prompt" in page
-    assert ("settings changes it" in page) == (task is None)
-    assert "<b>It" not in page
-
-
-@pytest.mark.parametrize(
-    ("context", "text"),
-    [("Did it rain?", "taken for a question"), ("rain", "taken for data"), (" ", "no context")],
-)
-def test_why_nothing_was_asked_is_said(context, text):
-    page = compared_page(answer("He ran.", context=context))
-    assert text in page
-    assert "Its prompt" not in page
-
-
-@pytest.mark.parametrize("choices", [{"samples": 0}, {"use_context": False}])
-def test_without_samples_nothing_was_asked(choices):
-    one = answer("He ran.", context=STORY, **choices)
-    assert (one.asked, one.samples) == (None, ())
-    assert "mars-asked" not in compared_page(one)
+    answers = answer("a b x y", context=STORY), answer("a b", context="area=riverside")
+    answers += (answer("a b", references=(), context=STORY),)
+    names = {term.name for one in answers for row in one.rows for term in row.terms}
+    assert names <= set(TERMS)
+    assert {"references", "context", "likelihood"} <= names
 
 
 def test_hostile_texts_are_escaped_everywhere():
-    one = answer(HOSTILE, "a", references=(HOSTILE,), context=HOSTILE)
-    sampled = dataclasses.replace(one.rows[0], samples=(SampleScore(HOSTILE, 0.5),))
-    one = dataclasses.replace(one, rows=(sampled, sampled), asked=Asked(HOSTILE, by_form=True, prompt=HOSTILE))
+    one = answer(HOSTILE, "a", references=(HOSTILE,), context=HOSTILE, paper=True)
     for page in (ranking_page(one), compared_page(one), table_page([HOSTILE], [[HOSTILE]], HOSTILE)):
         assert "<img" not in page
         assert "<script" not in page
         assert not re.search(r"=\"[^\"]*<", page)
 
 
-def test_masked_words_and_infills():
-    template = Template("He went home today.", ((2, 7), (12, 18)))
-    pieces = [(piece.text, piece.blank) for piece in template.pieces]
-    assert infilled_spans(pieces, "He ran home now.") == [
-        ("He", False), (" ran", True), (" home", False), (" now", True), (".", False)
-    ]  # fmt: skip
-    assert "".join(part for part, _ in infilled_spans(pieces, "quite other text")) == "quite other text"
-    one = answer("a", references=("He went home today.",), max_mask_ratio=0.6)
-    assert "".join(text for text, mark in masked_words(one) if mark == "masked")
-    assert "New words are underlined" in compared_page(one)
-    unmasked = answer("a", references=("He went home today.",))
-    assert masked_words(unmasked) == []
-    assert "underlined" not in compared_page(unmasked)
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("He ran home now.", "He<u> ran</u> home<u> now</u>."),
+        ("quite other text", "<u>quite other text</u>"),
+    ],
+)
+def test_what_the_language_model_wrote_is_underlined(text, page):
+    one = answer("a", references=("He went home today.",), paper=True)
+    [row] = one.paper
+    [reference] = row.references
+    infill = reference.augmented.augmentations[0]
+    infill = dataclasses.replace(infill, template=Template("He went home today.", ((2, 7), (12, 18))), text=text)
+    augmented = dataclasses.replace(reference.augmented, augmentations=(infill,))
+    reference = dataclasses.replace(reference, augmented=augmented, similarities=(0.5, 0.7))
+    one = dataclasses.replace(one, paper=(dataclasses.replace(row, references=(reference,)),))
+    assert f"masked</small>{page}</th>" in compared_page(one)
+    assert "new words are underlined" in compared_page(one)
 
 
 def test_notices_are_shown_without_row_numbers():
@@ -418,8 +486,192 @@ def test_notices_are_shown_without_row_numbers():
 
 def test_histogram_counts_all_scores():
     page = histogram_page([-0.2, 0.05, 0.5, 1.0])
-    assert [int(found) for found in re.findall(r"<i>(\d+)</i>", page)] == [2, 1, 1]
+    assert [int(count) for count in re.findall(r"<i>(\d+)</i>", page)] == [2, 1, 1]
     assert "0.000" in histogram_page([])
+
+
+# Candidates changed to fool the metrics
+
+
+def test_a_candidate_beside_its_changed_versions():
+    assert set(NAMES) == set(CHANGES)
+    question = Question("A dog slept.", ("It is six now.",), ("x", "It is six now, <b>and</b> late."))
+    versions = versions_of(question, 1)
+    changed = with_versions(question, 1, versions)
+    assert changed.candidates == (question.candidates[1], *versions.values())
+    one = Engine().answer(Inquiry(changed, Choices()))
+    page = fooling_page(one, versions)
+    scores = [float(text) for text in re.findall(r'data-label="MARS plus"[^>]*>(?:<b>)?([\d.]+)', page)]
+    assert scores == [pytest.approx(score, abs=6e-4) for score in one.metrics[0].scores]
+    for metric in one.metrics:
+        caught = [score >= metric.scores[0] for score in metric.scores[1:]]
+        assert fooled(metric) == caught
+        assert f"{metric.name} {sum(caught)}</b>" in page
+        assert len(re.findall(f'data-label="{metric.name}" class="mars-fooled"', page)) == sum(caught)
+    assert "<b>and" not in page
+    assert "<u>not</u>" in page
+
+
+def test_what_cannot_be_changed_is_said():
+    question = Question("", ("Six?",), ("Really?",))
+    versions = versions_of(question, 0)
+    page = fooling_page(Engine().answer(Inquiry(with_versions(question, 0, versions), Choices())), versions)
+    for label, why in NAMES.values():
+        assert f"{label} ({why})" in page
+
+
+# Links
+
+
+@pytest.mark.parametrize(
+    "choices", [{}, {"use_context": False, "reference_aggregation": "mean"}, {"task": "story", "paper": True}]
+)
+def test_a_link_restores_texts_and_settings(choices):
+    inquiry = Inquiry(QUESTION, Choices(**choices))
+    query = to_query(inquiry)
+    assert re.fullmatch(r"\?[\w.~%+&=-]+", query)
+    assert read_query(query) == inquiry
+    assert len(re.findall("[?&]", query)) == 5 + len(choices)
+    without = read_query("?context=c&candidate=x")
+    assert without.question.references == ()
+    assert "no reference" in without.question.notices[0]
+
+
+def test_nothing_is_cut_to_fit_into_a_link(handlers):
+    def link(length):
+        return to_query(Inquiry(Question("é" * length, ("r",), ("c",)), Choices()))
+
+    fits = (limits.LINK_CHARACTERS - len(link(0))) // len("%C3%A9")
+    assert read_query(link(fits)).question.context == "é" * fits
+    with pytest.raises(Refused, match="too long for a link: it would have 7,5"):
+        link(fits + 1)
+    page = handlers.page(visitor(), "é" * 1_400, "r", "c", *SETTINGS)
+    assert page.link == ""
+    assert "too long for a link" in page.notices
+    assert "mars-card" in page.ranking
+
+
+@pytest.mark.parametrize("query", ["", "?", "?__theme=dark", "?utm_source=x&fbclid="])
+def test_addresses_that_ask_for_nothing(query):
+    assert read_query(query) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("?" + "candidate=a&" * 13, "13 times 'candidate'"),
+        ("?context=a&context=b", "2 times 'context'"),
+        ("?reference=a&task=story&task=data", "2 times 'task'"),
+        ("?candidate=a%0Ab&reference=r", "several lines"),
+        ("?reference=a%0Db&candidate=r", "several lines"),
+        ("?task=story", "reference"),
+        ("?reference=r", "candidate"),
+        ("?reference=r&candidate=c&use_context=maybe", "neither true nor false"),
+        ("?context=x&candidate=c&use_context=false", "has to count"),
+        ("?reference=r&candidate=c&task=evil", "setting"),
+        ("?reference=r&candidate=%ff", "damaged"),
+        ("?reference=r&candidate=c" + "&x=1" * 100, "too many"),
+        ("?context=" + "c" * limits.LINK_CHARACTERS, "at most 7,500"),
+        (f"?candidate=c&reference={'r' * 601}", "at most 600"),
+    ],
+)
+def test_bad_links_are_refused(query, message):
+    with pytest.raises(Refused, match=message):
+        read_query(query)
+
+
+def test_arrival_by_a_link(handlers):
+    linked = read_query("?candidate=c&reference=r&context=x&sample=3")
+    assert linked.question.notices == ("The link has parameters that mean nothing here: sample.",)
+    example = Example("A bus", "Look.", QUESTION)
+    inquiry = Inquiry(Question("It rained.", ("She took a bus.",), ("A bus.", HOSTILE)), Choices(task="story"))
+    linked, lesson, fields, page = handlers.arrive(to_query(inquiry), example)
+    assert (linked, lesson, fields, page.ranking) == (inquiry, "", inquiry, SCORING)
+    followed = handlers.follow(visitor(), linked)
+    assert followed.ranking.count("mars-card") == 2
+    assert followed.link == to_query(inquiry)
+    assert "<img" not in followed.ranking
+    linked, lesson, fields, page = handlers.arrive(
+        f"?{urlencode({'candidate': HOSTILE, 'task': HOSTILE})}", example
+    )
+    assert (linked, lesson, fields.question) == (None, "Look.", QUESTION)
+    assert "Here is an example instead" in page.notices
+    assert "<img" not in page.notices
+
+
+# What the buttons and the API do
+
+
+def test_a_question_is_answered_and_the_papers_mars_added(handlers):
+    page = handlers.page(visitor(), "He was late.", "He ran home quickly.", "a\n\nx", *SETTINGS)
+    assert "1 blank line" in page.notices
+    assert page.ranking.count("mars-card") == 2
+    assert "MARS paper" not in page.ranking
+    assert page.paper["visible"]
+    assert page.fool["value"] in (0, 1)
+    assert len(page.fool["choices"]) == 2
+    assert "your candidate" in handlers.fool(visitor(), page.inquiry, 1)
+    page = handlers.paper(visitor(), page.inquiry)
+    assert "MARS paper" in page.ranking
+    assert "masked</small>" in page.compared
+    assert not page.paper["visible"]
+    assert page.link.endswith("&paper=true")
+
+
+@pytest.mark.parametrize("call", [("fool", None, 0), ("paper", None), ("follow", None)])
+def test_without_scores_there_is_nothing_to_change(handlers, call):
+    name, *arguments = call
+    with pytest.raises(gr.Error, match="score some candidates first"):
+        getattr(handlers, name)(visitor(), *arguments)
+
+
+def test_without_references_the_context_counts(handlers):
+    page = handlers.page(visitor(), STORY, "", "One.\nTwo.", *SETTINGS)
+    assert "no reference" in page.notices
+    assert "BLEU" not in page.ranking
+    assert not page.paper["visible"]
+    assert "variant:plus|references:0" in page.signature
+    with pytest.raises(gr.Error, match="Without references the context has to count"):
+        handlers.page(visitor(), STORY, "", "One.", *SETTINGS[:2], False)
+
+
+@pytest.mark.parametrize("api", [False, True])
+def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers, api):
+    settings = {"reference_aggregation": HOSTILE}
+    call = partial(handlers.api, "c", ["a"], ["x"], settings, visitor()) if api else None
+    call = call or partial(handlers.page, visitor(), "c", "a", "x", BY_FORM, HOSTILE, True)
+    with pytest.raises(gr.Error, match="A setting cannot be used") as refusal:
+        call()
+    assert ("<img" in refusal.value.message) == api
+    assert ("&lt;img" in refusal.value.message) != api
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("/root/secret"), ModelUnavailableError("/root/secret")])
+def test_unexpected_errors_show_no_details(fault):
+    class Broken(Engine):
+        def answer(self, *_):
+            raise fault
+
+    with pytest.raises(gr.Error, match="again") as error:
+        Handlers(Broken()).api("c", ["a"], ["x"], request=visitor())
+    assert "secret" not in error.value.message
+
+
+def test_examples_are_answered_before_they_are_asked_for():
+    """Also by the paper's MARS, and without a visitor's time."""
+    engine, example = Engine(), Example("A bus", "Look at it.", Question(STORY, ("She took a bus.",), ("A bus.",)))
+    allowance = Allowance(1, 60, "seconds of computing")
+    allowance.charge("203.0.113.1")
+    handlers = Handlers(engine, Work(allowance))
+    assert "Press" in handlers.arrive("", example)[-1].ranking
+    engine.prepare([example.question, Question(STORY, (), ("A bus.",))]).join(60)
+    assert "MARS paper" in handlers.arrive("", example)[-1].ranking
+    assert "MARS paper" in handlers.page(visitor(), STORY, "She took a bus.", "A bus.", *SETTINGS).ranking
+    with pytest.raises(gr.Error, match="wait"):
+        handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "story", *SETTINGS[1:])
+
+
+# Examples and pictures
 
 
 def words(text):
@@ -446,99 +698,30 @@ def test_examples_are_as_their_lines_say():
     assert share(interview, 2) > 0.5
     assert tomatoes.question.references == ()
     assert tomatoes.question.candidates[2] in tomatoes.question.context
-    for one in examples:
-        limits.check_texts(one.question.context, one.question.references, one.question.candidates)
+    for example in examples:
+        limits.check_texts(example.question.context, example.question.references, example.question.candidates)
+        limits.check_paper(example.question.references)
     assert read_examples(ROOT / "missing") == []
 
 
 def test_the_picture_is_of_this_page(handlers):
     """Its signature, examples and labels are today's; the browser tests compare all of its text."""
     picture = json.loads((ROOT / "docs" / "pictures" / "space-desktop.json").read_text(encoding="utf-8"))
-    assert any(f"|variant:{DEFAULT_VARIANT}|" in line for line in picture)
+    assert any("|variant:plus|" in line for line in picture)
     examples = read_examples(ROOT / "examples")
-    texts = [examples[0].lesson, examples[0].question.context, *(one.title for one in examples)]
-    page = next(one for one in build(handlers, examples).fns.values() if one.fn == handlers.page)
-    assert {*texts, *(one.label for one in page.inputs[:3])} <= set(picture)
+    texts = [examples[0].lesson, examples[0].question.context, *(example.title for example in examples)]
+    page = next(event for event in build(handlers, examples).fns.values() if event.fn == handlers.page)
+    assert {*texts, *(control.label for control in page.inputs[:3])} <= set(picture)
 
 
-# What the buttons and the API do
-
-
-def test_a_question_is_answered(handlers):
-    page = handlers.page(VISITOR, "He was late.", "He ran home quickly.", "a\n\nx", 0.6, *DEFAULTS[1:])
-    assert "1 blank line" in page.notices
-    assert page.ranking.count("mars-card") == 2
-    assert page.masked["visible"]
-    assert ("home", "masked") in page.masked["value"]
-    assert "masked</small>" in page.compared
-    assert page.signature.startswith("mars|")
-    assert page.fool["value"] in (0, 1)
-    assert len(page.fool["choices"]) == 2
-
-
-@pytest.mark.parametrize("api", [False, True])
-def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers, api):
-    settings = DEFAULTS[0], HOSTILE, *DEFAULTS[2:]
-    call = partial(handlers.api, request=VISITOR) if api else partial(handlers.page, VISITOR)
-    with pytest.raises(gr.Error, match="A setting cannot be used") as caught:
-        call("c", ["a"], ["x"], *settings)
-    assert ("<img" in caught.value.message) == api
-    assert ("&lt;img" in caught.value.message) != api
-    assert ("&#x27;" in caught.value.message) != api
-
-
-@pytest.mark.parametrize("fault", [RuntimeError("/root/secret"), ModelUnavailableError("/root/secret")])
-def test_unexpected_errors_show_no_details(handlers, monkeypatch, fault):
-    def score(*_):
-        raise fault
-
-    monkeypatch.setattr(MarsScorer, "score", score)
-    with pytest.raises(gr.Error, match="again") as caught:
-        handlers.api("c", ["a"], ["x"], request=VISITOR)
-    assert "secret" not in caught.value.message
-
-
-def test_each_visitor_has_a_rate_limit(engine):
-    handlers = Handlers(engine, single=RateLimit(1, 60))
-    handlers.api("c", ["a"], ["x"], request=VISITOR)
-    with pytest.raises(gr.Error, match="wait"):
-        handlers.api("c", ["a"], ["x"], request=VISITOR)
-    handlers.api("c", ["a"], ["x"], request=OTHER)
-
-
-def test_a_file_is_scored_in_chunks(handlers, tmp_path):
-    lines = "".join(f"r{number},r{number},c\n" for number in range(19))
-    path = upload(tmp_path, f"prediction,reference,context\n{lines} ,r19,c\n")
-    steps = []
-    with pytest.warns(MarsWarning, match="blank candidates"):
-        *_, last = handlers.batch(VISITOR, lambda step, **_: steps.append(step), path, *DEFAULTS)
-    assert steps == [(0, 20), (8, 20), (16, 20), (20, 20)]
-    page, as_csv, as_jsonl, signature = last
-    assert "mean MARS score" in page
-    assert "mars-notices" in page
-    written = [json.loads(line) for line in Path(as_jsonl["value"]).read_text(encoding="utf-8").splitlines()]
-    assert [row["recall"] for row in written] == [pytest.approx(1)] * 19 + [0]
-    assert written[-1]["mars"] == 0
-    lowest = re.findall(r'title="row of the file">(\d+)<', page)
-    assert lowest[0] == "20"
-    assert len(lowest) == 5
-    assert "A blank candidate scores 0." in page
-    assert len(Path(as_csv["value"]).read_text(encoding="utf-8").splitlines()) == 21
-    assert signature["value"].startswith("mars|")
-
-
-def test_the_sample_and_its_preview(handlers):
-    path = handlers.sample()
-    assert Path(path).read_text(encoding="utf-8") == SAMPLE
-    assert "6 rows" in handlers.preview(path, True)
-    assert handlers.preview(None, True) == ""
+# New processes
 
 
 @pytest.mark.slow
 def test_first_requests_from_several_threads_of_a_new_process(tmp_path):
     """While transformers is being imported in one thread, its lazy imports fail in another."""
-    for one in tiny_models.tiny_gpt2(dtype=torch.float32):
-        one.save_pretrained(tmp_path / "model")
+    for model in tiny_models.tiny_gpt2(dtype=torch.float32):
+        model.save_pretrained(tmp_path / "model")
     tiny_models.tiny_encoder(dtype=torch.float32).save(str(tmp_path / "encoder"))
     code = f"""
 from concurrent.futures import ThreadPoolExecutor
@@ -552,19 +735,6 @@ with ThreadPoolExecutor(4) as pool:
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert run.returncode == 0, run.stderr
-
-
-def test_warm_up_and_arrival(engine, handlers):
-    example = Example("A bus", "Look at it.", QUESTION)
-    assert "Press" in handlers.first_page(example).ranking
-    engine.warm_up([QUESTION])
-    assert engine.ready.wait(60)
-    assert "mars-card" in handlers.first_page(example).ranking
-
-
-def test_only_score_is_public(handlers):
-    info = build(handlers, read_examples(ROOT / "examples")).get_api_info()
-    assert set(info["named_endpoints"]) == {"/score"}
 
 
 def test_without_gradio_the_message_says_what_to_install():

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
 from mars_score.scoring.explain.explanation import Explanation
-from mars_score.scoring.result import MarsResult, ReferenceScore, RowScore, augmented_to_dict
+from mars_score.scoring.result import MarsResult, RowScore, augmented_to_dict
 from mars_score.space.inputs import Question
 
 
@@ -39,82 +38,54 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the language model was asked to write.
-
-    Attributes:
-        task: one of :data:`mars_score.settings.fields.TASKS`, or the visitor's own prompt.
-        by_form: whether the form of the context suggested the task.
-        prompt: what it was given to continue, with special tokens; blank where no samples are drawn.
-    """
-
-    task: str
-    by_form: bool
-    prompt: str
-
-
-@dataclass(frozen=True)
 class Answer:
     """A question and its scores.
 
     Attributes:
-        metrics: MARS first.
-        asked: None where nothing was to be drawn.
-        alone: MARS without what the language model wrote; None where it wrote nothing.
+        rows: by variant ``plus``.
+        paper: by variant ``paper``; none where it was not asked for.
+        metrics: MARS plus first, then its rivals.
+        signature: of each variant a line.
     """
 
     question: Question
     rows: tuple[RowScore, ...]
+    paper: tuple[RowScore, ...]
     metrics: tuple[Metric, ...]
     signature: str
     notices: tuple[str, ...]
-    asked: Asked | None
     explanations: tuple[Explanation, ...] = ()
-    alone: Metric | None = None
 
     @classmethod
-    def of(
-        cls, question: Question, result: MarsResult, asked: Asked | None, alone: MarsResult | None = None
-    ) -> Answer:
-        """Put BLEU, ROUGE-L and plain token recall beside MARS, if there are references."""
+    def of(cls, question: Question, result: MarsResult, paper: MarsResult | None = None) -> Answer:
+        """Put the paper's MARS, BLEU and ROUGE-L beside MARS plus, if there are references."""
         candidates, references = question.candidates, question.references
-        metrics = [Metric("MARS", tuple(result.scores))]
+        metrics = [Metric("MARS plus", tuple(result.scores))]
+        if paper:
+            metrics.append(Metric("MARS paper", tuple(paper.scores)))
         if references:
-            metrics += [
-                Metric("Recall", tuple(map(plain_recall, result.rows))),
-                Metric("BLEU", tuple(sentence_bleu(text, references) for text in candidates), full=100),
-                Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)),
-            ]
-        notices = (*question.notices, *(plain_notice(one, "candidate") for one in result.notices))
+            metrics.append(Metric("BLEU", tuple(sentence_bleu(text, references) for text in candidates), full=100))
+            metrics.append(Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)))
+        results = [result, paper] if paper else [result]
+        notices = [plain_notice(notice, "candidate") for each in results for notice in each.notices]
         return cls(
             question,
             tuple(result.rows),
+            tuple(paper.rows) if paper else (),
             tuple(metrics),
-            str(result.signature),
-            notices,
-            asked,
+            "\n".join(str(each.signature) for each in results),
+            tuple(dict.fromkeys((*question.notices, *notices))),
             result.explanations,
-            None if alone is None else Metric("MARS alone", tuple(alone.scores)),
         )
 
     @property
     def order(self) -> list[int]:
-        """Candidates by falling score of MARS."""
+        """Candidates by falling score of MARS plus."""
         scores = self.metrics[0].scores
         return sorted(range(len(scores)), key=lambda index: -scores[index])
 
-    @property
-    def references(self) -> tuple[ReferenceScore, ...]:
-        """The references with their augmentations, the same for each candidate."""
-        return next((row.references for row in self.rows if row.references), ())
-
-    @property
-    def samples(self) -> tuple[str, ...]:
-        """What the language model wrote given the context, the same for each candidate."""
-        return next((tuple(one.text for one in row.samples) for row in self.rows if row.samples), ())
-
     def to_dict(self) -> dict[str, Any]:
-        """For the API: candidates best first, and what they were compared with."""
+        """For the API: candidates best first, and the augmented references of the paper's MARS."""
         ranking = [
             {
                 "candidate": self.question.candidates[index],
@@ -124,57 +95,23 @@ class Answer:
             }
             for index in self.order
         ]
-        references = [
-            {
-                **augmented_to_dict(reference.augmented),
-                "similarities": [list(row.references[number].similarities) for row in self.rows if row.references],
-            }
-            for number, reference in enumerate(self.references)
-        ]
-        samples = [
-            {"text": text, "similarities": [row.samples[number].similarity for row in self.rows if row.samples]}
-            for number, text in enumerate(self.samples)
-        ]
+        for line in ranking:
+            line["mars"] = line.pop("mars plus")
+            if "mars paper" in line:
+                line["paper"] = line.pop("mars paper")
+        augmented = next((row.references for row in self.paper if row.references), ())
         return {
             "ranking": ranking,
-            "references": references,
-            "samples": samples,
-            "asked": None if self.asked is None else asdict(self.asked),
+            "augmented": [augmented_to_dict(reference.augmented) for reference in augmented],
             "signature": self.signature,
             "notices": list(self.notices),
         }
 
 
-def plain_recall(row: RowScore) -> float:
-    """Token recall of the nearest human reference: MARS without augmentations and context; 0.0 if blank."""
-    return max((reference.similarities[0] for reference in row.references), default=0.0)
-
-
 def plain_notice(notice: str, unit: str) -> str:
     """A notice of a result without the numbers of its rows, which a visitor does not count."""
-    found = re.fullmatch(r"(.*): (\d+) of (\d+) rows \(.*\)", notice, re.DOTALL)
-    if not found:
+    parts = re.fullmatch(r"(.*): (\d+) of (\d+) rows \(.*\)", notice, re.DOTALL)
+    if not parts:
         return notice
-    what, some, total = found.groups()
-    return f"{what[:1].upper()}{what[1:]} ({some} of {total} {unit}{'' if total == '1' else 's'})."
-
-
-def infilled_spans(pieces: Sequence[tuple[str, bool]], text: str) -> list[tuple[str, bool]]:
-    """An augmented reference in parts, each with whether it was written anew.
-
-    Args:
-        pieces: of the template: text, and whether it is a blank.
-        text: the augmented reference, which holds the text blocks in their order.
-    """
-    spans: list[tuple[str, bool]] = []
-    done = 0
-    blocks = [block for block, blank in pieces if not blank]
-    for number, block in enumerate(blocks):
-        last_at_end = number == len(blocks) - 1 and not pieces[-1][1]
-        start = len(text) - len(block) if last_at_end else text.find(block, done)
-        if start < done or text[start : start + len(block)] != block:
-            break
-        spans += [(text[done:start], True), (block, False)]
-        done = start + len(block)
-    spans.append((text[done:], True))
-    return [(part, new) for part, new in spans if part]
+    what, count, total = parts.groups()
+    return f"{what[:1].upper()}{what[1:]} ({count} of {total} {unit}{'' if total == '1' else 's'})."

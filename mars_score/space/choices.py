@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
 from typing import Any
 
 from mars_score.settings import resolve_settings
-from mars_score.space.inputs import whole
-from mars_score.space.limits import PROMPT_CHARACTERS, SAMPLES, Refused
+from mars_score.space.limits import Refused
 
-BY_FORM, OWN_PROMPT = "form", "own"  # what the page has for a task of None, and for the visitor's own prompt
+BY_FORM = "form"  # what the page has for a task of None
 
 
 def space_preset() -> str:
@@ -21,104 +21,44 @@ def space_preset() -> str:
 
 
 PRESET = space_preset()
-HEADS: tuple[str, ...] = ()
 VARIANT = "plus"
 _DEFAULTS = dict(resolve_settings(PRESET, VARIANT).items())
-MASK_RATIO_STEP: float = _DEFAULTS["mask_ratio_step"]
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Some settings of :mod:`mars_score.settings`, with its names and defaults."""
+    """Some settings of :mod:`mars_score.settings`, with its names and defaults, and one of the Space.
 
-    max_mask_ratio: float = _DEFAULTS["max_mask_ratio"]
-    planner: str = _DEFAULTS["planner"]
-    augmentation_aggregation: str = _DEFAULTS["augmentation_aggregation"]
-    q: float = _DEFAULTS["q"]
+    Attributes:
+        paper: whether the paper's MARS is computed, too, which takes many seconds.
+    """
+
+    task: str | None = _DEFAULTS["task"]
     reference_aggregation: str = _DEFAULTS["reference_aggregation"]
     use_context: bool = _DEFAULTS["use_context"]
-    samples: int = _DEFAULTS["samples"]
-    task: str | None = _DEFAULTS["task"]
-    learned: str | None = None
+    paper: bool = False
 
     @classmethod
-    def read(
-        cls,
-        max_mask_ratio: Any,
-        planner: Any,
-        augmentation_aggregation: Any,
-        q: Any,
-        reference_aggregation: Any,
-        use_context: Any,
-        samples: Any,
-        task: Any,
-        learned: Any = None,
-        prompt: Any = "",
-    ) -> Choices:
-        """Check the values of the fields, given in their order; ``prompt`` replaces a task of ``OWN_PROMPT``.
+    def read(cls, values: Mapping[str, Any]) -> Choices:
+        """Check settings, given by name; those that are not named have their defaults.
 
         Raises:
-            Refused: a value of the wrong kind or out of range.
+            Refused: an unknown name, or a value of the wrong kind or out of range.
         """
+        names = [field.name for field in fields(cls)]
         try:
-            task = {BY_FORM: None, OWN_PROMPT: prompt}.get(task, task)
-            if isinstance(task, str) and len(task) > PROMPT_CHARACTERS:
-                raise ValueError(f"a prompt may have at most {PROMPT_CHARACTERS} characters here")
-            if samples > SAMPLES:
-                raise ValueError(f"samples may be at most {SAMPLES} here")
-            # Sliders give 0.6000000000000001.
-            ratio, q, samples = round(float(max_mask_ratio), 1), round(float(q), 2), round(float(samples))
-            task = whole(task) if isinstance(task, str) else task
-            infilling = ratio, planner, augmentation_aggregation, q
-            choices = cls(*infilling, reference_aggregation, use_context, samples, task, learned or None)
-            choices._check_head()
+            if unknown := [str(name)[:40] for name in values if name not in names]:
+                raise ValueError(f"there is no {', '.join(unknown)} here, but {', '.join(names)}")
+            choices = cls(**{**values, "task": None if values.get("task") == BY_FORM else values.get("task")})
+            if not isinstance(choices.paper, bool):
+                raise TypeError(f"paper must be true or false, got {choices.paper!r:.40}")
+            if isinstance(choices.task, str) and "{" in choices.task:
+                raise ValueError(f"there is no task {choices.task!r:.40}")
             resolve_settings(PRESET, VARIANT, **choices.settings())
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError) as error:
             raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None
         return choices
 
-    def _check_head(self) -> None:
-        if self.learned is None:
-            return
-        if self.learned not in HEADS:
-            raise ValueError(
-                f"there is no learned head {self.learned!r:.50} here, but {', '.join(HEADS) or 'none'}"
-            )
-        if changed := self.settings().keys() - {"learned", "task"}:
-            raise ValueError(
-                f"a learned head knows the default settings only; please reset {', '.join(sorted(changed))}"
-            )
-
-    @property
-    def without_augmentations(self) -> Choices | None:
-        """The same without what the language model writes; None where a learned head needs it."""
-        if self.learned is not None:
-            return None
-        return Choices(
-            max_mask_ratio=0.0,
-            samples=0,
-            reference_aggregation=self.reference_aggregation,
-            use_context=self.use_context,
-        )
-
     def settings(self) -> dict[str, Any]:
-        """The settings that differ from the defaults, as arguments of MarsScorer."""
-        return {name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]}
-
-    def check_reference_free(self) -> None:
-        """Check that candidates can be scored without references.
-
-        Raises:
-            Refused: the context does not count either, or a learned head needs references.
-        """
-        if self.learned is not None:
-            raise Refused("A learned head needs references: please give some, or choose none in the settings.")
-        if not self.use_context:
-            raise Refused(
-                "Without references the context has to count: please tick “Use the context”, or give some."
-            )
-
-    @property
-    def planned(self) -> bool:
-        """Whether infilling plans ahead, which is slow."""
-        return self.planner != "none"
+        """The settings of the package that differ from the defaults, as arguments of MarsScorer."""
+        return {name: value for name, value in asdict(self).items() if value != _DEFAULTS.get(name, value)}

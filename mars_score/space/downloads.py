@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import shutil
 import tempfile
 import time
@@ -12,8 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mars_score.data.files import row_line
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # full-width ones, too
-_KEPT_SECONDS = 3600
+LIFETIME = 3600  # seconds
 
 
 def harmless(text: str) -> str:
@@ -32,11 +33,6 @@ def to_csv(rows: Sequence[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-def to_jsonl(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as one JSON object per line."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
 class Downloads:
     """Files for visitors in a temporary folder, deleted after an hour or when the process ends."""
 
@@ -45,16 +41,18 @@ class Downloads:
 
     def write(self, rows: Sequence[dict[str, Any]]) -> tuple[str, str]:
         """The paths of a CSV and a JSONL file with the rows."""
-        return self.keep("mars-scores.csv", to_csv(rows)), self.keep("mars-scores.jsonl", to_jsonl(rows))
+        return self.add("mars-scores.csv", to_csv(rows)), self.add(
+            "mars-scores.jsonl", "".join(map(row_line, rows))
+        )
 
-    def keep(self, name: str, content: str | bytes) -> str:
+    def add(self, name: str, content: str) -> str:
         """The path of a new file with this name and content."""
         self._sweep()
         path = Path(tempfile.mkdtemp(dir=self._folder.name)) / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.write_bytes(content.encode())
         return str(path)
 
     def _sweep(self) -> None:
         for folder in Path(self._folder.name).iterdir():
-            if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
+            if time.time() - folder.stat().st_mtime > LIFETIME:
                 shutil.rmtree(folder, ignore_errors=True)

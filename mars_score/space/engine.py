@@ -6,137 +6,99 @@ import heapq
 import logging
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from mars_score.augment.sampling.samples import ContextSampler, make_request
 from mars_score.errors import MarsWarning
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.evidence import Reader
-from mars_score.scoring.explain.explainer import explain
 from mars_score.scoring.explain.explanation import Explanation
 from mars_score.scoring.result import MarsResult
-from mars_score.space.answer import Answer, Asked
+from mars_score.space.answer import Answer
 from mars_score.space.choices import PRESET, VARIANT, Choices
-from mars_score.space.inputs import Question
+from mars_score.space.inputs import Inquiry, Question
 from mars_score.space.uploads import Batch
+from mars_score.store.runtime import Progress
 
 _log = logging.getLogger(__name__)
-_CHUNK = 8  # rows of a batch that are scored before other requests get a turn
+_CHUNK = 8  # rows of a file that are scored before it can be stopped
 
 
 class Engine:
-    """Scores for many visitors.
-
-    Models are used by one thread at a time (``mars_score.models.torch_modes``). Batches come in chunks, and
-    other requests are computed in between.
-    """
+    """Scores for many visitors; each model is used by one thread at a time."""
 
     def __init__(self) -> None:
-        self.ready = threading.Event()
+        self._prepared: dict[Question, Answer] = {}
 
-    def score(
-        self,
-        candidates: Sequence[str],
-        references: Sequence[Sequence[str]],
-        contexts: Sequence[str],
-        choices: Choices,
-        *,
-        explain: bool = False,
-    ) -> MarsResult:
-        """Scores of rows, all of them with references or all without; IDF is counted over the references."""
-        given = [list(row) for row in references] if any(references) else None
-        return self._scorer(choices).score(list(candidates), given, list(contexts), explain=explain)
-
-    def ask(self, question: Question, choices: Choices, *, explain: bool = True) -> MarsResult:
-        """Scores of all candidates of a question."""
-        count = len(question.candidates)
-        columns = question.candidates, [question.references] * count, [question.context] * count
-        return self.score(*columns, choices, explain=explain)
-
-    def answer(self, question: Question, choices: Choices, *, compared: bool = True) -> Answer:
+    def answer(self, inquiry: Inquiry, progress: Progress | None = None) -> Answer:
         """All that is shown for a question.
 
         Args:
-            question: the texts.
-            choices: the settings.
-            compared: also score without what the language model wrote.
+            inquiry: texts and settings.
+            progress: called meanwhile; what it raises stops the work.
         """
-        result = self.ask(question, choices)
-        written = compared and any(
-            row.samples or any(one.augmented.augmentations for one in row.references) for row in result.rows
-        )
-        less = choices.without_augmentations if written else None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MarsWarning)  # the same as of the first scores
-            alone = self.ask(question, less, explain=False) if less else None
-        return Answer.of(question, result, self._asked(question, choices), alone)
+        if prepared := self.prepared(inquiry):
+            return prepared
+        question, choices = inquiry.question, inquiry.choices
+        count = len(question.candidates)
+        references = [list(question.references)] * count if question.references else None
+        rows = list(question.candidates), references, [question.context] * count
+        result = self._scorer(choices, progress).score(*rows, explain=True)
+        paper = None
+        if choices.paper:
+            paper = MarsScorer(PRESET, variant="paper", progress=progress).score(*rows)
+        return Answer.of(question, result, paper)
+
+    def prepared(self, inquiry: Inquiry) -> Answer | None:
+        """The answer to an example, which may have the paper's scores without being asked for them."""
+        answer = self._prepared.get(inquiry.question)
+        usual = replace(inquiry.choices, paper=False) == Choices()
+        return answer if answer and usual and (answer.paper or not inquiry.choices.paper) else None
+
+    def score_file(
+        self, batch: Batch, choices: Choices, progress: Progress | None = None
+    ) -> Iterator[int | MarsResult]:
+        """Score the rows of a file chunk by chunk; yields how many rows are done, at the end the scores.
+
+        The chunks' scores are in the store when all rows are scored together, which gives their notices.
+        """
+        scorer, count = self._scorer(choices, progress), len(batch.candidates)
+        for start in range(0, count, _CHUNK):
+            yield start
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MarsWarning)  # of all rows below
+                scorer.score(*batch.columns(start, start + _CHUNK))
+        yield scorer.score(*batch.columns())
 
     def lowest(
-        self, batch: Batch, result: MarsResult, choices: Choices, count: int
-    ) -> list[tuple[int, Explanation]]:
-        """The rows of a batch with the lowest scores, from 0 and the lowest first, with their explanations."""
-        settings = self._scorer(choices).settings.given(batch.references if any(batch.references) else None)
-        reader = Reader(settings, self._scorer(choices).runtime)
-        indices = heapq.nsmallest(count, range(len(result.scores)), key=result.scores.__getitem__)
-        texts = [result.texts[index] for index in indices]
-        candidates, contexts = [one.candidate for one in texts], [one.context for one in texts]
-        rows = [result.rows[index] for index in indices]
-        return list(zip(indices, explain(candidates, contexts, rows, reader, settings.similarity), strict=True))
+        self, batch: Batch, scores: Sequence[float], choices: Choices, count: int
+    ) -> dict[int, Explanation]:
+        """The rows of a file with the lowest scores, by their numbers from 0 and the lowest first, explained."""
+        numbers = heapq.nsmallest(count, range(len(scores)), key=scores.__getitem__)
+        columns = [column and [column[number] for number in numbers] for column in batch.columns()]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MarsWarning)
+            result = self._scorer(choices, None).score(*columns, explain=True)
+        return dict(zip(numbers, result.explanations, strict=True))
 
-    def _asked(self, question: Question, choices: Choices) -> Asked | None:
-        """What the language model was asked to write; None: nothing, by the settings."""
-        sampling = self._scorer(choices).settings.sampling
-        if not (choices.use_context and sampling.samples):
-            return None
-        request = make_request(question.context.strip(), question.references, sampling)
-        prompt = self._sampler.prompt(request) if request.wanted else ""
-        return Asked(request.task, by_form=sampling.task is None, prompt=prompt)
-
-    @cached_property
-    def _sampler(self) -> ContextSampler:
-        """For prompts, which depend on no choice but the task."""
-        scorer = MarsScorer(PRESET, variant=VARIANT)
-        return ContextSampler(scorer.settings, scorer.runtime)
-
-    def prepare(
-        self,
-        candidates: Sequence[str],
-        references: Sequence[Sequence[str]],
-        contexts: Sequence[str],
-        choices: Choices,
-    ) -> Iterator[tuple[int, int]]:
-        """Score the rows of a batch chunk by chunk, so that :meth:`score` finds samples and infills in the store.
-
-        Yields:
-            How many rows are done, and how many there are.
-        """
-        # IDF is counted over the whole batch, as it is when the batch is scored.
-        corpus = list(dict.fromkeys(text for row in references for text in row))
-        scorer = self._scorer(choices, **({"idf_corpus": corpus} if corpus and choices.max_mask_ratio else {}))
-        for start in range(0, len(candidates), _CHUNK):
-            yield start, len(candidates)
-            chunk = slice(start, start + _CHUNK)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MarsWarning)  # score() issues them for the whole batch
-                given = list(map(list, references[chunk])) if corpus else None
-                scorer.score(list(candidates[chunk]), given, list(contexts[chunk]))
-        yield len(candidates), len(candidates)
-
-    def warm_up(self, questions: Iterable[Question]) -> None:
-        """Load the models and put samples and infills of the examples into the store, in the background."""
+    def prepare(self, questions: Sequence[Question]) -> threading.Thread:
+        """Load the models and answer questions in the background: all by ``plus``, then also by the paper."""
 
         def run() -> None:
-            try:
+            for paper in (False, True):
                 for question in questions:
-                    self.answer(question, Choices())
-                    self.ready.set()
-            except Exception:
-                _log.exception("The examples could not be prepared")
+                    if question.references or not paper:
+                        self._prepare(Inquiry(question, Choices(paper=paper)))
 
-        threading.Thread(target=run, name="warm-up", daemon=True).start()
+        thread = threading.Thread(target=run, name="prepare", daemon=True)
+        thread.start()
+        return thread
 
-    def _scorer(self, choices: Choices, **settings: Any) -> MarsScorer:
+    def _prepare(self, inquiry: Inquiry) -> None:
+        try:
+            self._prepared[inquiry.question] = self.answer(inquiry)
+        except Exception:
+            _log.exception("An example could not be prepared")
+
+    def _scorer(self, choices: Choices, progress: Progress | None) -> MarsScorer:
         """A scorer of these settings; all scorers of the process share its loaded models."""
-        return MarsScorer(PRESET, variant=VARIANT, **choices.settings(), **settings)
+        return MarsScorer(PRESET, variant=VARIANT, progress=progress, **choices.settings())

@@ -40,8 +40,8 @@ _CHOSEN = (
     (
         "story-03-tomatoes",
         "No reference",
-        "Without references the context counts, and what the language model wrote given it. The third candidate "
-        "is copied from the context, which these scores do not mark down.",
+        "Without references the context alone counts. The third candidate is copied from the context, which these "
+        "scores do not mark down.",
     ),
 )
 
@@ -73,7 +73,7 @@ def read_examples(folder: Path) -> list[Example]:
             Question(
                 rows[name]["context"],
                 () if name in _WITHOUT_REFERENCES else tuple(rows[name]["references"]),
-                tuple(one["text"] for one in rows[name]["candidates"]),
+                tuple(candidate["text"] for candidate in rows[name]["candidates"]),
             ),
         )
         for name, title, lesson in _CHOSEN

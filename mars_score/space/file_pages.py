@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -10,8 +10,7 @@ from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
 from mars_score.scoring.explain.explanation import Explanation
 from mars_score.scoring.explain.page import LEGEND, explanation_page
-from mars_score.scoring.result import MarsResult, RowScore
-from mars_score.space.answer import plain_recall
+from mars_score.scoring.result import MarsResult
 from mars_score.space.uploads import Batch
 
 
@@ -50,42 +49,33 @@ def histogram_page(scores: Sequence[float], bins: int = 10) -> str:
     )
 
 
-def lowest_page(lowest: Sequence[tuple[int, Explanation]], contexts: Sequence[str]) -> str:
+def lowest_page(lowest: Mapping[int, Explanation], contexts: Sequence[str]) -> str:
     """Rows with the lowest scores, the lowest first, each with why."""
-    items = "".join(_row(index, one, contexts[index]) for index, one in lowest)
-    legend = LEGEND if any(match.words for _, one in lowest for match in one.matches) else ""
+    items = "".join(_row(index, explanation, contexts[index]) for index, explanation in lowest.items())
+    legend = LEGEND if any(match.words for explanation in lowest.values() for match in explanation.matches) else ""
     return f'<h3 class="mars-title">The lowest rows, and why</h3><ol class="mars-ranking">{items}</ol>{legend}'
 
 
-def _row(index: int, one: Explanation, context: str) -> str:
-    sums = "".join(f"<br>{escape(line)}" for line in one.sums()) or "<br>A blank candidate scores 0."
-    shown = f'<p class="mars-hint">{escape(_short(context))}</p>' if context.strip() else ""
+def _row(index: int, explanation: Explanation, context: str) -> str:
+    sums = "".join(f"<br>{escape(line)}" for line in explanation.sums()) or "<br>A blank candidate scores 0."
+    before = f'<p class="mars-hint">{escape(_short(context))}</p>' if context.strip() else ""
     return (
-        f'<li class="mars-card"><span class="mars-place" title="row of the file">{index + 1}</span><div>{shown}'
-        f'<p class="mars-text">{escape(one.candidate)}</p>'
-        f'<p class="mars-hint"><b>MARS {one.score:.3f}</b>{sums}</p>{explanation_page(one)}</div></li>'
+        f'<li class="mars-card"><span class="mars-place" title="row of the file">{index + 1}</span><div>{before}'
+        f'<p class="mars-text">{escape(explanation.candidate)}</p>'
+        f'<p class="mars-hint"><b>MARS {explanation.score:.3f}</b>{sums}</p>'
+        f"{explanation_page(explanation)}</div></li>"
     )
 
 
 def batch_rows(batch: Batch, result: MarsResult) -> list[dict[str, Any]]:
     """One row of the download for each row of the upload."""
-    texts: Sequence[tuple[str, Sequence[str]]] = list(zip(batch.candidates, batch.references, strict=True))
-    return [
-        {
-            "row": number,
-            "mars": round(row.score, 6),
-            **(_by_references(candidate, references, row) if references else {}),
-            "prediction": candidate,
-            "signature": str(result.signature),
-        }
-        for number, ((candidate, references), row) in enumerate(zip(texts, result.rows, strict=True), 1)
-    ]
-
-
-def _by_references(candidate: str, references: Sequence[str], row: RowScore) -> dict[str, float]:
-    """What other metrics say of a candidate."""
-    return {
-        "recall": round(plain_recall(row), 6),
-        "bleu": round(sentence_bleu(candidate, references), 3),
-        "rouge_l": round(rouge_l(candidate, references), 6),
-    }
+    rows = []
+    for number, (score, candidate, references) in enumerate(
+        zip(result.scores, batch.candidates, batch.references, strict=True), 1
+    ):
+        row: dict[str, Any] = {"row": number, "mars": round(score, 6)}
+        if references:
+            row["bleu"] = round(sentence_bleu(candidate, references), 3)
+            row["rouge_l"] = round(rouge_l(candidate, references), 6)
+        rows.append({**row, "prediction": candidate, "signature": str(result.signature)})
+    return rows

@@ -7,13 +7,13 @@ from typing import Any
 import gradio as gr
 
 from mars_score.space import limits
-from mars_score.space.controls import PRIVATE
-from mars_score.space.handlers import Handlers
+from mars_score.space.handlers import PRIVATE, Handlers
+from mars_score.space.uploads import SUFFIXES
 
-_FILE_HELP = f"""A **CSV** file (with a header, in UTF-8) or a **JSONL** file with the columns `prediction`,
-`reference` and `context`. Further references go into `reference_2`, `reference_3`, ..., in JSONL into a list.
-If no row has a reference, the contexts alone count. The settings of the other tab count here, too. At most
-{limits.BATCH_ROWS} rows and {limits.BATCH_BYTES // 1_000_000} MB."""
+_FILE_HELP = f"""A **CSV** or **TSV** file (with a header, in UTF-8) or a **JSONL** file with the columns
+`prediction`, `reference` (in JSONL a text or a list of texts) and `context`. Without the column `reference` the
+contexts alone count. The settings of the other tab count here, too. At most {limits.BATCH_ROWS} rows and
+{limits.BATCH_BYTES // 1_000_000} MB."""
 
 
 def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
@@ -21,7 +21,7 @@ def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
     gr.Markdown(_FILE_HELP)
     with gr.Row(equal_height=False):
         with gr.Column(scale=5):
-            upload = gr.File(label="File", file_types=[".csv", ".jsonl"], height=150, elem_id="mars-upload")
+            upload = gr.File(label="File", file_types=list(SUFFIXES), height=150, elem_id="mars-upload")
             with gr.Row():
                 sample = gr.Button("Use a sample", elem_id="mars-sample")
                 stop = gr.Button("Stop", variant="stop", visible=False, elem_id="mars-stop")
@@ -35,8 +35,8 @@ def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
             signature = signature_box("mars-batch-signature", visible=False)
     upload.change(handlers.preview, [upload, settings["use_context"]], preview, **PRIVATE)
     sample.click(handlers.sample, None, upload, **PRIVATE)
-    shown = start.click(_stoppable, None, [stop, start], queue=False, **PRIVATE)
-    running = shown.then(
+    started = start.click(_stoppable, None, [stop, start], queue=False, **PRIVATE)
+    running = started.then(
         handlers.batch,
         [upload, *settings.values()],
         [scores, as_csv, as_jsonl, signature],

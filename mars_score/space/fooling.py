@@ -27,8 +27,8 @@ def versions_of(question: Question, index: int) -> dict[str, str | None]:
 
 def with_versions(question: Question, index: int, versions: Mapping[str, str | None]) -> Question:
     """The question with the candidate and its versions in place of its candidates."""
-    made = [text for text in versions.values() if text is not None]
-    return replace(question, candidates=(question.candidates[index], *made), notices=())
+    changed = [text for text in versions.values() if text is not None]
+    return replace(question, candidates=(question.candidates[index], *changed), notices=())
 
 
 def fooled(metric: Metric) -> list[bool]:
@@ -45,9 +45,9 @@ def fooling_page(answer: Answer, versions: Mapping[str, str | None]) -> str:
         versions: of the candidate.
     """
     own = answer.question.candidates[0]
-    metrics = [metric for metric in answer.metrics if metric.name != "Recall"]
-    made = [(NAMES[name][0], _marked(own, text, name)) for name, text in versions.items() if text is not None]
-    lines = [("your candidate", escape(own)), *made]
+    metrics = answer.metrics
+    changed = [(NAMES[name][0], _marked(own, text, name)) for name, text in versions.items() if text is not None]
+    lines = [("your candidate", escape(own)), *changed]
     head = "".join(f'<th scope="col">{metric.name}</th>' for metric in metrics)
     rows = "".join(
         f'<tr><th scope="row"><small>{label}</small>{text}</th>'
@@ -56,9 +56,9 @@ def fooling_page(answer: Answer, versions: Mapping[str, str | None]) -> str:
     )
     counts = [f"<b>{metric.name} {sum(fooled(metric))}</b>" for metric in metrics]
     missing = [f"{label} ({why})" for name, (label, why) in NAMES.items() if versions[name] is None]
-    left_out = f" Not made: {', '.join(missing)}." if missing else ""
+    left_out = f" Left out: {', '.join(missing)}." if missing else ""
     return (
-        f'<p class="mars-headline">How many of {len(made)} versions fool a metric: {", ".join(counts)}.</p>'
+        f'<p class="mars-headline">How many of {len(changed)} versions fool a metric: {", ".join(counts)}.</p>'
         '<div class="mars-scroll" tabindex="0"><table class="mars-matrix"><thead><tr><th scope="col">Text</th>'
         f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         '<p class="mars-hint">A metric is fooled where a changed version gets no less than the candidate; such '

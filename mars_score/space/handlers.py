@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, replace
 from html import escape
 from typing import Any, NamedTuple
 
@@ -14,20 +14,22 @@ import gradio as gr
 from mars_score.errors import ModelUnavailableError
 from mars_score.scoring.result import MarsResult
 from mars_score.space.answer import Answer, plain_notice
-from mars_score.space.card import draw_card, unknown_characters
 from mars_score.space.choices import Choices
-from mars_score.space.compared import compared_page, masked_words
+from mars_score.space.compared import compared_page
 from mars_score.space.downloads import Downloads
 from mars_score.space.engine import Engine
 from mars_score.space.examples import Example
 from mars_score.space.file_pages import batch_rows, histogram_page, lowest_page, table_page
 from mars_score.space.fooling import fooling_page, versions_of, with_versions
-from mars_score.space.inputs import read_question
-from mars_score.space.limits import RateLimit, Refused, check_batch
-from mars_score.space.links import Inquiry, read_query, to_query
+from mars_score.space.inputs import Inquiry, read_question
+from mars_score.space.limits import Refused, check_batch, check_paper
+from mars_score.space.links import read_query, to_query
 from mars_score.space.pages import SCORING, WAITING, notices_page, ranking_page
 from mars_score.space.uploads import SAMPLE, Batch, read_upload
+from mars_score.space.work import Work
 
+PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
+CONTROLS = [field.name for field in fields(Choices) if field.name != "paper"]  # of the page, in their order
 _log = logging.getLogger(__name__)
 _PREVIEW = 5  # rows
 _LOWEST = 5  # rows that are explained
@@ -40,21 +42,20 @@ class Page(NamedTuple):
     Attributes:
         link: to this answer; its query alone, as only the browser knows the address of the page.
         inquiry: what was answered.
+        paper: the button that adds the paper's MARS.
         fool: the choice of a candidate to change.
         fooled: empty, as what is shown there is of another answer.
-        card: likewise.
     """
 
     notices: str = ""
     ranking: str = WAITING
-    masked: Any = None
     compared: str = ""
     signature: str = ""
     link: str = ""
     inquiry: Inquiry | None = None
+    paper: Any = None
     fool: Any = None
     fooled: str = ""
-    card: Any = None
 
 
 @contextmanager
@@ -80,26 +81,22 @@ def friendly(*, html: bool = True) -> Iterator[None]:
 
 
 class Handlers:
-    """The functions behind the page and the API; ``settings`` are the fields of Choices in their order.
+    """The functions behind the page and the API; ``settings`` are the values of the controls.
 
     Args:
         engine: scores.
-        single: limits the calls for one question.
-        batch: limits the batches.
+        work: counts and stops the work for visitors.
     """
 
-    def __init__(self, engine: Engine, single: RateLimit | None = None, batch: RateLimit | None = None) -> None:
+    def __init__(self, engine: Engine, work: Work | None = None) -> None:
         self._engine = engine
-        self._single = single or RateLimit(30, 60)
-        self._batch = batch or RateLimit(4, 300)
+        self._work = work or Work()
         self._downloads = Downloads()
-        self._arrival: Answer | None = None
-        self._arrival_lock = threading.Lock()
 
     def page(self, request: gr.Request, context: str, references: str, candidates: str, *settings: Any) -> Page:
-        """Score what is on the page; ``settings`` are the values of its controls."""
+        """Score what is on the page."""
         with friendly():
-            inquiry = read_inquiry(context, references, candidates, *settings)
+            inquiry = Inquiry(read_question(context, references, candidates), _choices(settings))
             return show(self._answer(request, inquiry), inquiry)
 
     def api(
@@ -107,34 +104,26 @@ class Handlers:
         context: str,
         references: list[str],
         candidates: list[str],
-        max_mask_ratio: float = Choices.max_mask_ratio,
-        planner: str = Choices.planner,
-        augmentation_aggregation: str = Choices.augmentation_aggregation,
-        q: float = Choices.q,
-        reference_aggregation: str = Choices.reference_aggregation,
-        use_context: bool = Choices.use_context,
-        samples: int = Choices.samples,
-        task: str | None = Choices.task,
-        learned: str | None = Choices.learned,
+        settings: dict[str, Any] | None = None,
         request: gr.Request | None = None,
     ) -> dict[str, Any]:
-        """Score candidates against references in a context, best first, with BLEU, ROUGE-L and token recall.
+        """Score candidates against references in a context, best first, with BLEU and ROUGE-L.
 
-        Without references the context alone counts, and there are no other metrics.
-        The settings are those of the package. Blank texts are left out; "index" is the place among the rest.
-        "similarities" are in the order of the candidates that were sent.
+        Without references the context alone counts, and there are no other metrics. The settings are "task",
+        "reference_aggregation" and "use_context", as of the package, and "paper": true to compute the paper's
+        MARS, too. Blank texts are left out; "index" is the place among the rest.
         """
-        infilling = max_mask_ratio, planner, augmentation_aggregation, q
-        settings = *infilling, reference_aggregation, use_context, samples, task, learned
         with friendly(html=False):
-            inquiry = read_inquiry(context, references, candidates, *settings)
-            return self._answer(request, inquiry, compared=False).to_dict()
+            inquiry = Inquiry(read_question(context, references, candidates), Choices.read(settings or {}))
+            return self._answer(request, inquiry).to_dict()
 
-    def _answer(self, request: gr.Request | None, inquiry: Inquiry, *, compared: bool = True) -> Answer:
-        if not inquiry.question.references:
-            inquiry.choices.check_reference_free()
-        self._single.check(_visitor(request))
-        return self._engine.answer(inquiry.question, inquiry.choices, compared=compared)
+    def _answer(self, request: gr.Request | None, inquiry: Inquiry) -> Answer:
+        if prepared := self._engine.prepared(inquiry):
+            return prepared
+        if inquiry.choices.paper:
+            check_paper(inquiry.question.references)
+        with self._work.of(request) as progress:
+            return self._engine.answer(inquiry, progress)
 
     def arrive(self, query: str, example: Example) -> tuple[Inquiry | None, str, Inquiry, Page]:
         """What a visitor sees on arrival: what the link asks for, else an example, with its answer if ready.
@@ -148,50 +137,36 @@ class Handlers:
                 return linked, "", linked, Page(ranking=SCORING)
         except Refused as error:
             notices = [f"{str(error).removesuffix('.')}. Here is an example instead."]
-        return None, example.lesson, Inquiry(example.question, Choices()), self.first_page(example, notices)
+        inquiry = Inquiry(example.question, Choices())
+        prepared = self._engine.prepared(inquiry)
+        page = show(prepared, inquiry) if prepared else Page()
+        return None, example.lesson, inquiry, page._replace(notices=f"{notices_page(notices)}{page.notices}")
 
     def follow(self, request: gr.Request, linked: Inquiry | None) -> Page:
         """Score what a link asks for."""
         with friendly():
-            if linked is None:
-                raise Refused(_NOTHING_SCORED)
-            return show(self._answer(request, linked), linked)
+            return show(self._answer(request, _scored(linked)), _scored(linked))
 
-    def first_page(self, example: Example, notices: Sequence[str] = ()) -> Page:
-        """An example with its answer, once the models are loaded."""
-        with self._arrival_lock:
-            if self._arrival is None and self._engine.ready.is_set():
-                with friendly():
-                    self._arrival = self._engine.answer(example.question, Choices())
-        if self._arrival is None:
-            return Page(notices_page(notices))
-        page = show(self._arrival, Inquiry(example.question, Choices()))
-        return page._replace(notices=f"{notices_page(notices)}{page.notices}")
+    def paper(self, request: gr.Request, inquiry: Inquiry | None) -> Page:
+        """Add the paper's MARS to what is shown."""
+        with friendly():
+            inquiry = _scored(inquiry)
+            inquiry = Inquiry(inquiry.question, replace(inquiry.choices, paper=True))
+            return show(self._answer(request, inquiry), inquiry)
 
     def fool(self, request: gr.Request, inquiry: Inquiry | None, index: int | None) -> str:
         """A candidate beside changed versions of it."""
         with friendly():
-            if inquiry is None or index is None:
+            if index is None:
                 raise Refused(_NOTHING_SCORED)
-            versions = versions_of(inquiry.question, index)
-            question = with_versions(inquiry.question, index, versions)
-            return fooling_page(self._answer(request, Inquiry(question, inquiry.choices)), versions)
-
-    def card(self, request: gr.Request, inquiry: Inquiry | None) -> Any:
-        """The answer as an image."""
-        with friendly():
-            if inquiry is None:
-                raise Refused(_NOTHING_SCORED)
-            answer = self._answer(request, inquiry)
-            if unknown := unknown_characters(answer):
-                gr.Warning(
-                    f"The font of the image has no sign for {escape(unknown[:20])}: they are drawn as boxes."
-                )
-            return gr.update(value=self._downloads.keep("mars-card.png", draw_card(answer)), visible=True)
+            question = _scored(inquiry).question
+            versions = versions_of(question, index)
+            changed = Inquiry(with_versions(question, index, versions), _scored(inquiry).choices)
+            return fooling_page(self._answer(request, changed), versions)
 
     def sample(self) -> str:
         """A file to try."""
-        return self._downloads.keep("sample.csv", SAMPLE)
+        return self._downloads.add("sample.csv", SAMPLE)
 
     def preview(self, path: str | None, use_context: bool) -> str:
         """The first rows of an uploaded file."""
@@ -213,23 +188,23 @@ class Handlers:
     ) -> Iterator[tuple[Any, ...]]:
         """Score an uploaded file; yields so that it can be stopped between chunks."""
         with friendly():
-            choices = Choices.read(*settings)
+            choices = _choices(settings)
             batch = read_upload(path, use_context=choices.use_context)
-            if not any(batch.references):
-                choices.check_reference_free()
-            check_batch(batch.contexts, batch.references, planned=choices.planned)
-            self._batch.check(_visitor(request))
-            columns = batch.candidates, batch.references, batch.contexts
-            for done, total in self._engine.prepare(*columns, choices):
-                progress((done, total), desc="Scoring", unit="rows")
-                yield (gr.skip(),) * 4
-            result = self._engine.score(*columns, choices)
-            yield self._batch_page(batch, result, choices)
+            if not any(batch.references) and not choices.use_context:
+                raise Refused("The file has no references: please add them, or tick “Use the context”.")
+            check_batch(batch.contexts)
+            with self._work.of(request) as report:
+                for step in self._engine.score_file(batch, choices, report):
+                    if isinstance(step, MarsResult):
+                        yield self._batch_page(batch, step, choices)
+                    else:
+                        progress((step, len(batch.candidates)), desc="Scoring", unit="rows")
+                        yield (gr.skip(),) * 4
 
     def _batch_page(self, batch: Batch, result: MarsResult, choices: Choices) -> tuple[Any, ...]:
         csv_path, jsonl_path = self._downloads.write(batch_rows(batch, result))
-        notices = notices_page([plain_notice(one, "row") for one in result.notices])
-        lowest = lowest_page(self._engine.lowest(batch, result, choices, _LOWEST), batch.contexts)
+        notices = notices_page([plain_notice(notice, "row") for notice in result.notices])
+        lowest = lowest_page(self._engine.lowest(batch, result.scores, choices, _LOWEST), batch.contexts)
         return (
             f"{notices}{histogram_page(result.scores)}{lowest}",
             gr.update(value=csv_path, visible=True),
@@ -238,18 +213,19 @@ class Handlers:
         )
 
 
-def read_inquiry(context: Any, references: Any, candidates: Any, *settings: Any) -> Inquiry:
-    """Check texts and settings.
+def _choices(values: Sequence[Any]) -> Choices:
+    """The settings that the controls show."""
+    return Choices.read(dict(zip(CONTROLS, values, strict=True)))
 
-    Raises:
-        Refused: they cannot be scored.
-    """
-    return Inquiry(read_question(context, references, candidates), Choices.read(*settings))
+
+def _scored(inquiry: Inquiry | None) -> Inquiry:
+    if inquiry is None:
+        raise Refused(_NOTHING_SCORED)
+    return inquiry
 
 
 def show(answer: Answer, inquiry: Inquiry) -> Page:
     """An answer as the parts of the page."""
-    masked = masked_words(answer)
     notices = list(answer.notices)
     try:
         link = to_query(inquiry)
@@ -262,19 +238,10 @@ def show(answer: Answer, inquiry: Inquiry) -> Page:
     return Page(
         notices_page(notices),
         ranking_page(answer),
-        gr.update(value=masked, visible=bool(masked)),
         compared_page(answer),
         answer.signature,
         link,
         inquiry,
+        gr.update(visible=bool(answer.question.references) and not answer.paper),
         gr.update(choices=candidates, value=answer.order[0]),
-        "",
-        gr.update(value=None, visible=False),
     )
-
-
-def _visitor(request: gr.Request | None) -> str:
-    """What tells visitors apart: the session, else the address."""
-    if request is None:
-        return "unknown"
-    return str(request.session_hash or getattr(request.client, "host", "unknown"))

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from mars_score.data import values
+from mars_score.space.choices import Choices
 from mars_score.space.limits import CANDIDATE_CHARACTERS, CANDIDATES, Refused, check_texts
 
 WITHOUT_REFERENCES = (
-    "There is no reference, so the candidates are scored by the context and by what the language model wrote "
-    "given it. Such scores agree less with people than scores by references, do not mark down what is copied from "
-    "the context, and cannot be compared with scores by references."
+    "There is no reference, so the candidates are scored by the context alone. Such scores agree less with people "
+    "than scores by references, do not mark down what is copied from the context, and cannot be compared with "
+    "scores by references."
 )
 
 
@@ -29,6 +30,28 @@ class Question:
     notices: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Inquiry:
+    """What a visitor wants scored: texts and settings.
+
+    Raises:
+        Refused: there are no references, and the settings need some.
+    """
+
+    question: Question
+    choices: Choices
+
+    def __post_init__(self) -> None:
+        if self.question.references:
+            return
+        if not self.choices.use_context:
+            raise Refused(
+                "Without references the context has to count: please tick “Use the context”, or give some."
+            )
+        if self.choices.paper:
+            raise Refused("The paper's MARS needs references: please give some.")
+
+
 def read_question(context: Any, references: Any, candidates: Any) -> Question:
     """Check the texts of a question.
 
@@ -43,11 +66,11 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
     context = "" if context is None else context
     if not isinstance(context, str):
         raise Refused("The context must be a text.")
-    given = _texts("references", references), _texts("candidates", candidates)
-    kept_references, kept_candidates = ([text for text in texts if text.strip()] for texts in given)
+    sent = _texts("references", references), _texts("candidates", candidates)
+    kept_references, kept_candidates = ([text.strip() for text in texts if text.strip()] for texts in sent)
     check_texts(context, kept_references, kept_candidates)
     notices = []
-    blank = sum(map(len, given)) - len(kept_references) - len(kept_candidates)
+    blank = sum(map(len, sent)) - len(kept_references) - len(kept_candidates)
     if blank:
         notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
     if not context.strip():
@@ -55,10 +78,7 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
     elif not kept_references:
         notices.append(WITHOUT_REFERENCES)
     return Question(
-        whole(context),
-        tuple(whole(text.strip()) for text in kept_references),
-        tuple(whole(text.strip()) for text in kept_candidates),
-        tuple(notices),
+        whole(context), tuple(map(whole, kept_references)), tuple(map(whole, kept_candidates)), tuple(notices)
     )
 
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import gradio as gr
 
-from mars_score.space.controls import PRIVATE, settings_controls, values_of
+from mars_score.settings.fields import TASKS
+from mars_score.space.choices import BY_FORM, PRESET, Choices
 from mars_score.space.examples import Example
 from mars_score.space.file_tab import file_tab, signature_box
-from mars_score.space.handlers import Handlers
-from mars_score.space.inputs import Question
-from mars_score.space.look import MASK_COLOUR
+from mars_score.space.handlers import CONTROLS, PRIVATE, Handlers
+from mars_score.space.inputs import Inquiry, Question
 from mars_score.space.pages import WAITING
 
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
 _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context</h1>
-<p>A good answer need not repeat the reference. <span>MARS also compares it with its context, and with what a
-language model would write.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
+<p>A good answer need not repeat the reference. <span>MARS plus also reads the context; beside it are the MARS of
+the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
 _MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model", **PRIVATE}
 _QUERY = "() => window.location.search"
 # The server knows the query of a link, the browser the address of the page.
@@ -42,7 +42,7 @@ def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
 def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> dict[str, Any]:
     """The tab for one context; returns the settings, which count for files, too."""
     with gr.Row(elem_id="mars-examples"):
-        buttons = [gr.Button(one.title, size="sm") for one in examples]
+        buttons = [gr.Button(example.title, size="sm") for example in examples]
     lesson = gr.HTML(elem_id="mars-lesson")
     with gr.Row(equal_height=False):
         with gr.Column(scale=5, elem_id="mars-inputs"):
@@ -51,39 +51,40 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> di
         with gr.Column(scale=6):
             notices = gr.HTML(elem_id="mars-notices")
             ranking = gr.HTML(WAITING, elem_id="mars-ranking")
+            paper = gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper")
     inquiry = gr.State()
-    link, card = _share(handlers, inquiry)
+    link = gr.Textbox(
+        label="Link to these texts, settings and scores",
+        interactive=False,
+        buttons=["copy"],
+        max_lines=1,
+        elem_id="mars-link",
+    )
     fool, fooled = _fool(handlers, inquiry)
-    with gr.Accordion("What MARS did", elem_id="mars-details"):
+    with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
         compared = gr.HTML(elem_id="mars-compared")
-        masked = gr.HighlightedText(
-            label="Masked words, by the share of words masked",
-            color_map={"masked": MASK_COLOUR},
-            show_inline_category=False,
-            visible=False,
-            elem_id="mars-masked",
-        )
         signature = signature_box("mars-signature")
     with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
-        settings = settings_controls()
-    outputs = [notices, ranking, masked, compared, signature, link, inquiry, fool, fooled, card]
+        settings = _settings()
+    outputs = [notices, ranking, compared, signature, link, inquiry, paper, fool, fooled]
     values = [*inputs, *settings.values()]
-    scored = [button.click(handlers.page, values, outputs, show_progress_on=ranking, **_MODEL)]
-    for example, one in zip(examples, buttons, strict=True):
-        filled = one.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **PRIVATE)
-        scored.append(filled.then(handlers.page, values, outputs, show_progress_on=ranking, **_MODEL))
+    scoring: dict[str, Any] = {"show_progress_on": ranking, **_MODEL}
+    scored = [button.click(handlers.page, values, outputs, **scoring)]
+    scored.append(paper.click(handlers.paper, inquiry, outputs, **scoring))
+    for example, chosen in zip(examples, buttons, strict=True):
+        filled = chosen.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **PRIVATE)
+        scored.append(filled.then(handlers.page, values, outputs, **scoring))
     for event in scored:
         event.success(None, link, link, js=_ADDRESS, **PRIVATE).then(None, link, None, js=_SHOW_ADDRESS, **PRIVATE)
     if examples:
         linked, query = gr.State(), gr.Textbox(visible=False)
         arrive = partial(_arrive, handlers, examples[0])
         arrived = [linked, lesson, *inputs, *settings.values(), *outputs]
-        page.load(arrive, query, arrived, js=_QUERY, show_progress="hidden", **PRIVATE).then(
-            None, link, link, js=_ADDRESS, **PRIVATE
-        )
-        linked.change(handlers.follow, linked, outputs, show_progress_on=ranking, **_MODEL).success(
-            None, link, link, js=_ADDRESS, **PRIVATE
-        )
+        for event in (
+            page.load(arrive, query, arrived, js=_QUERY, show_progress="hidden", **PRIVATE),
+            linked.change(handlers.follow, linked, outputs, **scoring),
+        ):
+            event.success(None, link, link, js=_ADDRESS, **PRIVATE)
     return settings
 
 
@@ -114,29 +115,30 @@ def _texts() -> list[Any]:
     ]
 
 
-def _share(handlers: Handlers, inquiry: gr.State) -> tuple[Any, Any]:
-    """The link and the image of what was scored."""
-    with gr.Row(elem_id="mars-share", equal_height=True):
-        link = gr.Textbox(
-            label="Link to these texts, settings and scores",
-            interactive=False,
-            buttons=["copy"],
-            lines=1,
-            max_lines=1,
-            scale=4,
-            elem_id="mars-link",
+def _settings() -> dict[str, Any]:
+    """The controls, by the names of the settings."""
+    with gr.Row():
+        task = gr.Radio(
+            [("By the form of the context", BY_FORM), *((name.capitalize(), name) for name in TASKS)],
+            value=BY_FORM,
+            label="Task",
+            info="What a candidate is to its context; the weights of the score depend on it.",
+            elem_id="mars-task",
         )
-        draw = gr.Button("Make an image to share", scale=1, min_width=200, elem_id="mars-draw")
-    card = gr.Image(
-        label="Result card",
-        format="png",
-        visible=False,
-        interactive=False,
-        buttons=["download", "fullscreen"],
-        elem_id="mars-card",
+    with gr.Row():
+        aggregation = gr.Radio(
+            [("Best", "max"), ("Mean", "mean")],
+            value=Choices.reference_aggregation,
+            label="With several references",
+            info="The best of them counts, or their mean.",
+        )
+        use_context = gr.Checkbox(
+            Choices.use_context, label="Use the context", info="Off: only the references count."
+        )
+    gr.HTML(
+        f'<p class="mars-hint">Models: preset “{PRESET}”. Scores with different signatures cannot be compared.</p>'
     )
-    draw.click(handlers.card, inquiry, card, show_progress_on=draw, **_MODEL)
-    return link, card
+    return {"task": task, "reference_aggregation": aggregation, "use_context": use_context}
 
 
 def _fool(handlers: Handlers, inquiry: gr.State) -> tuple[Any, Any]:
@@ -158,7 +160,13 @@ def _fill(example: Example) -> list[str]:
 
 def _arrive(handlers: Handlers, example: Example, query: str) -> list[Any]:
     linked, lesson, inquiry, page = handlers.arrive(query, example)
-    return [linked, _lesson(lesson), *_fields(inquiry.question), *values_of(inquiry.choices), *page]
+    return [linked, _lesson(lesson), *_fields(inquiry.question), *control_values(inquiry), *page]
+
+
+def control_values(inquiry: Inquiry) -> list[Any]:
+    """What the controls of the settings show."""
+    values = [getattr(inquiry.choices, name) for name in CONTROLS]
+    return [inquiry.choices.task or BY_FORM, *values[1:]]
 
 
 def _lesson(text: str) -> str:

@@ -1,27 +1,27 @@
-"""Limits on what a visitor may send, and how often; each refusal says what to do instead."""
+"""Limits on what a visitor may send, how often, and how long it may take; each refusal says what to do instead."""
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
+
+from starlette.responses import JSONResponse
 
 CONTEXT_CHARACTERS = 5_000
 REFERENCE_CHARACTERS = 600
 CANDIDATE_CHARACTERS = 1_500
 REFERENCES = 4
-SAMPLES = 16
-PROMPT_CHARACTERS = 1_000
 CANDIDATES = 12
+PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed
 BATCH_ROWS = 200
 BATCH_BYTES = 1_000_000
-# Of all rows together, so that a batch ends in minutes. Planning takes about seven times as long.
-BATCH_CONTEXT_CHARACTERS = 200_000
-BATCH_REFERENCE_CHARACTERS = 40_000
-BATCH_PLANNED_REFERENCE_CHARACTERS = 6_000
+BATCH_CONTEXT_CHARACTERS = 200_000  # of all rows together, so that a file ends in minutes
 LINK_CHARACTERS = 7_500  # servers commonly take 8,192 bytes for the first line of a request
 BODY_BYTES = 1_500_000  # per request, uploads included
+CALL_SECONDS = 120.0  # that a single call may take
 
 _ELSEWHERE = "On your own machine MARS has no such limit."
 
@@ -42,131 +42,145 @@ def check_texts(context: str, references: Sequence[str], candidates: Sequence[st
     Raises:
         Refused: too many or too long, or nothing to score.
     """
-    if not (context.strip() or any(text.strip() for text in references)):
+    if not (context.strip() or references):
         raise Refused(f"{where}Please give a reference, which is a text that says it right, or a context.")
-    if not any(text.strip() for text in candidates):
+    if not candidates:
         raise Refused(f"{where}Please give at least one candidate: a text to score.")
-    _check_number(where, "references", len(references), REFERENCES)
-    _check_number(where, "candidates", len(candidates), CANDIDATES)
-    _check_length(f"{where}The context", context, CONTEXT_CHARACTERS)
+    for what, number, limit in (
+        ("references", len(references), REFERENCES),
+        ("candidates", len(candidates), CANDIDATES),
+    ):
+        if number > limit:
+            raise Refused(f"{where}{number:,} {what} are too many: at most {limit} are allowed here. {_ELSEWHERE}")
+    _check_length(f"{where}The context has", len(context), CONTEXT_CHARACTERS)
     for text in references:
-        _check_length(f"{where}A reference", text, REFERENCE_CHARACTERS)
+        _check_length(f"{where}A reference has", len(text), REFERENCE_CHARACTERS)
     for text in candidates:
-        _check_length(f"{where}A candidate", text, CANDIDATE_CHARACTERS)
+        _check_length(f"{where}A candidate has", len(text), CANDIDATE_CHARACTERS)
 
 
-def _check_number(where: str, what: str, number: int, limit: int) -> None:
-    if number > limit:
-        raise Refused(f"{where}{number:,} {what} are too many: at most {limit} are allowed here. {_ELSEWHERE}")
-
-
-def _check_length(what: str, text: str, limit: int) -> None:
-    if len(text) > limit:
-        raise Refused(
-            f"{what} has {len(text):,} characters; at most {limit:,} are allowed here. Please shorten it. "
-            f"{_ELSEWHERE}"
-        )
-
-
-def check_batch(contexts: Sequence[str], references: Sequence[Sequence[str]], *, planned: bool) -> None:
-    """Check that a batch would not take too long.
+def check_paper(references: Sequence[str]) -> None:
+    """Check that the paper's MARS of a question would not take minutes.
 
     Raises:
-        Refused: all contexts or all references together are too long.
+        Refused: the references are too long.
     """
-    limit = BATCH_PLANNED_REFERENCE_CHARACTERS if planned else BATCH_REFERENCE_CHARACTERS
-    total = sum(len(text) for row in references for text in row)
-    if total > limit:
-        hint = " with planning (without it, more)" if planned else ""
+    _check_length(
+        "For the paper's MARS: all references together have", sum(map(len, references)), PAPER_CHARACTERS
+    )
+
+
+def check_batch(contexts: Sequence[str]) -> None:
+    """Check that a file would not take too long.
+
+    Raises:
+        Refused: all contexts together are too long.
+    """
+    _check_length("The file: all contexts together have", sum(map(len, contexts)), BATCH_CONTEXT_CHARACTERS)
+
+
+def _check_length(what: str, length: int, limit: int) -> None:
+    if length > limit:
         raise Refused(
-            f"All references together have {total:,} characters; at most {limit:,} are allowed here{hint}. "
-            f"{_ELSEWHERE}"
-        )
-    total, limit = sum(map(len, contexts)), BATCH_CONTEXT_CHARACTERS
-    if total > limit:
-        raise Refused(
-            f"All contexts together have {total:,} characters; at most {limit:,} are allowed here. {_ELSEWHERE}"
+            f"{what} {length:,} characters; at most {limit:,} are allowed here. Please shorten it. {_ELSEWHERE}"
         )
 
 
-class RateLimit:
-    """A limit on the calls of each visitor.
+class Allowance:
+    """What each address may use within any ``seconds``: requests, files or seconds of work.
 
     Args:
-        calls: at most, within any ``seconds``.
+        amount: for each address.
         seconds: length of the window.
+        unit: of the amount, in the plural.
         clock: the current time in seconds; another one for tests.
     """
 
-    def __init__(self, calls: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.calls, self.seconds, self._clock = calls, seconds, clock
-        self._times: dict[str, deque[float]] = {}
+    def __init__(
+        self, amount: float, seconds: float, unit: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.amount, self.seconds, self.unit, self._clock = amount, seconds, unit, clock
+        self._used: dict[str, list[tuple[float, float]]] = {}  # when, how much
         self._lock = threading.Lock()
 
-    def check(self, visitor: str) -> None:
-        """Count a call.
+    def check(self, address: str) -> None:
+        """Check that something is left.
 
         Raises:
-            Refused: too many; the message says how long to wait.
+            Refused: all is used; the message says how long to wait.
         """
-        now = self._clock()
         with self._lock:
-            self._forget(now)
-            times = self._times.setdefault(visitor, deque())
-            if len(times) >= self.calls:
-                wait = int(times[0] + self.seconds - now) + 1
-                raise Refused(
-                    f"That was fast: {self.calls} requests in {self.seconds:.0f} seconds are the limit here. "
-                    f"Please wait {wait} second{'' if wait == 1 else 's'} and try again."
-                )
-            times.append(now)
+            self._forget()
+            used = self._used.get(address, [])
+            left = sum(amount for _, amount in used) - self.amount
+            if left < 0:
+                return
+            for when, amount in used:
+                left -= amount
+                if left < 0:
+                    wait = int(when + self.seconds - self._clock()) + 1
+                    raise Refused(
+                        f"{self.amount:g} {self.unit} in {self.seconds:g} seconds are the limit here. Please wait "
+                        f"{wait} second{'' if wait == 1 else 's'} and try again. {_ELSEWHERE}"
+                    )
 
-    def _forget(self, now: float) -> None:
-        for visitor in list(self._times):
-            times = self._times[visitor]
-            while times and times[0] <= now - self.seconds:
-                times.popleft()
-            if not times:
-                del self._times[visitor]
+    def charge(self, address: str, amount: float = 1) -> None:
+        """Note that an address used an amount."""
+        with self._lock:
+            self._used.setdefault(address, []).append((self._clock(), amount))
 
-
-class BodyLimit:
-    """ASGI middleware: a request of more than ``limit`` bytes is answered with status 413 without being read."""
-
-    def __init__(self, app: Callable[..., object], limit: int = BODY_BYTES) -> None:
-        self._app, self._limit = app, limit
-
-    async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:  # type: ignore[type-arg]
-        """Pass the request on, counting its bytes."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)  # type: ignore[misc]
-            return
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared) > self._limit:
-            await _too_large(send)
-            return
-        seen = 0
-        answered = False
-
-        async def counted() -> dict:  # type: ignore[type-arg]
-            nonlocal seen, answered
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._limit and not answered:  # sent in chunks, without a Content-Length
-                answered = True
-                await _too_large(send)
-                return {"type": "http.disconnect"}
-            return message  # type: ignore[no-any-return]
-
-        async def unless_answered(message: dict) -> None:  # type: ignore[type-arg]
-            if not answered:
-                await send(message)
-
-        await self._app(scope, counted, unless_answered)  # type: ignore[misc]
+    def _forget(self) -> None:
+        """Drop what is past, so that memory does not grow with the number of addresses."""
+        start = self._clock() - self.seconds
+        recent = {name: [use for use in uses if use[0] > start] for name, uses in self._used.items()}
+        self._used = {name: uses for name, uses in recent.items() if uses}
 
 
-async def _too_large(send: Callable) -> None:  # type: ignore[type-arg]
-    body = b'{"detail": "The request is too large."}'
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def address_of(host: str | None) -> str:
+    """What tells visitors apart: the address, of IPv6 the network that one customer has."""
+    try:
+        address = ipaddress.ip_address(host or "")
+    except ValueError:
+        return host or "unknown"
+    return str(address if address.version == 4 else ipaddress.ip_network((address, 64), strict=False))
+
+
+class Gate:
+    """ASGI middleware: refuses large requests, and addresses that send many requests or files.
+
+    Gradio limits the size of a file, but neither the size of other requests nor the number of either.
+
+    Args:
+        app: what answers.
+        requests: of each address.
+        uploads: of each address.
+    """
+
+    def __init__(
+        self, app: Callable[..., Any], requests: Allowance | None = None, uploads: Allowance | None = None
+    ) -> None:
+        self._app = app
+        self._requests = requests or Allowance(60, 60, "requests")
+        self._uploads = uploads or Allowance(12, 600, "files")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, or answer it with status 411, 413 or 429."""
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Any) -> JSONResponse | None:
+        if scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            return None
+        length = dict(scope["headers"]).get(b"content-length", b"")
+        if not length.isdigit():
+            return JSONResponse({"detail": "The request does not say how long it is."}, 411)
+        if int(length) > BODY_BYTES:
+            return JSONResponse({"detail": "The request is too large."}, 413)
+        address = address_of(scope["client"][0] if scope.get("client") else None)
+        allowance = self._uploads if scope["path"].rstrip("/").endswith("/upload") else self._requests
+        try:
+            allowance.check(address)
+        except Refused as error:
+            return JSONResponse({"detail": str(error), "error": str(error)}, 429)
+        allowance.charge(address)
+        return None

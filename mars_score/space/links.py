@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from mars_score.space.choices import Choices
-from mars_score.space.inputs import Question, read_question
+from mars_score.space.inputs import Inquiry, read_question
 from mars_score.space.limits import CANDIDATES, LINK_CHARACTERS, REFERENCES, Refused
 
-_CONTEXT, _REFERENCE, _CANDIDATE = "context", "reference", "candidate"
-_TEXTS = (_CONTEXT, _REFERENCE, _CANDIDATE)
-
-
-@dataclass(frozen=True)
-class Inquiry:
-    """What a visitor wants scored: texts and settings."""
-
-    question: Question
-    choices: Choices
+_CONTEXT, _REFERENCE, _CANDIDATE = _TEXTS = ("context", "reference", "candidate")
+_DEFAULTS = asdict(Choices())
+_MOST = {_REFERENCE: REFERENCES, _CANDIDATE: CANDIDATES}  # times; all others once
 
 
 def to_query(inquiry: Inquiry) -> str:
@@ -30,9 +22,13 @@ def to_query(inquiry: Inquiry) -> str:
         Refused: it would be longer than servers accept.
     """
     question = inquiry.question
-    texts = [(_REFERENCE, one) for one in question.references] + [(_CANDIDATE, one) for one in question.candidates]
-    settings = {name: _written(value) for name, value in inquiry.choices.settings().items()}
-    query = f"?{urlencode([(_CONTEXT, question.context), *texts, *settings.items()])}"
+    pairs = [(_CONTEXT, question.context)]
+    pairs += [(_REFERENCE, text) for text in question.references]
+    pairs += [(_CANDIDATE, text) for text in question.candidates]
+    for name, value in asdict(inquiry.choices).items():
+        if value != _DEFAULTS[name]:
+            pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    query = f"?{urlencode(pairs)}"
     if len(query) > LINK_CHARACTERS:
         raise Refused(
             f"These texts are too long for a link: it would have {len(query):,} characters, and more than "
@@ -53,41 +49,30 @@ def read_query(query: str) -> Inquiry | None:
         pairs = parse_qsl(query.removeprefix("?"), keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError:
         raise Refused("The link cannot be read: its letters are damaged, or its parameters too many.") from None
-    readers: dict[str, Callable[[str], Any]] = {name: _reader(value) for name, value in asdict(Choices()).items()}
-    values: dict[str, list[str]] = {name: [] for name in (*_TEXTS, *readers)}
+    known = (*_TEXTS, *_DEFAULTS)
+    values: dict[str, list[str]] = {name: [] for name in known}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
-    if not any(values[name] for name in (*_TEXTS, *readers)):
+    if not any(values[name] for name in known):
         return None
-    limits = {_REFERENCE: REFERENCES, _CANDIDATE: CANDIDATES}
-    for name in (*_TEXTS, *readers):
-        if len(values[name]) > limits.get(name, 1):
-            raise Refused(f"The link has {len(values[name])} times {name!r}; at most {limits.get(name, 1)} work.")
-        if name in limits and any("\n" in text or "\r" in text for text in values[name]):
+    for name in known:
+        most = _MOST.get(name, 1)
+        if len(values[name]) > most:
+            raise Refused(f"The link has {len(values[name])} times {name!r}; at most {most} work.")
+        if name in _MOST and any("\n" in text or "\r" in text for text in values[name]):
             raise Refused(f"In the link a {name} has several lines; each has to be one.")
     question = read_question("".join(values[_CONTEXT]), values[_REFERENCE], values[_CANDIDATE])
-    try:
-        given = {name: read(values[name][0]) for name, read in readers.items() if values[name]}
-    except ValueError as error:
-        raise Refused(f"A setting of the link cannot be used: {str(error)[:200]}") from None
-    if unknown := [name for name in values if name not in {*_TEXTS, *readers} and not name.startswith("__")]:
+    if unknown := [name for name in values if name not in known and not name.startswith("__")]:
         notice = f"The link has parameters that mean nothing here: {', '.join(unknown)[:200]}."
         question = replace(question, notices=(*question.notices, notice))
-    return Inquiry(question, Choices.read(**{**asdict(Choices()), **given}))
+    settings = {name: _setting(name, values[name][0]) for name in _DEFAULTS if values[name]}
+    return Inquiry(question, Choices.read(settings))
 
 
-def _written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _reader(default: Any) -> Callable[[str], Any]:
-    """What reads a setting, by the type of its default."""
-    if isinstance(default, bool):
-        return _boolean
-    return str if default is None else type(default)
-
-
-def _boolean(text: str) -> bool:
+def _setting(name: str, text: str) -> Any:
+    """A setting as the page has it."""
+    if not isinstance(_DEFAULTS[name], bool):
+        return text
     if text not in ("true", "false"):
-        raise ValueError(f"{text!r:.50} is neither true nor false")
+        raise Refused(f"A setting of the link cannot be used: {name} is {text!r:.50}, neither true nor false")
     return text == "true"

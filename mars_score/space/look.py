@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-MASK_COLOUR = "#c2562f"
 CSS = Path(__file__).with_name("look.css")
 
 

@@ -1,19 +1,18 @@
-"""An uploaded CSV or JSONL file -> checked rows."""
+"""An uploaded file -> checked rows."""
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from mars_score.data.readers import json_rows
-from mars_score.data.validation import check_candidates, check_contexts, check_references
+from mars_score.data.files import RowFile, read_rows
+from mars_score.data.validation import check_candidates, check_contexts, check_reference_free, check_references
 from mars_score.space.inputs import whole
 from mars_score.space.limits import BATCH_BYTES, BATCH_ROWS, Refused, check_texts
 
-COLUMNS = "prediction, reference and context"
+SUFFIXES = (".csv", ".tsv", ".jsonl")
 SAMPLE = """context,reference,prediction
 Jane's car broke down on Monday.,She went to work by bus.,She took the bus until it was fixed.
 Jane's car broke down on Monday.,She went to work by bus.,The cat slept on the sofa.
@@ -26,15 +25,21 @@ Rain fell all night.,In the morning the river was over its banks.,In the morning
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows of a file, as columns."""
+    """The rows of a file, as columns; no row has references, or all have."""
 
     candidates: tuple[str, ...]
     references: tuple[tuple[str, ...], ...]
     contexts: tuple[str, ...]
 
+    def columns(self, start: int = 0, stop: int | None = None) -> tuple[list[str], Any, list[str]]:
+        """Predictions, references and contexts of some rows, for MarsScorer."""
+        part = slice(start, stop)
+        references = [list(row) for row in self.references[part]] if any(self.references) else None
+        return list(self.candidates[part]), references, list(self.contexts[part])
+
 
 def read_upload(path: str | os.PathLike[str] | None, *, use_context: bool) -> Batch:
-    """Read a file of rows, as JSONL if it begins with "{", else as CSV; its name does not count.
+    """Read a file of rows, of the kinds in ``SUFFIXES``.
 
     Args:
         path: of the uploaded file.
@@ -44,99 +49,50 @@ def read_upload(path: str | os.PathLike[str] | None, *, use_context: bool) -> Ba
         Refused: no file, too large, or not valid rows; the message names the row.
     """
     if path is None:
-        raise Refused("Please choose a CSV or JSONL file first.")
+        raise Refused("Please choose a CSV, TSV or JSONL file first.")
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise Refused(f"Please send a file whose name ends in {', '.join(SUFFIXES)}.")
     size = os.stat(path).st_size
     if size > BATCH_BYTES:
         raise Refused(f"The file has {size:,} bytes; at most {BATCH_BYTES:,} are allowed here.")
-    with open(path, "rb") as file:
-        raw = file.read()
-    is_jsonl = raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
-    rows = _read_jsonl(path) if is_jsonl else _read_csv(raw)
-    if len(rows) > BATCH_ROWS:
-        raise Refused(f"The file has {len(rows):,} rows; at most {BATCH_ROWS} are allowed here.")
-    return _check(rows, use_context=use_context)
-
-
-def _read_jsonl(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     try:
-        return list(json_rows(os.fspath(path)))
-    except ValueError as error:  # names the file by its path
-        raise Refused(str(error).replace(f"{os.fspath(path)}:", "Line ")[:300]) from None
-
-
-def _read_csv(raw: bytes) -> list[dict[str, Any]]:
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Refused("The file is not UTF-8 text. Please save it as CSV in UTF-8, or as JSONL.") from None
-    header = text.lstrip("\r\n").partition("\n")[0]
-    delimiter = max(",;\t", key=header.count)
-    try:
-        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(line)]
-    except csv.Error as error:
-        raise Refused(f"The file cannot be read as CSV: {error}.") from None
-    if not lines:
-        raise Refused(f"The file is empty. Please send rows with the columns {COLUMNS}.")
-    names = [name.strip().lower() for name in lines[0]]
-    for number, line in enumerate(lines[1:], 1):
-        if len(line) != len(names):
-            raise Refused(f"Row {number} has {len(line)} cells, but the header has {len(names)}.")
-    return [_gathered(dict(zip(names, line, strict=True))) for line in lines[1:]]
-
-
-def _gathered(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its columns reference, reference_2, reference_3, ... as one list."""
-    further = [name for name in row if name.startswith("reference_")]
-    more = [row.pop(name) for name in further]
-    if "reference" in row and any(more):
-        row["reference"] = [row["reference"], *filter(str.strip, more)]
-    return row
-
-
-def _check(rows: list[dict[str, Any]], *, use_context: bool) -> Batch:
-    if not rows:
-        raise Refused(f"The file holds no rows. Please send rows with the columns {COLUMNS}.")
-    try:
-        candidates = check_candidates(_column(rows, "prediction", "candidate"), where=_place("prediction"))
-        references = _references(rows)
-        given = use_context or "context" in rows[0]
-        contexts = check_contexts(
-            _column(rows, "context") if given else None,
-            len(rows),
-            use_context=use_context,
-            where=_place("context"),
-        )
+        file = read_rows(path)
+        if len(file.rows) > BATCH_ROWS:
+            raise Refused(f"The file has {len(file.rows):,} rows; at most {BATCH_ROWS} are allowed here.")
+        batch = _columns(file, use_context=use_context)
     except Refused:
         raise
     except (TypeError, ValueError) as error:
-        raise Refused(str(error)[:300]) from None
-    for number, (candidate, texts, context) in enumerate(
-        zip(candidates, references, contexts or [""] * len(rows), strict=True), 1
-    ):
-        check_texts(context, texts, [candidate if candidate.strip() else "blank"], f"Row {number}: ")
+        raise Refused(str(error).replace(f"{Path(path).parent}{os.sep}", "")[:300]) from None
+    for number, row in enumerate(zip(batch.contexts, batch.references, batch.candidates, strict=True), 1):
+        context, references, candidate = row
+        check_texts(context, references, [candidate], f"Row {number}: ")
+    return batch
+
+
+def _columns(file: RowFile, *, use_context: bool) -> Batch:
+    names = {name for row in file.rows for name in row}
+    remedy = "please add it; the columns are prediction, reference and context"
+    if numbered := sorted(name for name in names if str(name).startswith("reference_")):
+        raise Refused(
+            f"Columns such as {numbered[0]!r} are not read: several references go into a list, in JSONL."
+        )
+    candidates = check_candidates(file.column("prediction", remedy=remedy), where=file.place("prediction"))
+    references: list[tuple[str, ...]] = [()] * len(candidates)
+    if "reference" in names:
+        values = file.column("reference", remedy=remedy)
+        references = check_references(values, where=file.place("reference"))
+    contexts = [""] * len(candidates)
+    if use_context or "context" in names:
+        values = file.column("context", remedy=f"{remedy}; or untick “Use the context”")
+        where = file.place("context")
+        contexts = (
+            check_contexts(values, len(values), use_context=True, where=where)
+            if "reference" in names
+            else check_reference_free(values, where=where)
+        )
     return Batch(
-        tuple(map(whole, candidates)),
+        tuple(whole(text) for text in candidates),
         tuple(tuple(map(whole, texts)) for texts in references),
-        tuple(map(whole, contexts)),
+        tuple(whole(text) for text in contexts),
     )
-
-
-def _references(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """The references of each row; none at all where no row has any."""
-    if all(row.get(name) in ("", None, []) for row in rows for name in ("reference", "references")):
-        return [()] * len(rows)
-    return check_references(_column(rows, "reference", "references"), where=_place("reference"))
-
-
-def _place(column: str) -> Any:
-    return lambda row: f"Row {row + 1}, column {column!r}"
-
-
-def _column(rows: list[dict[str, Any]], *names: str) -> list[Any]:
-    name = next((name for name in names if name in rows[0]), names[0])
-    for number, row in enumerate(rows, 1):
-        if name not in row:
-            hint = ", or untick “Use the context” in the settings" if name == "context" else ""
-            found = ", ".join(str(one)[:40] for one in list(row)[:8]) or "none"
-            raise Refused(f"Row {number} has no column {name!r} (its columns: {found}). Please add it{hint}.")
-    return [row[name] for row in rows]
