@@ -1,4 +1,4 @@
-"""MarsScorer: the facade that joins masking, infilling and similarity."""
+"""MarsScorer: references are augmented, texts are read, and candidates are scored."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from mars_score.models.fingerprints import unchanging
 from mars_score.models.signature import make_signature
 from mars_score.scoring.batch import Scorable
 from mars_score.scoring.evidence import Evidence, Reader
+from mars_score.scoring.form import Form
 from mars_score.scoring.heads import Example, HeadLoader, LearnedHead
-from mars_score.scoring.kept import flags_of, look_up, rows_of
 from mars_score.scoring.result import MarsResult, ScoredTexts
+from mars_score.scoring.rows import ScoredRow, flags_of, row_results
 from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.settings.fields import unknown
 from mars_score.store.location import Store, store_folder
+from mars_score.store.lookup import get_or_compute
 from mars_score.store.progress import progress_bars
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Progress, Runtime
@@ -72,18 +74,14 @@ class MarsScorer:
         progress: Progress | bool | None = None,
         **settings: Any,
     ) -> None:
-        if not (progress is None or isinstance(progress, bool) or callable(progress)):
-            raise ValueError(f"progress must be True, False or a function, got {progress!r}")
         for name in settings:
             if name not in SETTINGS:
                 raise unknown("setting", name, [*ARGUMENTS, *SETTINGS])
         self.settings: Settings = resolve_settings(preset, **settings)
         check_device(device)
-        results = ResultStore(store_folder(store))
-        self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._report)
+        results, self._reports = ResultStore(store_folder(store)), _Reports(progress)
+        self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._reports)
         self.head = HeadLoader(self.settings, self.runtime)
-        self.progress: Progress | bool | None = progress
-        self._bars: Progress | None = None
 
     def __repr__(self) -> str:
         settings, usual = self.settings, dict(resolve_settings("base", self.settings.variant).items())
@@ -136,18 +134,19 @@ class MarsScorer:
         numbers = [number for number, some in enumerate(given) for _ in some]
         candidates = [candidate.strip() for some in given for candidate in some]
         rows, contexts = [rows[number] for number in numbers], [texts[number].strip() for number in numbers]
-        with self._progress_bars():
-            encoded = self._score(prepare_rows(candidates, rows, contexts, settings.masking), settings)
-            scores = rows_of(encoded)
+        with self._reports.bars():
+            scored = self._score(prepare_rows(candidates, rows, contexts, settings.masking), settings)
+            scores = tuple(row.score for row in scored)
             explanations: tuple[Explanation, ...] = ()
             if explain:
                 from mars_score.scoring.explain import explainer
 
-                shown = candidates, contexts, scores
-                explanations = tuple(explainer.explain(*shown, self._reader, settings.similarity))
-        signature = make_signature(settings, self._augmenter.analyser.pipeline, map(len, rows))
+                form = Form.of(settings.similarity)
+                explanations = tuple(explainer.explain(candidates, contexts, scores, self._reader, form))
+        pipeline = self._augmenter.analyser.pipeline if settings.masking.max_mask_ratio > 0 else None
+        signature = make_signature(settings, pipeline, map(len, rows))
         inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
-        return MarsResult(scores, signature, _warn(numbers, flags_of(encoded)), inputs, explanations)
+        return MarsResult(scores, signature, _warn(numbers, flags_of(scored)), inputs, explanations)
 
     @unchanging()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
@@ -158,7 +157,7 @@ class MarsScorer:
         self.settings.given(references)
         rows, texts = self._check(references, contexts)
         pairs, every = prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows)
-        with self._progress_bars():
+        with self._reports.bars():
             augmented = self._augment(pairs, every)
             requests, samples = self._draw(texts, pairs, every)
         _warn(range(len(augmented)), cuts(augmented))
@@ -176,7 +175,7 @@ class MarsScorer:
         self.settings.given(references)
         rows, texts = self._check(references, contexts)
         pairs = prepare_pairs(rows, texts, self.settings.masking)
-        with self._progress_bars():
+        with self._reports.bars():
             requests, samples = self._draw(texts, pairs, [True] * len(rows))
         return [samples[request].texts for request in requests]
 
@@ -184,7 +183,7 @@ class MarsScorer:
     def augment_references(self, references: Any, contexts: Any = None) -> list[tuple[AugmentedReference, ...]]:
         """One AugmentedReference per human reference of each row; args and errors as for :meth:`score`."""
         rows, texts = self._check(references, contexts)
-        with self._progress_bars():
+        with self._reports.bars():
             augmented = self._augment(prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows))
         _warn(range(len(augmented)), cuts(augmented))
         return [tuple(one.reference for one in row) for row in augmented]
@@ -198,7 +197,7 @@ class MarsScorer:
         """
         candidates, references, contexts = zip(*rows, strict=True)
         prepared = prepare_rows(candidates, references, contexts, self.settings.masking)
-        with self._progress_bars():
+        with self._reports.bars():
             read = self._read(self._scorable(prepared, self.settings))
             return [one for chunk, evidence in read for one in chunk.examples(evidence)]
 
@@ -213,17 +212,17 @@ class MarsScorer:
         """References and contexts of each row."""
         return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
 
-    def _score(self, rows: Sequence[Row], settings: Settings) -> list[bytes]:
-        """The scores of prepared rows, kept or new, as :func:`mars_score.scoring.kept.encode` gives them."""
+    def _score(self, rows: Sequence[Row], settings: Settings) -> list[ScoredRow]:
+        """The scores of prepared rows, stored or new."""
 
-        def compute(missing: list[Row], done: Callable[[Row, bytes], None]) -> None:
+        def compute(missing: list[Row], done: Callable[[Row, ScoredRow], None]) -> None:
             rest = iter(missing)
             for chunk, evidence in self._read(self._scorable(missing, settings, self.head.get())):
-                for scored, row in zip(chunk.encoded(evidence), rest, strict=False):
+                for scored, row in zip(chunk.scored(evidence), rest, strict=False):
                     done(row, scored)
 
-        found = look_up(self.runtime.store, settings, rows, compute)
-        return [found[row] for row in rows]
+        scored = get_or_compute(self.runtime.store, row_results(settings), rows, compute)
+        return [scored[row] for row in rows]
 
     def _scorable(self, rows: Sequence[Row], settings: Settings, head: LearnedHead | None = None) -> Scorable:
         """Prepared rows with their augmented references and samples."""
@@ -232,8 +231,8 @@ class MarsScorer:
         written = [bool(candidate) for candidate in candidates]
         augmented = self._augment(pairs, written)
         drawn = self._draw(contexts, pairs, written)
-        similarity, use_context = settings.similarity, settings.use_context
-        return Scorable(candidates, contexts, augmented, *drawn, similarity, use_context, head)
+        form = Form.of(settings.similarity)
+        return Scorable(candidates, contexts, augmented, *drawn, form, settings.use_context, head)
 
     def _augment(self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]) -> list[list[Augmented]]:
         """Augmented references of each wanted row; the references of the others count for the IDF only."""
@@ -249,10 +248,10 @@ class MarsScorer:
         contexts = [context.strip() for context in contexts]
         requests = requests_of(contexts, [[text for _, text in row] for row in pairs], self.settings.sampling)
         needed = [one for one, want in zip(requests, wanted, strict=True) if want]
-        return requests, self._sampler.draw(needed, partial(self._report, "sample"))
+        return requests, self._sampler.draw(needed, partial(self._reports, "sample"))
 
     def _read(self, scorable: Scorable) -> Iterator[tuple[Scorable, Evidence]]:
-        return scorable.read(self._reader, _CHUNK_ROWS, self._report)
+        return scorable.read(self._reader, _CHUNK_ROWS, self._reports)
 
     @cached_property
     def _augmenter(self) -> Augmenter:
@@ -264,21 +263,31 @@ class MarsScorer:
 
     @cached_property
     def _reader(self) -> Reader:
-        return Reader(self.settings, self.runtime, remember=True)
+        return Reader(self.settings, self.runtime)
+
+
+class _Reports:
+    """What ``progress`` of a scorer asks for; not a part of the scorer, which its runtime would keep in memory."""
+
+    def __init__(self, progress: Progress | bool | None) -> None:
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise ValueError(f"progress must be True, False or a function, got {progress!r}")
+        self.progress = progress
+        self._bars: Progress | None = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        report = self._bars if self.progress is True else self.progress
+        if report:
+            report(stage, done, total)
 
     @contextmanager
-    def _progress_bars(self) -> Iterator[None]:
+    def bars(self) -> Iterator[None]:
         """Show progress bars meanwhile, if ``progress`` is True."""
         if self.progress is not True:
             yield
             return
         with progress_bars(quiet=False) as self._bars:
             yield
-
-    def _report(self, stage: str, done: int, total: int) -> None:
-        report = self._bars if self.progress is True else self.progress
-        if report:
-            report(stage, done, total)
 
 
 def _warn(numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from mars_score.data.words import split_words
 from mars_score.errors import MarsWarning
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, Reader
-from mars_score.scoring.score import token_recall
+from mars_score.scoring.terms import token_recall
 
 AT_ONCE = 64  # rows whose token vectors are in memory
 

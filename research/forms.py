@@ -23,24 +23,14 @@ from numpy.typing import NDArray
 
 from mars_score.data.overlap import RUN_WORDS
 from mars_score.meta.sweeps import choose
-from mars_score.scoring.aggregation import combine_augmentations
-from mars_score.scoring.score import (
-    BEST_SAMPLE,
-    BEST_SAMPLE_IN_DIALOGUE,
-    CLOSE,
-    CONTEXT_WORDS,
-    LIFT_LIMIT,
-    LIKELIHOOD_WORDS,
-    MEAN_OF_SAMPLES,
-    MEAN_OF_SAMPLES_IN_DIALOGUE,
-    SAME,
-    SENTENCES_OF_DATA,
-)
+from mars_score.scoring.form import form_of
+from mars_score.scoring.terms import combine_augmentations
 from mars_score.settings.fields import UNSAMPLED_TASKS
 from mars_score.stats.correlation import at_level, correlation
 from mars_score.stats.draws import Interval
 from mars_score.stats.resampling import resampled_pearson
 
+PLUS_FORM = form_of("plus")
 Floats = NDArray[np.float64]
 RESAMPLES = 1000
 AUGMENTED: dict[str, Callable[[Sequence[float]], float]] = {
@@ -131,19 +121,19 @@ class Form:
     matching: str = "recalls"
     infills: str = "first"
     context: float = 0.5
-    half: float = CONTEXT_WORDS
+    half: float = PLUS_FORM.context_words
     adaptive: bool = True
-    best: tuple[float, float] = (BEST_SAMPLE_IN_DIALOGUE, BEST_SAMPLE)
-    samples: tuple[float, float] = (0.2 * MEAN_OF_SAMPLES_IN_DIALOGUE, 0.2 * MEAN_OF_SAMPLES)
+    best: tuple[float, float] = (PLUS_FORM.best_sample_in_dialogue, PLUS_FORM.best_sample)
+    samples: tuple[float, float] = (0.2 * PLUS_FORM.mean_sample_in_dialogue, 0.2 * PLUS_FORM.mean_sample)
     most: int | None = None
     expected: float = 0.0
     likelihood: float = 0.0
-    likelihood_half: float = LIKELIHOOD_WORDS
+    likelihood_half: float = PLUS_FORM.likelihood_words
     alone: float = 0.5
-    lift: float = LIFT_LIMIT
+    lift: float = PLUS_FORM.lift_limit
     repetition: float = 0.3
     copied: float = 0.3
-    data: float = SENTENCES_OF_DATA
+    data: float = PLUS_FORM.data_sentences
 
     def __call__(self, columns: Columns) -> Floats:
         """Scores, (rows,)."""
@@ -156,7 +146,9 @@ class Form:
         has_context = columns.has("context_nearest") * (1 - unsampled)
         share = words / (words + self.half) if self.half else 1.0
         if self.adaptive:
-            openness = np.clip((SAME - columns.mean("closeness")) / (SAME - CLOSE), 0, 1)
+            openness = np.clip(
+                (PLUS_FORM.same - columns.mean("closeness")) / (PLUS_FORM.same - PLUS_FORM.close), 0, 1
+            )
             share = share * np.where(has_context > 0, openness, 1.0)
         weight = self.context * share * has_context
         is_data = columns.task("data") * columns.has("context_nearest")

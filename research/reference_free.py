@@ -21,7 +21,7 @@ from scipy.stats import rankdata
 
 from mars_score.data.rated import read_rated_set
 from mars_score.meta.sweeps import choose
-from mars_score.scoring.reference_free import TYPICAL
+from mars_score.scoring.form import form_of
 from mars_score.settings.presets import VARIANTS, WITHOUT_REFERENCES
 from mars_score.stats.draws import Interval
 from research.forms import Columns, FeatureSet, Floats, _allowed, _figures, _print, options_of, read
@@ -43,7 +43,7 @@ class Free:
 
     samples: float = WITHOUT_REFERENCES["sample_weight"]
     best: float = 0.5
-    typical: float = TYPICAL
+    typical: float = form_of("plus").typical
     likelihood: float = 0.0
     repetition: float = 0.3
 

@@ -7,6 +7,7 @@ import re
 import oracle
 import torch
 
+from benchmarks.sequential import encode
 from mars_score.settings import Settings
 
 
@@ -57,8 +58,8 @@ def copied(candidate: str, context: str) -> float:
 def log_probability(model, tokenizer, context: str, text: str) -> float:
     """The mean over a text's tokens given a context, which is cut from its end; at least a uniform guess's."""
     context = context.strip()
-    ids = oracle.encode(tokenizer, f" {text}" if context else text)
-    before = oracle.encode(tokenizer, context)
+    ids = encode(tokenizer, f" {text}" if context else text)
+    before = encode(tokenizer, context)
     bos = tokenizer.bos_token_id
     if not before or tokenizer("")["input_ids"][:1] == [bos]:
         before = [bos, *before]

@@ -29,6 +29,7 @@ def options():
     """Tiny models, with samples of a language model that reads the context to its end."""
     return {
         "preset": "mini",
+        "variant": "fast",
         "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256),
         "encoder": tiny_models.tiny_encoder(seed=4),
         "dtype": "float64",
@@ -37,11 +38,14 @@ def options():
     }
 
 
-@pytest.fixture(scope="module", params=["fast", "fast", "paper"])
+@pytest.fixture(scope="module", params=["plus", "infills", "paper"])
 def result(request, options):
-    settings = {**options, "variant": request.param, **({} if request.param == "fast" else {"samples": 0})}
-    if request.param == "paper":
-        settings |= {"planner": "none"}
+    settings = {
+        "plus": {"variant": "plus"},
+        "infills": {"max_mask_ratio": 0.6, "samples": 0},
+        "paper": {"variant": "paper", "planner": "none", "samples": 0},
+    }[request.param]
+    settings = {**options, **settings}
     return MarsScorer(**settings).score(*ROWS, explain=True)
 
 

@@ -20,8 +20,9 @@ from mars_score.errors import MarsWarning
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.scoring import evidence
 from mars_score.scoring.embeddings import Embedding
-from mars_score.scoring.likelihood import Likelihood, LikelihoodReader
-from mars_score.scoring.score import score_row, token_recall
+from mars_score.scoring.form import form_of
+from mars_score.scoring.likelihood import Likelihood
+from mars_score.scoring.terms import Similarities, score_row, token_recall
 from mars_score.settings import resolve_settings
 
 LONG = " ".join(f"{tiny_models.TEXT}".split() * 8)[:1200]
@@ -244,22 +245,18 @@ def test_the_context_counts_where_it_is_nearest(models):
     assert among.terms[1].value == pytest.approx(alone.terms[1].value, abs=1e-9)
 
 
-def test_only_variants_with_likelihoods_read_candidates_with_the_language_model(models, monkeypatch, tmp_path):
-    asked = []
-    usual = LikelihoodReader._read
-    monkeypatch.setattr(
-        LikelihoodReader, "_read", lambda self, pairs, alone: asked.extend(pairs) or usual(self, pairs, alone)
-    )
-    MarsScorer(store=False, variant="fast", **models).score(*columns(ROWS))
-    assert not asked
-    scorer = MarsScorer(store=tmp_path, variant="plus", **models)
-    cold = scorer.score(*columns([*ROWS, *ROWS])).scores
-    dull = ("dialogue", "answer")
+def test_only_plus_reads_candidates_with_the_language_model(models, tmp_path):
+    reports = []
+    settings = {**models, "store": tmp_path, "progress": lambda *report: reports.append(report)}
+    MarsScorer(variant="fast", **settings).score(*columns(ROWS))
+    assert not [report for report in reports if report[0] == "likelihood"]
+    cold = MarsScorer(variant="plus", **settings).score(*columns([*ROWS, *ROWS])).scores
     read = {(context.strip(), one.strip()) for one, _, context in ROWS if one.strip()}
-    assert sorted(asked) == sorted(pair for pair in read if TASKS_AND_SAMPLES[pair[0]][0] not in dull)
-    asked.clear()
-    assert MarsScorer(store=tmp_path, variant="plus", **models).score(*columns([*ROWS, *ROWS])).scores == cold
-    assert not asked
+    wanted = [pair for pair in read if TASKS_AND_SAMPLES[pair[0]][0] not in ("dialogue", "answer")]
+    assert [report for report in reports if report[0] == "likelihood"][-1] == ("likelihood", *[len(wanted)] * 2)
+    reports.clear()
+    assert MarsScorer(variant="plus", **settings).score(*columns([*ROWS, *ROWS])).scores == cold
+    assert not reports
 
 
 def test_token_vectors_are_the_encoders(encoder):
@@ -278,7 +275,7 @@ def test_embeddings_are_kept_as_they_are_used(kind, count):
     generator = np.random.default_rng(count)
     vector, tokens = generator.normal(size=6).astype(kind), generator.normal(size=(count, 6)).astype(kind)
     one = Embedding.of(vector, tokens, shortened=True)
-    again = Embedding(one.kept, with_tokens=True)
+    again = Embedding(one.packed, with_tokens=True)
     assert again == one
     assert again.shortened
     assert again.vector == pytest.approx(vector / np.linalg.norm(vector), abs=1e-7)
@@ -298,12 +295,6 @@ def test_a_token_of_zeros_matches_nothing():
     assert kept.tolist() == [[0, 0], [0.6, 0.8]]
 
 
-def test_likelihoods_are_kept_to_the_last_digit():
-    one = Likelihood(-1 / 3, -2.5, True)
-    assert Likelihood.of(one.kept) == one
-    assert one.lift == pytest.approx(2.5 - 1 / 3)
-
-
 def test_what_copying_adds_to_a_likelihood_is_limited():
     texts = ("She called them.", "She called.")
     read = {
@@ -315,11 +306,11 @@ def test_what_copying_adds_to_a_likelihood_is_limited():
         "match": read,
         "likelihood": {("They met. She called.", "She called."): Likelihood(-1, -5, False)},
     }
-    settings = resolve_settings("mini", "plus").similarity
+    similarities = Similarities(found, form_of("plus"))
     row = evidence.ScorableRow(
         "She called.", (AugmentedReference(texts[0], ()),), "They met. She called.", "story"
     )
-    [likelihood] = [term for term in score_row(row, found, settings).terms if term.name == "likelihood"]
+    [likelihood] = [term for term in score_row(row, similarities).terms if term.name == "likelihood"]
     assert likelihood.value == -5 / 2 + 2.5
 
 

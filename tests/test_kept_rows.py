@@ -14,8 +14,8 @@ from mars_score.errors import MarsWarning
 from mars_score.runs import executors
 from mars_score.runs.run import Run
 from mars_score.scoring.evidence import Reader
-from mars_score.scoring.kept import KIND, decode, encode, row_key
 from mars_score.scoring.result import RowScore
+from mars_score.scoring.rows import KIND, ScoredRow, decode, encode, row_results
 from mars_score.settings import resolve_settings
 from mars_score.store.results import FILE, ResultStore
 
@@ -185,35 +185,18 @@ def test_a_key_is_made_of_all_that_a_score_depends_on(named_models, monkeypatch)
     for change in ({}, *CHANGES):
         models = {**named_models, **change}
         models["encoder"] = named_models.get(models["encoder"], models["encoder"])  # another folder
-        keys.add(row_key(resolve_settings("mini", **{"variant": "plus", **models}))(row))
+        keys.add(row_results(resolve_settings("mini", **{"variant": "plus", **models})).key(row))
     assert len(keys) == 1 + len(CHANGES)
-    key = row_key(resolve_settings("mini", variant="plus", **named_models))
+    key = row_results(resolve_settings("mini", variant="plus", **named_models)).key
     others = [("a candidat", *row[1:]), (row[0], ("a", "reference"), row[2]), (*row[:2], ""), (row[0], (), row[2])]
     assert len({key(one) for one in (row, *others)}) == 1 + len(others)
-    monkeypatch.setattr("mars_score.scoring.kept._METHOD", 0)
-    assert row_key(resolve_settings("mini", variant="plus", **named_models))(row) not in keys
+    monkeypatch.setattr("mars_score.scoring.rows._METHOD", 0)
+    assert row_results(resolve_settings("mini", variant="plus", **named_models)).key(row) not in keys
 
 
 def test_rows_without_a_key(named_models, monkeypatch):
-    assert row_key(resolve_settings("mini", max_mask_ratio=0.6, variant="plus", **named_models)) is None
-    assert row_key(resolve_settings("base", variant="plus")) is None  # its models were never downloaded
-
-
-def test_parts_of_rows_are_decoded_when_asked_for(make, monkeypatch):
-    decoded = []
-    monkeypatch.setattr(
-        "mars_score.scoring.kept.decode", lambda encoded: decoded.append(encoded) or decode(encoded)
-    )
-    result = make(samples=0).score(*columns(make_rows(4)[:2]))
-    plain = [row.score for row in map(decode, result.rows.encoded)]
-    assert result.scores == plain
-    assert not decoded
-    assert [row.score for row in result.rows] == plain
-    assert result.rows[:1] == (result.rows[0],)
-    assert result.rows == tuple(result.rows)
-    assert result.rows != result.rows[:1]
-    assert len(decoded) == 2
-    assert all(isinstance(row, RowScore) for row in result.rows)
+    assert row_results(resolve_settings("mini", max_mask_ratio=0.6, variant="plus", **named_models)).common is None
+    assert row_results(resolve_settings("base", variant="plus")).common is None  # its models were never downloaded
 
 
 def test_results_can_be_pickled(make):
@@ -222,5 +205,5 @@ def test_results_can_be_pickled(make):
 
 
 def test_numbers_are_kept_to_the_last_digit():
-    row = RowScore(0.1 + 0.2, ())
-    assert decode(encode(row, [False] * 9)) == row
+    row = ScoredRow(RowScore(0.1 + 0.2, ()), (True, *[False] * 8))
+    assert decode(encode(row)) == row

@@ -255,7 +255,7 @@ def test_coverage_is_that_of_greedy_fragments():
 class PlaneEmbedder:
     """A text that is a number of degrees is that direction of the plane; others are a zero vector."""
 
-    def embed(self, texts, progress=None):
+    def read(self, kind, texts, progress=None):
         return {text: Embedding.of(self.vector(text.rstrip(".")), shortened=False) for text in texts}
 
     @staticmethod
@@ -266,7 +266,7 @@ class PlaneEmbedder:
 
 def degrees(metric, *rows):
     metric = metric(models())
-    metric.models.__dict__["embedder"] = PlaneEmbedder()  # in the place of the one that is made when asked for
+    metric.models.__dict__["reader"] = PlaneEmbedder()  # in the place of the one that is made when asked for
     return metric.score(list(rows), [])
 
 

@@ -16,10 +16,10 @@ from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.gates import fault_of
 from mars_score.augment.sampling.samples import Request
 from mars_score.errors import ModelUnavailableError
-from mars_score.runs.encoding import split
+from mars_score.runs.encoding import decode_evidence, split
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Plan, Worker
-from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, decode
-from mars_score.scoring.kept import rows_of
+from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH
+from mars_score.scoring.rows import decode
 from mars_score.settings import resolve_settings
 
 ray = pytest.importorskip("ray")
@@ -213,11 +213,11 @@ def expected(plan, chunks):
 def numbers_of(chunk, results):
     """What the results come to."""
     if chunk.stage == SCORE:
-        rows = rows_of(split(results[0]))
-        return [[*rows.scores, *(term.value for row in rows for term in row.terms)]]
+        rows = [decode(row).score for row in split(results[0])]
+        return [[*(row.score for row in rows), *(term.value for row in rows for term in row.terms)]]
     found = []
     for (kind, _), encoded in zip(chunk.items, results, strict=True):
-        read = decode(kind, encoded)
+        read = decode_evidence(kind, encoded)
         if kind == LIKELIHOOD:
             found.append([read.given_context, read.alone, read.cut])
         else:

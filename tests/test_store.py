@@ -24,10 +24,10 @@ from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.sampling import samples
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
+from mars_score.models.engine import surprisal
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.models.fingerprints import fingerprint, is_here
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.likelihood import LikelihoodReader
 from mars_score.settings import SETTING_NAMES
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
@@ -85,7 +85,14 @@ def work(monkeypatch):
     note(CausalInfiller, "infill", done.jobs)
     note(MaskedInfiller, "infill", done.jobs)
     note(SentenceEncoder, "encode", done.embedded)
-    note(LikelihoodReader, "_read", done.read)
+
+    surprisals = surprisal.surprisals
+
+    def noted_surprisals(model, pairs, *others):
+        done.read.extend(pair for pair in pairs if pair[0])  # candidates are also read alone
+        return surprisals(model, pairs, *others)
+
+    monkeypatch.setattr(surprisal, "surprisals", noted_surprisals)
 
     draw = samples.draw_samples
 

@@ -10,7 +10,7 @@ from mars_score import MarsScorer
 from mars_score.augment.masking.idf import Idf
 from mars_score.runs.executors import ProcessExecutor
 from mars_score.runs.worker import Chunk, Plan
-from mars_score.scoring import score
+from mars_score.scoring import terms
 from mars_score.settings import resolve_settings
 
 PLAN = Plan(resolve_settings("mini", variant="plus"), Idf(0, {}))
@@ -31,7 +31,7 @@ def test_rows_are_compared_in_one_thread(fault, monkeypatch, encoder):
             raise fault
         return 1.0
 
-    monkeypatch.setattr(score, "token_recall", token_recall)
+    monkeypatch.setattr(terms, "token_recall", token_recall)
     scorer = MarsScorer(
         "mini", store=False, encoder=encoder, language_model=tiny_models.tiny_gpt2(), samples=0, variant="plus"
     )

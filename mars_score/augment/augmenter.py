@@ -37,7 +37,7 @@ def prepare_pairs(
     """For each reference of each row the context and the prepared reference, from which it is augmented."""
     strip = masking.strip_urls_hashtags
     return [
-        [(context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row]
+        list(dict.fromkeys((context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row))
         for row, context in zip(rows, contexts, strict=True)
     ]
 
@@ -45,10 +45,14 @@ def prepare_pairs(
 def prepare_rows(
     candidates: Sequence[str], rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
 ) -> list[Row]:
-    """For each row what its score depends on: candidate, prepared references, context without outer whitespace."""
+    """For each row what its score depends on: candidate, different prepared references, stripped context."""
     strip = masking.strip_urls_hashtags
     return [
-        (candidate, tuple([prepare_reference(text, strip_urls_hashtags=strip) for text in row]), context.strip())
+        (
+            candidate,
+            tuple(dict.fromkeys(prepare_reference(text, strip_urls_hashtags=strip) for text in row)),
+            context.strip(),
+        )
         for candidate, row, context in zip(candidates, rows, contexts, strict=True)
     ]
 

@@ -24,7 +24,7 @@ def show_json(run: Run, *, detailed: bool) -> None:
     pieces: dict[str, Any] = {
         "mars": tally.mean,
         INTERVAL: run.records.fact(INTERVAL),
-        "scores": (score for _, scored in run.scored() for score in scored.scores),
+        "scores": (row.score.score for _, scored in run.scored() for row in scored),
         "signature": str(signature),
         "settings": signature.to_dict(),
         "notices": list(tally.notices.sentences(lines=True)),

@@ -112,9 +112,9 @@ def run(args: argparse.Namespace) -> int:
             else:
                 show_text(a_run, detailed=args.detailed, short=args.short)
         rows = (
-            (number + 1, score, candidate)
-            for part, scores in a_run.scored()
-            for number, score, candidate in zip(part.file.numbers, scores.scores, part.candidates, strict=True)
+            (number + 1, row.score.score, candidate)
+            for part, scored in a_run.scored()
+            for number, row, candidate in zip(part.file.numbers, scored, part.candidates, strict=True)
         )
         mean = Tally.from_dict(told).mean
         failed = list(failures(mean, rows, args.fail_under, args.fail_rows_under, row_word="line"))

@@ -34,7 +34,7 @@ from mars_score.learning.training import (
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.loading import load_encoder
 from mars_score.models.torch_modes import exclusive, ordinary_mode
-from mars_score.scoring.embeddings import Embedder
+from mars_score.scoring.evidence import EMBED, Reader
 from mars_score.scoring.head_folder import HeadFolder, write_head
 from mars_score.scoring.heads import Example, learned_from
 from mars_score.scoring.result import Term
@@ -85,7 +85,7 @@ class EncoderHead:
         self.training, self.loss, self.checkpoints = training or TrainingSettings(), loss, checkpoints
         self.trained_with, self.fingerprint = self.training, ""
         self._settings, self._runtime = settings, runtime
-        self._embedder = Embedder(settings.models, runtime)
+        self._reader = Reader(settings, runtime)
         self.learned_from: list[Any] = []
         models = settings.models
         self.network = self.make_network(load_encoder(models.encoder, models.dtype, runtime))
@@ -107,8 +107,8 @@ class EncoderHead:
         """
         parts = {context: windows(context) for _, context in pairs}
         long = [pair for pair in pairs if len(parts[pair[1]]) > NEAREST_WINDOWS]
-        vectors = self._embedder.embed(
-            [text for candidate, context in long for text in (candidate, *parts[context])]
+        vectors = self._reader.read(
+            EMBED, [text for candidate, context in long for text in (candidate, *parts[context])]
         )
         found = []
         for candidate, context in pairs:

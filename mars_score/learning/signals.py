@@ -18,10 +18,10 @@ from mars_score.meta.metrics.bert import BertScore
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.extras import need
 from mars_score.models.engine.entailment import classify
-from mars_score.scoring.evidence import Reader, ScorableRow, needs
-from mars_score.scoring.likelihood import LikelihoodReader
-from mars_score.scoring.score import score_row
-from mars_score.settings import Settings, resolve_settings
+from mars_score.scoring.evidence import LIKELIHOOD, Reader, ScorableRow, needs
+from mars_score.scoring.form import form_of
+from mars_score.scoring.terms import Similarities, score_row
+from mars_score.settings import Settings
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
 
@@ -65,7 +65,7 @@ def read_signals(
         "ROUGE-L": _rouge,
         "BERTScore": partial(_bertscore, metric=_bertscore_metric(settings, runtime)),
         MARS: partial(_mars_scores, reader=_reader(settings, runtime)),
-        "likelihood": partial(_likelihoods, reader=LikelihoodReader(settings, runtime), share=share, seed=seed),
+        "likelihood": partial(_likelihoods, reader=Reader(settings, runtime), share=share, seed=seed),
     }
     if round_trip:
         readers[LIKELIHOODS] = partial(_back_translation, by=round_trip)
@@ -107,7 +107,7 @@ def _reader(settings: Settings, runtime: Runtime) -> Reader:
 
 def _mars_scores(pairs: Sequence[Pair], reader: Reader) -> list[list[float]]:
     """MARS's own score, without augmentations."""
-    form = resolve_settings(None, "fast").similarity
+    form = form_of("fast")
     rows = [
         ScorableRow(one.candidate.strip(), (AugmentedReference(one.source.text, ()),), one.source.context)
         for one in pairs
@@ -117,15 +117,14 @@ def _mars_scores(pairs: Sequence[Pair], reader: Reader) -> list[list[float]]:
         for kind, needed in needs(form, row).items():
             items.setdefault(kind, {}).update(dict.fromkeys(needed))
     evidence = {kind: reader.read(kind, list(of_kind)) for kind, of_kind in items.items()}
-    return [[score_row(row, evidence, form).score] for row in rows]
+    similarities = Similarities(evidence, form)
+    return [[score_row(row, similarities).score] for row in rows]
 
 
-def _likelihoods(
-    pairs: Sequence[Pair], reader: LikelihoodReader, share: float, seed: int
-) -> list[tuple[float, float]]:
+def _likelihoods(pairs: Sequence[Pair], reader: Reader, share: float, seed: int) -> list[tuple[float, float]]:
     """Mean log probability given the context, and what the context adds to it; nan for texts beyond the share."""
     keys = {one: (one.source.context, one.candidate.strip()) for one in pairs if in_share(one.source, share, seed)}
-    read = reader.read(list(keys.values()))
+    read = reader.read(LIKELIHOOD, list(keys.values()))
     found = {one: (read[key].given_context, read[key].lift) for one, key in keys.items()}
     return [found.get(one, (np.nan, np.nan)) for one in pairs]
 

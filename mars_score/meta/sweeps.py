@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.scoring.aggregation import combine_augmentations, combine_references
 from mars_score.scoring.result import ReferenceScore, RowScore, weighted_sum
+from mars_score.scoring.terms import combine_augmentations, combine_references
 
 _SAME = 1e-9  # mask ratios are multiples of a step
 

@@ -131,15 +131,15 @@ class Current(Generic[T]):
     """
 
     def __init__(self, spec: Any, make: Callable[[], T]) -> None:
-        self._spec, self._make = spec, make
+        self.spec, self._make = spec, make
         self._made: tuple[Fingerprint, T] | None = None
 
     def get(self) -> T:
         """The object made from the current model."""
         with loading_lock:
-            if self._made is None or self._made[0] != fingerprint(self._spec):
+            if self._made is None or self._made[0] != fingerprint(self.spec):
                 made = self._make()
-                self._made = fingerprint(self._spec), made  # a revision may be known only now
+                self._made = fingerprint(self.spec), made  # a revision may be known only now
             return self._made[1]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from mars_score.models.fingerprints import fingerprint
 from mars_score.scoring.head_folder import read_head
 from mars_score.settings import Settings, resolve_settings
+from mars_score.settings.presets import WITHOUT_REFERENCES
 
 _MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
 _REVISION = re.compile(r"@[0-9a-f]{40}\b")
@@ -69,12 +70,12 @@ def _brief(value: Any) -> str:
     return str(value)
 
 
-def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: Iterable[int]) -> Signature:
+def make_signature(settings: Settings, spacy_pipeline: str | None, reference_counts: Iterable[int]) -> Signature:
     """The signature of a call.
 
     Args:
         settings: of the scorer.
-        spacy_pipeline: name and version.
+        spacy_pipeline: name and version; None where no word is masked.
         reference_counts: number of human references of each row.
     """
     from mars_score import __version__
@@ -85,6 +86,8 @@ def make_signature(settings: Settings, spacy_pipeline: str, reference_counts: It
     brief = ["version", "variant", "references"]
     counts = sorted(set(reference_counts))
     entries["references"] = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
+    if counts == [0]:
+        usual |= WITHOUT_REFERENCES
     for name, value in values.items():
         if name in _MODELS:
             entries[name] = str(fingerprint(value))

@@ -14,6 +14,7 @@ from mars_score.runs.records import Distinct, Records
 from mars_score.runs.survey import item_key
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Feature
 from mars_score.scoring.batch import Scorable
+from mars_score.scoring.form import Form
 from mars_score.settings import SamplingSettings, Settings
 
 _NO_SAMPLES = encode_samples(Samples(()))
@@ -120,7 +121,8 @@ def _features(
     """What the scores of some rows are computed from, by key."""
     requests = part.requests(settings.sampling)
     samples = dict(zip(requests, of_rows, strict=True))
-    needs = Scorable(part.candidates, part.contexts, augmented, requests, samples, settings.similarity).needs
+    form = Form.of(settings.similarity)
+    needs = Scorable(part.candidates, part.contexts, augmented, requests, samples, form).needs
     return {item_key((kind, item)): (kind, item) for kind, items in needs.items() for item in items}
 
 

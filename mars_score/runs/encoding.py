@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable
+from dataclasses import astuple
+from typing import Any
 
 from mars_score.augment.augmented import Augmented
-from mars_score.scoring.kept import plain_reference, reference_of
+from mars_score.scoring.embeddings import Embedding
+from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH
+from mars_score.scoring.likelihood import Likelihood
+from mars_score.scoring.rows import plain_reference, reference_of
 
 _LENGTH = struct.Struct("<I")
 
@@ -22,6 +27,20 @@ def decode_augmented(encoded: bytes) -> Augmented:
     """The inverse of :func:`encode_augmented`."""
     reference, augmentations, *flags = json.loads(encoded)
     return Augmented(reference_of((reference, augmentations)), *flags)
+
+
+def encode_evidence(evidence: Any) -> bytes:
+    """What was read of an item as bytes."""
+    if isinstance(evidence, Embedding):
+        return evidence.packed
+    return json.dumps(astuple(evidence) if isinstance(evidence, Likelihood) else evidence).encode()
+
+
+def decode_evidence(kind: str, encoded: bytes) -> Any:
+    """The inverse of :func:`encode_evidence`."""
+    if kind in (EMBED, MATCH):
+        return Embedding(encoded, with_tokens=kind == MATCH)
+    return Likelihood(*json.loads(encoded)) if kind == LIKELIHOOD else json.loads(encoded)
 
 
 def join(rows: Iterable[bytes]) -> bytes:

@@ -13,6 +13,7 @@ from mars_score.augment.sampling.samples import ContextSampler, make_request
 from mars_score.data.validation import Row
 from mars_score.runs.input import Input
 from mars_score.scoring.evidence import Reader, ScorableRow, needs
+from mars_score.scoring.form import Form
 from mars_score.settings import Settings
 from mars_score.store.lookup import Storage
 from mars_score.store.results import digest
@@ -166,7 +167,7 @@ class _Lookup:
         try:
             samples = self._sampler.draw([request])[request].texts
             scored = ScorableRow(candidate, references, context, request.task, samples)
-            for kind, items in needs(self._settings.similarity, scored).items():
+            for kind, items in needs(Form.of(self._settings.similarity), scored).items():
                 self._reader.read(kind, items)
         except _MissingError:
             return False

@@ -8,6 +8,7 @@ from typing import Any
 from mars_score.runs.run import Run
 from mars_score.scoring.evidence import Reader
 from mars_score.scoring.explain.explainer import explain
+from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
 from mars_score.store.results import ResultStore
 
@@ -20,18 +21,18 @@ def explained(run: Run, rows: int) -> list[dict[str, Any]]:
     Each with its line of the input, ``"line"``, and as readable text, ``"text"``.
     """
     scores = (
-        (score, part.number, place) for part, scored in run.scored() for place, score in enumerate(scored.scores)
+        (row.score.score, part.number, place) for part, scored in run.scored() for place, row in enumerate(scored)
     )
     lowest = [(number, place) for _, number, place in heapq.nsmallest(rows, scores)]
     found: dict[tuple[int, int], tuple[int, str, str, RowScore]] = {}
     for part, scored in run.scored():
         for place in [place for number, place in lowest if number == part.number]:
             line = part.file.numbers[place] + 1
-            found[part.number, place] = line, part.candidates[place], part.contexts[place], scored[place]
+            found[part.number, place] = line, part.candidates[place], part.contexts[place], scored[place].score
     plan = run.spec.plan
     reader = Reader(plan.settings, plan.runtime(ResultStore(plan.store), run.chunk_progress))
     lines, candidates, contexts, of_rows = zip(*(found[row] for row in lowest), strict=True)
-    explanations = explain(candidates, contexts, of_rows, reader, plan.settings.similarity)
+    explanations = explain(candidates, contexts, of_rows, reader, Form.of(plan.settings.similarity))
     return [
         {"line": line, "text": str(one), **one.to_dict()} for line, one in zip(lines, explanations, strict=True)
     ]

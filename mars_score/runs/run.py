@@ -25,8 +25,8 @@ from mars_score.runs.input import Input, Part
 from mars_score.runs.records import Records, check_manifest
 from mars_score.runs.survey import Survey, item_key, survey
 from mars_score.runs.worker import AUGMENT, FEATURES, SAMPLE, SCORE, Chunk, Executor, Plan, usual_threads
-from mars_score.scoring.kept import KIND, row_key, rows_of
-from mars_score.scoring.result import LazyRows, RowScore
+from mars_score.scoring.result import RowScore
+from mars_score.scoring.rows import KIND, ScoredRow, decode, row_results
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Progress
 
@@ -117,15 +117,15 @@ class Run:
     def reuse(self) -> None:
         """Take the scores of chunks whose rows are all in the store; what follows leaves these chunks out."""
         plan, records = self.spec.plan, self.records
-        key = row_key(plan.settings)
-        if key is None or records.fact(REUSED) is not None:
+        results = row_results(plan.settings)
+        if results.common is None or records.fact(REUSED) is not None:
             return
         store, left = ResultStore(plan.store), 0
 
         def kept() -> Iterator[tuple[int, dict[bytes, bytes]]]:
             nonlocal left
             for part in self.spec.rows.parts(self.spec.chunk_size):
-                keys = list(map(key, part.rows))
+                keys = list(map(results.key, part.rows))
                 found = store.get(KIND, keys)
                 if len(found) == len(set(keys)):
                     yield part.number, {_key(part.number): join(found[one] for one in keys)}
@@ -196,25 +196,27 @@ class Run:
             written += len(part.candidates)
             self._report("write", written, self.survey.rows)
 
-    def scored(self) -> Iterator[tuple[Part, LazyRows]]:
+    def scored(self) -> Iterator[tuple[Part, list[ScoredRow]]]:
         """The rows, some at a time, with their scores."""
         written = 0
         for part in self.spec.rows.parts(self.spec.chunk_size):
             key = _key(part.number)
-            yield part, rows_of(split(self.records.get(SCORE, [key])[key]))
+            yield part, list(map(decode, split(self.records.get(SCORE, [key])[key])))
             written += len(part.candidates)
             self._report("write", written, self.survey.rows)
 
     def detailed(self) -> Iterator[tuple[str, RowScore]]:
         """The candidate of each row and its score in full."""
         for part, rows in self.scored():
-            yield from zip(part.candidates, rows, strict=True)
+            yield from zip(part.candidates, (row.score for row in rows), strict=True)
 
     def _record(self, chunk: Chunk, key: Callable[[Any], bytes], results: Iterable[bytes]) -> None:
         self.records.add(chunk.stage, chunk.number, dict(zip(map(key, chunk.items), results, strict=True)))
 
     def _signature(self, reference_counts: Sequence[int]) -> Signature:
-        return make_signature(self.spec.plan.settings, self._analyser.pipeline, reference_counts)
+        settings = self.spec.plan.settings
+        pipeline = self._analyser.pipeline if settings.masking.max_mask_ratio > 0 else None
+        return make_signature(settings, pipeline, reference_counts)
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self._progress:

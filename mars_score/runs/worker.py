@@ -16,11 +16,12 @@ from typing import Any, Protocol
 from mars_score.augment.augmenter import Augmenter
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, decode_samples, encode_samples
-from mars_score.runs.encoding import decode_augmented, encode_augmented, join
+from mars_score.runs.encoding import decode_augmented, decode_evidence, encode_augmented, encode_evidence, join
 from mars_score.scoring.batch import Scorable
-from mars_score.scoring.evidence import Reader, decode, encode
+from mars_score.scoring.evidence import Reader
+from mars_score.scoring.form import Form
 from mars_score.scoring.heads import HeadLoader
-from mars_score.scoring.kept import KIND, row_key
+from mars_score.scoring.rows import KIND, encode, row_results
 from mars_score.settings import Settings
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Progress, Runtime
@@ -150,7 +151,7 @@ class Worker:
         for kind, item in features:
             of_kind.setdefault(kind, []).append(item)
         found = {kind: self._reader.read(kind, items) for kind, items in of_kind.items()}
-        return [encode(kind, found[kind][item]) for kind, item in features]
+        return [encode_evidence(found[kind][item]) for kind, item in features]
 
     def _score(self, chunk: Chunk) -> list[bytes]:
         candidates, contexts, references, requests, samples = zip(*chunk.items, strict=True)
@@ -163,25 +164,29 @@ class Worker:
             augmented,
             requests,
             drawn,
-            settings.similarity,
+            Form.of(settings.similarity),
             settings.use_context,
             self._head.get(),
         )
         evidence = {}
         for kind, items in rows.needs.items():
-            found = {item: decode(kind, chunk.known[kind, item]) for item in items if (kind, item) in chunk.known}
+            found = {
+                item: decode_evidence(kind, chunk.known[kind, item])
+                for item in items
+                if (kind, item) in chunk.known
+            }
             found |= self._reader.read(kind, [item for item in items if item not in found])
             evidence[kind] = found
-        scored = rows.encoded(evidence)
+        scored = list(map(encode, rows.scored(evidence)))
         self._keep(rows, scored)
         return [join(scored)]
 
     def _keep(self, rows: Scorable, scored: Sequence[bytes]) -> None:
         """Save the scores of rows, for runs to come: in this one each chunk is scored once."""
-        key = row_key(self.plan.settings)
-        if key:
+        results = row_results(self.plan.settings)
+        if results.common is not None:
             texts = [tuple(one.reference.reference for one in of_row) for of_row in rows.augmented]
-            keys = map(key, zip(rows.candidates, texts, rows.contexts, strict=True))
+            keys = map(results.key, zip(rows.candidates, texts, rows.contexts, strict=True))
             self._staged.put(KIND, dict(zip(keys, scored, strict=True)))
 
     @cached_property

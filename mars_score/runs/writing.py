@@ -18,8 +18,8 @@ from mars_score.runs.folder import STDOUT, is_stream
 from mars_score.runs.interval import ScoresByContext
 from mars_score.runs.run import Run
 from mars_score.runs.tally import Tally
-from mars_score.scoring.kept import flags_of
 from mars_score.scoring.result import augmented_to_dict
+from mars_score.scoring.rows import flags_of
 
 ROWS = "rows.jsonl"  # becomes the output
 
@@ -35,10 +35,11 @@ def write_scores(run: Run, folder: Path, *, rows: bool) -> tuple[Tally, list[flo
     tally, by_context = Tally(), ScoresByContext()
     with _rows_file(folder) as file:
         for part, scored in run.scored():
-            tally.add(part.file.numbers, part.candidates, scored.scores, flags_of(scored.encoded))
-            by_context.add(part, scored.scores)
+            scores = [row.score.score for row in scored]
+            tally.add(part.file.numbers, part.candidates, scores, flags_of(scored))
+            by_context.add(part, scores)
             if rows:
-                for row, score in zip(part.file.rows, scored.scores, strict=True):
+                for row, score in zip(part.file.rows, scores, strict=True):
                     file.write(row_line({**row, "mars": score}).encode())
     return tally, by_context.interval()
 

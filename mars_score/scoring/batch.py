@@ -23,7 +23,6 @@ from mars_score.errors import (
 from mars_score.models.threads import one_blas_thread
 from mars_score.scoring.contradiction import LIKELY
 from mars_score.scoring.evidence import (
-    CONTRADICTION,
     EMBED,
     LIKELIHOOD,
     MATCH,
@@ -34,11 +33,10 @@ from mars_score.scoring.evidence import (
     all_needs,
     needs,
 )
-from mars_score.scoring.kept import encode
-from mars_score.scoring.reference_free import score_without_references
-from mars_score.scoring.result import RowScore, Term
-from mars_score.scoring.score import Background, background, score_row
-from mars_score.settings import SimilaritySettings
+from mars_score.scoring.form import Form
+from mars_score.scoring.result import RowScore
+from mars_score.scoring.rows import ScoredRow
+from mars_score.scoring.terms import Similarities, contradiction, score_row
 from mars_score.store.runtime import Progress
 
 if TYPE_CHECKING:
@@ -55,9 +53,9 @@ class Scorable:
         augmented: the references of each row; none of one with a blank candidate or without references.
         requests: of each row; see :func:`mars_score.augment.sampling.samples.requests_of`.
         samples: of each request; none where it is not there.
-        settings: how a row is scored.
+        form: how a row is scored.
         use_context: whether rows are to have a context.
-        head: has the last word on the scores; None: they stay as they are.
+        head: computes the scores from those of the form; None: they stay as they are.
     """
 
     candidates: Sequence[str]
@@ -65,16 +63,16 @@ class Scorable:
     augmented: Sequence[Sequence[Augmented]]
     requests: Sequence[Request]
     samples: Mapping[Request, Samples]
-    settings: SimilaritySettings
+    form: Form
     use_context: bool = False
     head: LearnedHead | None = None
 
     def chunks(self, size: int) -> Iterator[Scorable]:
         """Its rows in order, at most ``size`` at a time."""
-        columns = {one.name: getattr(self, one.name) for one in fields(self)}
-        of_rows: dict[str, Any] = {name: one for name, one in columns.items() if isinstance(one, Sequence)}
+        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        by_row: dict[str, Any] = {name: column for name, column in columns.items() if isinstance(column, Sequence)}
         for start in range(0, len(self.candidates), size):
-            yield replace(self, **{name: one[start : start + size] for name, one in of_rows.items()})
+            yield replace(self, **{name: column[start : start + size] for name, column in by_row.items()})
 
     def read(self, reader: Reader, size: int, progress: Progress) -> Iterator[tuple[Scorable, Evidence]]:
         """At most ``size`` rows at a time and what is read of them; what no later rows need is released."""
@@ -85,7 +83,7 @@ class Scorable:
             for kind, items in chunk.needs.items()
             for item in items
         }
-        evidence: dict[str, dict[Any, Any]] = {}
+        evidence: dict[str, dict[object, object]] = {}
         for number, chunk in enumerate(chunks):
             for kind, items in chunk.needs.items():
                 before = evidence.get(kind, {})
@@ -113,12 +111,18 @@ class Scorable:
 
     @cached_property
     def _needs_of_rows(self) -> list[Needs]:
-        return [needs(self.settings, row) for row in self._rows]
+        return [needs(self.form, row) for row in self._rows]
 
     @cached_property
     def needs(self) -> Needs:
         """What must be read, each different item once."""
-        return all_needs(self.settings, self._needs_of_rows)
+        return all_needs(self._needs_of_rows)
+
+    @one_blas_thread()
+    def _own_scores(self, evidence: Evidence) -> list[RowScore]:
+        """One per row, without the head."""
+        similarities = Similarities(evidence, self.form)
+        return [score_row(row, similarities) for row in self._rows]
 
     def scores(self, evidence: Evidence) -> list[RowScore]:
         """One per row, from what was read."""
@@ -127,53 +131,28 @@ class Scorable:
             return scores
         from mars_score.scoring.head_features import rescored
 
-        return rescored(self._rows, scores, self.head, evidence, self.settings)
+        return rescored(self._rows, scores, self.head, evidence, self.form)
 
-    def encoded(self, evidence: Evidence) -> list[bytes]:
-        """The scores with the notices of each row; see :func:`mars_score.scoring.kept.encode`."""
+    def scored(self, evidence: Evidence) -> list[ScoredRow]:
+        """The scores with the notices of each row."""
         flags = self.flags(evidence)
         notices = zip(*(flags[kind] for kind in NOTICES), strict=True)
-        return [encode(*one) for one in zip(self.scores(evidence), notices, strict=True)]
+        return [ScoredRow(*one) for one in zip(self.scores(evidence), notices, strict=True)]
 
     def examples(self, evidence: Evidence) -> list[Example]:
         """The rows that have references as a learned head sees them."""
         from mars_score.scoring.head_features import make_example
 
         scored = zip(self._rows, self._own_scores(evidence), strict=True)
-        return [make_example(row, score, evidence, self.settings) for row, score in scored if row.references]
-
-    @one_blas_thread()
-    def _own_scores(self, evidence: Evidence) -> list[RowScore]:
-        """One per row, without the head."""
-        backgrounds: dict[ScorableRow, Background] = {}
-        scores = []
-        for row in self._rows:
-            if not row.references:
-                scores.append(score_without_references(row, evidence, self.settings))
-                continue
-            without_candidate = replace(row, candidate="")
-            if without_candidate not in backgrounds:
-                backgrounds[without_candidate] = background(row, evidence, self.settings)
-            scores.append(score_row(row, evidence, self.settings, backgrounds.get(without_candidate)))
-        if (weight := self.settings.contradiction_penalty) is not None:
-            both = zip(scores, self._contradictions(evidence), strict=True)
-            scores = [_less(score, contradiction, weight) for score, contradiction in both]
-        return scores
-
-    def _contradictions(self, evidence: Evidence) -> list[float]:
-        """The largest probability with which each candidate contradicts a part of its context or a reference."""
-        return [
-            max((evidence[CONTRADICTION][pair] for pair in row.get(CONTRADICTION, ())), default=0.0)
-            for row in self._needs_of_rows
-        ]
+        return [make_example(row, score, evidence, self.form) for row, score in scored if row.references]
 
     def flags(self, evidence: Evidence) -> dict[str, list[bool]]:
-        """What was done to which rows."""
+        """What was done to which rows, by kind of notice."""
         of_augmenting = cuts(self.augmented)
-        texts = evidence[MATCH if self.settings.matching == "tokens" else EMBED]
-        read_in_part = [
-            any(evidence[LIKELIHOOD][pair].cut for pair in row.get(LIKELIHOOD, ())) for row in self._needs_of_rows
-        ]
+        texts = evidence[MATCH if self.form.matching == "tokens" else EMBED]
+        rows = list(zip(self._rows, self._needs_of_rows, strict=True))
+        read_in_part = [any(evidence[LIKELIHOOD][pair].cut for pair in items[LIKELIHOOD]) for _, items in rows]
+        warns = self.form.contradiction_penalty is not None
         return {
             BLANK: [not candidate for candidate in self.candidates],
             BLANK_CONTEXT: [self.use_context and not context for context in self.contexts],
@@ -181,8 +160,8 @@ class Scorable:
             CONTEXT_CUT: [a or b for a, b in zip(of_augmenting[CONTEXT_CUT], read_in_part, strict=True)],
             SAMPLES_CUT: [samples.context_cut for samples in self._samples],
             TEXT_CUT: [
-                any(evidence[kind][text].shortened for kind in (EMBED, MATCH) for text in row.get(kind, ()))
-                for row in self._needs_of_rows
+                any(evidence[kind][text].shortened for kind in (EMBED, MATCH) for text in items[kind])
+                for _, items in rows
             ],
             UNKNOWN: [
                 bool(row.candidate)
@@ -190,15 +169,9 @@ class Scorable:
                     texts[text].unknown > UNKNOWN_SHARE
                     for text in (row.candidate, *(one.reference for one in row.references))
                 )
-                for row in self._rows
+                for row, _ in rows
             ],
-            CONTRADICTED: [found > LIKELY for found in self._contradictions(evidence)],
+            CONTRADICTED: [
+                warns and bool(row.candidate) and contradiction(row, evidence) > LIKELY for row, _ in rows
+            ],
         }
-
-
-def _less(score: RowScore, contradiction: float, weight: float) -> RowScore:
-    """The score less the weighted probability of a contradiction; that of a blank candidate stays 0."""
-    if not score.terms:
-        return score
-    term = Term("contradiction", contradiction, 0.0 - weight)
-    return replace(score, score=score.score + term.weight * term.value, terms=(*score.terms, term))

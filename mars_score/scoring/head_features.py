@@ -11,13 +11,13 @@ from mars_score.data.repetition import repetition
 from mars_score.data.words import split_words
 from mars_score.models.threads import one_blas_thread
 from mars_score.scoring.evidence import LIKELIHOOD, Evidence, ScorableRow
+from mars_score.scoring.form import Form
 from mars_score.scoring.heads import Example, LearnedHead
 from mars_score.scoring.result import RowScore, weighted_sum
-from mars_score.settings import SimilaritySettings
 
 
 @one_blas_thread()
-def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings: SimilaritySettings) -> Example:
+def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Form) -> Example:
     """A scored row as heads see it.
 
     Features, each 0 where it is not known:
@@ -31,7 +31,7 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
         row: with at least one reference.
         score: of the row.
         evidence: that it was computed from.
-        settings: with which.
+        form: with which.
     """
     references = tuple(one.reference for one in row.references)
     words = max(1, len(split_words(row.candidate)))
@@ -39,7 +39,7 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, settings
         "copied": copied_share(row.candidate, row.context),
         "length": math.log(words * len(references) / max(1, sum(len(split_words(one)) for one in references))),
     }
-    if not settings.repetition_penalty:
+    if not form.repetition_penalty:
         features["repetition"] = repetition(row.candidate)
     if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):
         features |= {"log_probability": likelihood.alone, "lift": likelihood.lift}
@@ -51,11 +51,11 @@ def rescored(
     scores: Sequence[RowScore],
     head: LearnedHead,
     evidence: Evidence,
-    settings: SimilaritySettings,
+    form: Form,
 ) -> list[RowScore]:
     """Scores by a learned head; those of blank candidates stay 0."""
     asked = [place for place, row in enumerate(rows) if row.references]
-    examples = [make_example(rows[place], scores[place], evidence, settings) for place in asked]
+    examples = [make_example(rows[place], scores[place], evidence, form) for place in asked]
     found = list(scores)
     for place, terms in zip(asked, head.score(examples), strict=True):
         found[place] = replace(scores[place], score=weighted_sum(terms), terms=terms)

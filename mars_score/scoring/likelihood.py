@@ -1,22 +1,25 @@
-"""How likely a candidate is given its context, kept or new; the language model is loaded only for new ones."""
+"""How likely a candidate is given its context, stored or new: the language model is loaded only for new ones."""
 
 from __future__ import annotations
 
 import math
-import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from mars_score.models.fingerprints import Current, model_key
+from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model
+from mars_score.models.stored import Readings
 from mars_score.settings import Settings
-from mars_score.store.lookup import Results, get_or_compute
+from mars_score.store.lookup import from_json, to_json
 from mars_score.store.runtime import Runtime
 
+if TYPE_CHECKING:
+    from mars_score.models.engine.language_model import CausalLanguageModel
+
 Pair = tuple[str, str]  # context and candidate
-_METHOD = 1  # part of the keys of what is kept
-_FORMAT = "<dd?"
+_METHOD = 2  # part of the keys of stored likelihoods
 _PART = 256  # pairs that are scored before their likelihoods are saved
 
 
@@ -39,75 +42,44 @@ class Likelihood:
         """What the context adds; 0 without one."""
         return self.given_context - self.alone
 
-    @property
-    def kept(self) -> bytes:
-        """As bytes."""
-        return struct.pack(_FORMAT, self.given_context, self.alone, self.cut)
 
-    @classmethod
-    def of(cls, kept: bytes) -> Likelihood:
-        """From what ``kept`` gave."""
-        return cls(*struct.unpack(_FORMAT, kept))
-
-
-class LikelihoodReader:
-    """Reads candidates with the causal language model.
+def likelihoods(settings: Settings, runtime: Runtime) -> Readings[CausalLanguageModel, Pair, Likelihood]:
+    """The likelihood of each candidate given its context.
 
     Args:
-        settings: name it, its number type and how much of a context it reads.
+        settings: name the language model, its number type and how much of a context it reads.
         runtime: see :class:`mars_score.store.runtime.Runtime`.
-        remember: whether contexts that were read last stay in memory. Likelihoods then depend on earlier calls in
-            their last digits.
     """
+    models, most = settings.models, settings.infilling.max_context_tokens
+    return Readings(
+        "scores",
+        Current(models.language_model, partial(causal_model, models, runtime)),
+        (models.dtype, "likelihood", _METHOD, most),
+        partial(_compute, batch_size=runtime.batch_size, max_context_tokens=most),
+        parts=lambda pair: pair,
+        encode=lambda one: to_json(astuple(one)),
+        decode=lambda stored: Likelihood(*from_json(stored)),
+    )
 
-    def __init__(self, settings: Settings, runtime: Runtime, *, remember: bool = False) -> None:
-        self._models, self._runtime, self._remember = settings.models, runtime, remember
-        self._max_context_tokens = settings.infilling.max_context_tokens
-        self._model = Current(self._models.language_model, partial(causal_model, self._models, runtime))
 
-    def read(
-        self, pairs: Sequence[Pair], progress: Callable[[int, int], None] | None = None
-    ) -> dict[Pair, Likelihood]:
-        """The likelihood of each different candidate given its context; ``progress`` counts the new ones.
+def _compute(
+    model: CausalLanguageModel,
+    pairs: list[Pair],
+    done: Callable[[Pair, Likelihood], None],
+    batch_size: int | None,
+    max_context_tokens: int | None,
+) -> None:
+    """Candidates are read alone, too, each once."""
+    from mars_score.models.engine.surprisal import surprisals
 
-        Raises:
-            ModelUnavailableError: the language model cannot be loaded.
-        """
-        if not pairs:
-            return {}
-        models = self._models
-        method = ["likelihood", _METHOD, self._max_context_tokens]
-        common = model_key(models.language_model, self._model.get, models.dtype, *method)
-
-        def compute(missing: list[Pair], done: Callable[[Pair, Likelihood], None]) -> None:
-            in_order = sorted(missing)  # pairs of one context together
-            alone: dict[str, float] = {}
-            for start in range(0, len(in_order), _PART):
-                part = in_order[start : start + _PART]
-                for pair, one in zip(part, self._read(part, alone), strict=True):
-                    done(pair, one)
-
-        results: Results[Pair, Likelihood] = Results(
-            "scores",
-            common,
-            parts=lambda pair: pair,
-            encode=lambda likelihood: likelihood.kept,
-            decode=Likelihood.of,
-        )
-        return get_or_compute(self._runtime.store, results, pairs, compute, progress)
-
-    def _read(self, pairs: Sequence[Pair], alone: dict[str, float]) -> list[Likelihood]:
-        """The likelihood of each pair; ``alone`` holds candidates that were read alone before, and is added to."""
-        from mars_score.models.engine.surprisal import surprisals
-
-        model = self._model.get()
-        prompts = model.prompts if self._remember else None
-        most = math.log(model.vocabulary)
-        new = list(dict.fromkeys(candidate for _, candidate in pairs if candidate not in alone))
-        both = [*pairs, *(("", candidate) for candidate in new)]
-        found = surprisals(model, both, self._runtime.batch_size, prompts, self._max_context_tokens)
-        alone.update((candidate, one.mean) for candidate, one in zip(new, found[len(pairs) :], strict=True))
-        return [
-            Likelihood(-min(given.mean, most), -min(alone[candidate], most), given.cut)
-            for (_, candidate), given in zip(pairs, found, strict=False)
-        ]
+    most = math.log(model.vocabulary)
+    in_order = sorted(pairs)  # pairs of one context together
+    alone: dict[str, float] = {}
+    for start in range(0, len(in_order), _PART):
+        part = in_order[start : start + _PART]
+        new = list(dict.fromkeys(candidate for _, candidate in part if candidate not in alone))
+        both = [*part, *(("", candidate) for candidate in new)]
+        read = surprisals(model, both, batch_size, model.prompts, max_context_tokens)
+        alone.update((candidate, one.mean) for candidate, one in zip(new, read[len(part) :], strict=True))
+        for pair, given in zip(part, read, strict=False):
+            done(pair, Likelihood(-min(given.mean, most), -min(alone[pair[1]], most), given.cut))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.augment.augmented import AugmentedReference
@@ -86,40 +85,6 @@ class RowScore:
     samples: tuple[SampleScore, ...] = ()
 
 
-class LazyRows(Sequence[RowScore]):
-    """Scores of rows, whose parts are decoded when a row is first asked for; equal to a tuple of the same.
-
-    Args:
-        scores: one per row.
-        encoded: each row as bytes.
-        decode: bytes -> row.
-    """
-
-    def __init__(
-        self, scores: Sequence[float], encoded: Sequence[bytes], decode: Callable[[bytes], RowScore]
-    ) -> None:
-        self.scores, self.encoded, self._decode = scores, encoded, decode
-
-    @cached_property
-    def _rows(self) -> tuple[RowScore, ...]:
-        return tuple(map(self._decode, self.encoded))
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._rows[index]
-
-    def __eq__(self, other: object) -> bool:
-        return self._rows == (other._rows if isinstance(other, LazyRows) else other)
-
-    def __hash__(self) -> int:
-        return hash(self._rows)
-
-    def __repr__(self) -> str:
-        return repr(self._rows)
-
-
 class ScoredTexts(NamedTuple):
     """What a score is of.
 
@@ -148,7 +113,7 @@ class MarsResult:
         explanations: why each entry of ``rows`` is what it is; none unless asked for.
     """
 
-    rows: Sequence[RowScore]
+    rows: tuple[RowScore, ...]
     signature: Signature
     notices: tuple[str, ...] = field(default=())
     texts: tuple[ScoredTexts, ...] = field(default=(), repr=False)
@@ -160,7 +125,7 @@ class MarsResult:
     @property
     def scores(self) -> list[float]:
         """One score per row, in input order."""
-        return list(self.rows.scores) if isinstance(self.rows, LazyRows) else [row.score for row in self.rows]
+        return [row.score for row in self.rows]
 
     @property
     def score(self) -> float:

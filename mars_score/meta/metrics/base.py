@@ -13,7 +13,7 @@ from mars_score.data.validation import Row
 from mars_score.meta.metrics.extras import need
 from mars_score.models.fingerprints import model_key
 from mars_score.models.loading import causal_model, load_encoder
-from mars_score.scoring.embeddings import Embedder
+from mars_score.scoring.evidence import Reader
 from mars_score.settings import Settings
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
@@ -39,9 +39,9 @@ class Models:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def embedder(self) -> Embedder:
-        """Sentence vectors, kept or new."""
-        return Embedder(self.settings.models, self.runtime)
+    def reader(self) -> Reader:
+        """Sentence vectors, stored or new."""
+        return Reader(self.settings, self.runtime)
 
     def encoder(self) -> Any:
         """The sentence encoder, a ``SentenceTransformer``.

@@ -10,6 +10,7 @@ import numpy as np
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
+from mars_score.scoring.evidence import EMBED
 
 
 class _ContextCosine(Metric):
@@ -33,7 +34,7 @@ class _ContextCosine(Metric):
         """
         parts = {context: self.parts(context) for _, _, context in rows}
         compared = [candidate for candidate, _, context in rows if parts[context]]
-        found = self.models.embedder.embed([*compared, *(text for texts in parts.values() for text in texts)])
+        found = self.models.reader.read(EMBED, [*compared, *(text for texts in parts.values() for text in texts)])
         means = {
             context: np.mean([found[text].vector for text in texts], axis=0)
             for context, texts in parts.items()

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from mars_score.data.contexts import passages_of
 from mars_score.data.overlap import copied_share
 from mars_score.data.sentences import sentences
-from mars_score.scoring.aggregation import combine_references
 from mars_score.scoring.embeddings import Embedding
 from mars_score.scoring.evidence import EMBED, MATCH, Reader
 from mars_score.scoring.explain.explanation import Explanation, Match, Word
+from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
-from mars_score.settings import SimilaritySettings
+from mars_score.scoring.terms import combine_references
 
 # Scripts without spaces: each letter is a word.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
@@ -101,7 +101,7 @@ def explain(
     contexts: Sequence[str],
     rows: Sequence[RowScore],
     reader: Reader,
-    settings: SimilaritySettings,
+    form: Form,
 ) -> list[Explanation]:
     """The explanation of each score.
 
@@ -110,12 +110,12 @@ def explain(
         contexts: blank for none.
         rows: their scores.
         reader: of the settings that the rows were scored with; loads the encoder.
-        settings: likewise.
+        form: likewise.
 
     Raises:
         ModelUnavailableError: the encoder cannot be loaded.
     """
-    by_tokens = settings.matching == "tokens"
+    by_tokens = form.matching == "tokens"
     of_contexts = [
         [one for passage in passages_of(context) for one in sentences(passage)]
         if any(term.name == "context" for term in row.terms)
@@ -161,7 +161,7 @@ def explain(
                 candidate,
                 row.score,
                 row.terms,
-                _sample_gain(row, settings) if sample else 0.0,
+                _sample_gain(row, form) if sample else 0.0,
                 tuple(references),
                 match("sample", sample.similarity, sample.text, candidate) if sample else None,
                 None if closest is None else Match("context", some[closest], cosines[closest]),
@@ -171,10 +171,10 @@ def explain(
     return explanations
 
 
-def _sample_gain(row: RowScore, settings: SimilaritySettings) -> float:
+def _sample_gain(row: RowScore, form: Form) -> float:
     """Points of the first term that are not the references' own."""
     first = row.terms[0]
     if first.name != "references" or not row.references:
         return 0.0
-    own = combine_references([one.score for one in row.references], settings.reference_aggregation)
+    own = combine_references([one.score for one in row.references], form.reference_aggregation)
     return first.weight * (first.value - own)

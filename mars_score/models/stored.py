@@ -1,0 +1,53 @@
+"""What a model says of texts, stored or new: the model is loaded only for what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from mars_score.models.fingerprints import Current, model_key
+from mars_score.store.lookup import Done, Item, Results, Storage, Value, from_json, get_or_compute, to_json
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True)
+class Readings(Generic[Model, Item, Value]):
+    """Results of one model and method.
+
+    Attributes:
+        kind: of results in the store.
+        model: reads what is not stored.
+        method: what the results depend on besides the model and the item, a number to raise when the same inputs
+            come to give other results among it.
+        compute: called as ``compute(model, missing, done)``; see :func:`mars_score.store.lookup.get_or_compute`.
+        parts, encode, decode: see :class:`mars_score.store.lookup.Results`.
+    """
+
+    kind: str
+    model: Current[Model]
+    method: Sequence[Any]
+    compute: Callable[[Model, list[Item], Done[Item, Value]], None]
+    parts: Callable[[Item], Sequence[Any]] = lambda item: (item,)
+    encode: Callable[[Value], bytes] = to_json
+    decode: Callable[[bytes], Value] = from_json
+
+    def read(
+        self, store: Storage, items: Iterable[Item], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Item, Value]:
+        """The result of each different item; ``progress`` counts the new ones.
+
+        Raises:
+            ModelUnavailableError: the model cannot be loaded.
+        """
+        different = list(dict.fromkeys(items))
+        if not different:
+            return {}
+        common = model_key(self.model.spec, self.model.get, *self.method)
+        results = Results(self.kind, common, self.parts, self.encode, self.decode)
+
+        def compute(missing: list[Item], done: Done[Item, Value]) -> None:
+            self.compute(self.model.get(), missing, done)
+
+        return get_or_compute(store, results, different, compute, progress)

@@ -1,0 +1,123 @@
+"""The form of a score: all its constants, and how they become the weights of a row's terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from mars_score.data.words import split_words
+from mars_score.settings import SimilaritySettings, resolve_settings
+from mars_score.settings.fields import settings_of
+
+if TYPE_CHECKING:
+    from mars_score.scoring.evidence import ScorableRow
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The factor of each term of a row's score; None where the row has no such term.
+
+    Attributes:
+        references, sentences, context, samples, likelihood, repetition, contradiction: see
+            :mod:`mars_score.scoring.terms`.
+        best_sample: how far the similarity with the references rises to that with the nearest sample, in [0, 1].
+        copying: how much the words that are copied from the context count as repeated ones.
+    """
+
+    references: float | None = None
+    sentences: float | None = None
+    context: float | None = None
+    samples: float | None = None
+    likelihood: float | None = None
+    repetition: float | None = None
+    contradiction: float | None = None
+    best_sample: float = 0.0
+    copying: float = 0.0
+
+
+@dataclass(frozen=True)
+class Form(SimilaritySettings):
+    """All that a score is computed with: the settings, and constants that were chosen on development sets."""
+
+    # Words of a reference at which context and samples have half of their largest weights: a short reference is a
+    # fact that has to be met.
+    context_words: float = 3.0
+    # Words of a reference at which the likelihood, a mean over words, has half of its largest weight.
+    likelihood_words: float = 20.0
+    # Cosine of the references with the context from which context and samples lose weight, as similarity with the
+    # context no longer tells candidates apart.
+    close: float = 0.7
+    # Cosine at which they have none left.
+    same: float = 0.95
+    # Weight of the cosine with the reference where the context is data: what to say is given, the words are free.
+    data_sentences: float = 0.5
+    # Largest rise of the similarity with the references to that with the nearest sample.
+    best_sample: float = 1.0
+    # The same in a dialogue, where so many replies fit that a single one is less of a reference.
+    best_sample_in_dialogue: float = 0.5
+    # Share of sample_weight that the mean cosine with the samples has.
+    mean_sample: float = 0.5
+    # The same in a dialogue, where what all samples have in common says more.
+    mean_sample_in_dialogue: float = 1.0
+    # Nats that the context may add to a likelihood; more is had by copying from it, and is no merit.
+    lift_limit: float = 2.5
+    # Weight of the log probability without the context, beside what the context adds, in the likelihood.
+    alone: float = 0.5
+    # Without references: the similarity with samples of a row that has none, about that of others.
+    typical: float = 0.3
+
+    @classmethod
+    def of(cls, settings: SimilaritySettings) -> Form:
+        """The form that a scorer's settings make."""
+        return cls(
+            **{setting.name: getattr(settings, setting.name) for setting in settings_of(SimilaritySettings)}
+        )
+
+    def weights(self, row: ScorableRow, closeness: float = 0.0) -> Weights:
+        """The weights of a row's terms, from all of it but the candidate.
+
+        Args:
+            row: a candidate with what it is compared with.
+            closeness: mean over the references of the cosine with the nearest part of the context. Without it
+                context and samples have the largest weights that they can have.
+        """
+        dialogue, question, data = (row.task == task for task in ("dialogue", "answer", "data"))
+        repetition = -self.repetition_penalty if self.repetition_penalty else None
+        contradiction = None if self.contradiction_penalty is None else 0.0 - self.contradiction_penalty
+        if not row.references:
+            return Weights(
+                context=self.context_weight,
+                samples=self.sample_weight,
+                likelihood=self.likelihood_weight if self.likelihood_weight and not dialogue else None,
+                repetition=repetition,
+                contradiction=contradiction,
+            )
+        words = sum(len(split_words(one.reference)) for one in row.references) / len(row.references)
+        openness = min(1.0, max(0.0, (self.same - closeness) / (self.same - self.close)))
+        share = words / (words + self.context_words) * openness
+        has_context = bool(row.context) and self.context_weight > 0
+        context = self.context_weight * share if has_context and not (question or data) else None
+        sentences = self.data_sentences if has_context and data else None
+        dull = dialogue or (question and "\n" not in row.context)  # what is likely there is dull
+        of_samples = share / len(row.references)
+        mean_sample = self.mean_sample_in_dialogue if dialogue else self.mean_sample
+        best_sample = self.best_sample_in_dialogue if dialogue else self.best_sample
+        of_likelihood = words**2 / (words**2 + self.likelihood_words**2)
+        return Weights(
+            references=1.0 - (context or 0.0) - (sentences or 0.0),
+            sentences=sentences,
+            context=context,
+            samples=self.sample_weight * mean_sample * of_samples if row.samples else None,
+            likelihood=self.likelihood_weight * of_likelihood if self.likelihood_weight and not dull else None,
+            repetition=repetition,
+            contradiction=contradiction,
+            best_sample=best_sample * of_samples,
+            copying=float(dialogue),
+        )
+
+
+@cache
+def form_of(variant: str) -> Form:
+    """The form of a variant, with its references."""
+    return Form.of(resolve_settings("base", variant).similarity)

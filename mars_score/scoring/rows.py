@@ -1,0 +1,91 @@
+"""Scores of whole rows, stored or new: what is in the store needs neither models nor vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mars_score.augment.augmented import Augmentation, AugmentedReference
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.masking.template import Template
+from mars_score.data.validation import Row
+from mars_score.errors import NOTICES
+from mars_score.models.fingerprints import is_here
+from mars_score.models.signature import make_signature, used_models
+from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore, Term
+from mars_score.settings import Settings
+from mars_score.store.lookup import Results, from_json, to_json
+
+KIND = "rows"  # of results in the store
+_METHOD = 2  # part of the keys; to be raised when the same texts and settings come to give other scores
+
+
+@dataclass(frozen=True)
+class ScoredRow:
+    """The score of a row, and whether each of :data:`mars_score.errors.NOTICES` concerns it."""
+
+    score: RowScore
+    notices: tuple[bool, ...]
+
+
+def flags_of(rows: Sequence[ScoredRow]) -> dict[str, tuple[bool, ...]]:
+    """For each kind of notice one flag per row."""
+    return dict(zip(NOTICES, zip(*(row.notices for row in rows), strict=True), strict=True))
+
+
+def row_results(settings: Settings) -> Results[Row, ScoredRow]:
+    """How the scores of rows with prepared references are stored."""
+    return Results(KIND, _common_key(settings), lambda row: (row[0], row[2], *row[1]), encode, decode)
+
+
+def _common_key(settings: Settings) -> tuple[Any, ...] | None:
+    """What the scores of all rows depend on besides their texts.
+
+    None where that is more: the other rows, by the IDF of words to be masked, or a model whose revision is not
+    known, as it was never downloaded.
+    """
+    masks = settings.masking.max_mask_ratio > 0
+    if masks and settings.masking.idf_corpus is None:
+        return None
+    if not all(is_here(getattr(settings.models, name)) for name in used_models(settings)):
+        return None
+    pipeline = WordAnalyser(language=settings.language).pipeline if masks else None
+    return _METHOD, make_signature(settings, pipeline, ()).entries
+
+
+def encode(row: ScoredRow) -> bytes:
+    """A row as JSON."""
+    terms = [(term.name, term.value, term.weight) for term in row.score.terms]
+    references = [(plain_reference(one.augmented), one.similarities, one.score) for one in row.score.references]
+    samples = [(sample.text, sample.similarity) for sample in row.score.samples]
+    return to_json([row.score.score, row.notices, terms, references, samples])
+
+
+def decode(encoded: bytes) -> ScoredRow:
+    """The row that :func:`encode` was given, to the last digit."""
+    score, notices, terms, references, samples = from_json(encoded)
+    row = RowScore(
+        score,
+        tuple(ReferenceScore(reference_of(one), tuple(found), of_one) for one, found, of_one in references),
+        tuple(Term(*term) for term in terms),
+        tuple(SampleScore(*sample) for sample in samples),
+    )
+    return ScoredRow(row, tuple(notices))
+
+
+def plain_reference(one: AugmentedReference) -> tuple[str, list[Any]]:
+    """An augmented reference as plain data."""
+    return one.reference, [(each.mask_ratio, each.template.blanks, each.text) for each in one.augmentations]
+
+
+def reference_of(plain: Sequence[Any]) -> AugmentedReference:
+    """The inverse of :func:`plain_reference`."""
+    reference, augmentations = plain
+    return AugmentedReference(
+        reference,
+        tuple(
+            Augmentation(ratio, Template(reference, tuple((start, end) for start, end in blanks)), text)
+            for ratio, blanks, text in augmentations
+        ),
+    )
