@@ -43,6 +43,15 @@ def data():
     return Data()
 
 
+def interval_of(scores, ratings, groups, level="items", **options):
+    return bootstrap_interval(at_level(scores, ratings, level, groups=groups), **options)
+
+
+def compare(first, second, ratings, groups, level="items", **options):
+    rated = (at_level(scores, ratings, level, groups=groups) for scores in (first, second))
+    return compare_correlations(*rated, **options)
+
+
 def by_hand(x, y, coefficient, level, groups, systems):
     """The coefficient from its definition, with plain loops and scipy."""
     if level == "items":
@@ -153,17 +162,17 @@ def test_what_is_undefined_is_nan_with_a_reason(scores, ratings, options, reason
     if coefficient != "pearson" or "systems" in options:
         return
     options = {"groups": range(len(scores)), **options}
-    interval = bootstrap_interval(scores, ratings, **options)
+    interval = interval_of(scores, ratings, **options)
     assert math.isnan(interval.low)
     assert interval.reason == reason
     for test in TESTS:
-        comparison = compare_correlations(scores, np.arange(len(ratings)), ratings, test=test, **options)
+        comparison = compare(scores, np.arange(len(ratings)), ratings, test=test, **options)
         assert math.isnan(comparison.p)
         assert comparison.reason == f"first metric: {reason}"
 
 
 def test_the_metric_at_fault_is_named():
-    assert compare_correlations(UP, [1] * 4, UP, range(4)).reason == "second metric: all scores are equal"
+    assert compare(UP, [1] * 4, UP, range(4)).reason == "second metric: all scores are equal"
 
 
 @pytest.mark.parametrize(("level", "count"), [("items", 9), ("within_groups", 8)])
@@ -172,11 +181,9 @@ def test_fewer_than_ten_groups_give_no_interval_and_no_test(data, level, count):
     few = data.group_numbers < 9
     groups, ratings = data.group_numbers[few], data.ratings[few]
     reason = f"{count} groups, fewer than 10"
-    assert bootstrap_interval(data.first[few], ratings, groups, level=level).reason == reason
+    assert interval_of(data.first[few], ratings, groups, level=level).reason == reason
     for test in TESTS:
-        comparison = compare_correlations(
-            data.first[few], data.second[few], ratings, groups, test=test, level=level
-        )
+        comparison = compare(data.first[few], data.second[few], ratings, groups, test=test, level=level)
         assert math.isnan(comparison.p)
         assert comparison.reason == reason
         assert not math.isnan(comparison.difference)
@@ -185,10 +192,10 @@ def test_fewer_than_ten_groups_give_no_interval_and_no_test(data, level, count):
 def test_undefined_resamples_are_left_out_of_intervals_and_count_against_a_difference():
     # One rating of 50 differs: 36 % of resamples lack it.
     ratings, scores = [1] + [0] * 49, np.arange(50)
-    assert bootstrap_interval(scores, ratings, range(50)).reason is None
-    assert compare_correlations(scores, -scores, ratings, range(50)).p > 0.6
+    assert interval_of(scores, ratings, range(50)).reason is None
+    assert compare(scores, -scores, ratings, range(50)).p > 0.6
     # A resample needs both of the last two items: 60 % lack one of them.
-    interval = bootstrap_interval([*[0] * 48, 0, 1], [*[0] * 48, 1, 0], range(50))
+    interval = interval_of([*[0] * 48, 0, 1], [*[0] * 48, 1, 0], range(50))
     assert math.isnan(interval.low)
     assert re.fullmatch(r"undefined in 6\d\d of 1000 resamples", interval.reason)
 
@@ -209,9 +216,9 @@ def test_what_cannot_be_meant_is_refused():
     with pytest.raises(ValueError, match="one score and one rating"):
         correlation(UP, UP[:3])
     with pytest.raises(ValueError, match="resamples"):
-        bootstrap_interval(UP, UP, range(4), resamples=0)
+        interval_of(UP, UP, range(4), resamples=0)
     with pytest.raises(ValueError, match="test must be one of"):
-        compare_correlations(UP, UP, UP, range(4), test="guess")
+        compare(UP, UP, UP, range(4), test="guess")
 
 
 # Resampling
@@ -241,7 +248,7 @@ def test_interval_of_single_items_is_that_of_scipy():
         n_resamples=1000,
         rng=np.random.default_rng(1),
     ).confidence_interval
-    interval = bootstrap_interval(data.first, data.ratings, range(len(data.ratings)), resamples=20_000, seed=2)
+    interval = interval_of(data.first, data.ratings, range(len(data.ratings)), resamples=20_000, seed=2)
     assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.015)
 
 
@@ -252,7 +259,7 @@ def test_copies_in_a_group_do_not_make_the_interval_narrower():
     y = x + rng.normal(size=40)
 
     def width(repeats, groups):
-        interval = bootstrap_interval(np.repeat(x, repeats), np.repeat(y, repeats), groups)
+        interval = interval_of(np.repeat(x, repeats), np.repeat(y, repeats), groups)
         return interval.high - interval.low
 
     single = width(1, range(40))
@@ -266,8 +273,8 @@ def test_results_are_reproducible_and_the_order_of_items_is_irrelevant(data, lev
 
     def results(first, second, ratings, groups, seed=7):
         options = {"level": level, "resamples": 200, "seed": seed}
-        interval = bootstrap_interval(first, ratings, groups, **options)
-        p_values = [compare_correlations(first, second, ratings, groups, test=test, **options).p for test in TESTS]
+        interval = interval_of(first, ratings, groups, **options)
+        p_values = [compare(first, second, ratings, groups, test=test, **options).p for test in TESTS]
         return [interval.low, interval.high, *p_values]
 
     columns = (data.first, data.second, data.ratings, np.array(data.groups))
@@ -308,7 +315,7 @@ def test_permutation_test_is_that_of_scipy_over_all_swaps(data, level):
         n_resamples=np.inf,
     )
     columns = (data.first[chosen], data.second[chosen], ratings, groups)
-    comparison = compare_correlations(*columns, test="permutation", level=level, resamples=20_000)
+    comparison = compare(*columns, test="permutation", level=level, resamples=20_000)
     assert comparison.difference == pytest.approx(exact.statistic)
     assert comparison.p == pytest.approx(exact.pvalue, abs=0.015)
 
@@ -316,17 +323,16 @@ def test_permutation_test_is_that_of_scipy_over_all_swaps(data, level):
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("level", MAIN_LEVELS)
 def test_p_values_are_symmetric_and_see_what_is_plain(data, level, test):
-    def compare(first, second):
-        options = {"test": test, "level": level, "resamples": 400}
-        return compare_correlations(first, second, data.ratings, data.groups, **options)
+    def of_metrics(first, second):
+        return compare(first, second, data.ratings, data.groups, level, test=test, resamples=400)
 
-    forward, back = compare(data.first, data.second), compare(data.second, data.first)
+    forward, back = of_metrics(data.first, data.second), of_metrics(data.second, data.first)
     assert (forward.difference, forward.p) == (-back.difference, back.p)
-    same = compare(data.first, 3 * data.first + 7)
+    same = of_metrics(data.first, 3 * data.first + 7)
     assert same.difference == pytest.approx(0, abs=1e-12)
     assert same.p == 1
     noise = np.random.default_rng(0).normal(size=len(data.ratings))
-    assert compare(data.ratings, noise).p < 0.05
+    assert of_metrics(data.ratings, noise).p < 0.05
 
 
 def test_bootstrap_p_counts_the_resamples_on_the_wrong_side(data):
@@ -335,7 +341,7 @@ def test_bootstrap_p_counts_the_resamples_on_the_wrong_side(data):
         for metric in (data.first, data.second)
     ]
     wrong = int((drawn[0] <= drawn[1]).sum())
-    comparison = compare_correlations(data.first, data.second, data.ratings, data.groups, resamples=200, seed=3)
+    comparison = compare(data.first, data.second, data.ratings, data.groups, resamples=200, seed=3)
     assert comparison.p == min(1, 2 * (min(wrong, 200 - wrong) + 1) / 201)
     assert comparison.n == len(data.ratings)
 
@@ -349,7 +355,7 @@ def test_p_values_are_uniform_where_both_metrics_are_equally_good():
         ratings, first, second = errors.reshape(3, -1)
         columns = (ratings + first, ratings + second, ratings, np.repeat(np.arange(15), 3))
         for test in TESTS:
-            p_values[test].append(compare_correlations(*columns, test=test, resamples=199, seed=rng).p)
+            p_values[test].append(compare(*columns, test=test, resamples=199, seed=rng).p)
     assert stats.kstest(p_values["permutation"], "uniform").pvalue > 0.01
     assert np.mean(np.array(p_values["permutation"]) <= 0.05) == pytest.approx(0.05, abs=0.03)
     # The percentile bootstrap is known to be a little too bold in small samples.
@@ -361,5 +367,5 @@ def test_a_thousand_resamples_of_a_thousand_items_are_quick():
     rng = np.random.default_rng(12)
     x = rng.normal(size=1000)
     start = time.process_time()
-    bootstrap_interval(x, x + rng.normal(size=1000), np.repeat(range(100), 10))
+    interval_of(x, x + rng.normal(size=1000), np.repeat(range(100), 10))
     assert time.process_time() - start < 1

@@ -18,7 +18,7 @@ from mars_score.meta.worth import _interpolated, _kinds, choose_references
 from mars_score.report.markdown import to_markdown
 from mars_score.report.page import to_html
 from mars_score.settings import resolve_settings
-from mars_score.stats.correlation import correlation
+from mars_score.stats.correlation import at_level, correlation
 from mars_score.stats.resampling import bootstrap_interval
 
 MODELS = {"preset": "mini", "dtype": "float64", "samples": 2}
@@ -133,13 +133,9 @@ def test_the_interval_is_that_of_the_statistics(evaluate, scores):
     items = data.items
     found = evaluate(data, worth_choices=1)
     all_three = found.sets["several"].worth.references[3]
-    expected = bootstrap_interval(
-        scores(items, 3, samples=0),
-        [one.rating for one in items],
-        [one.group for one in items],
-        resamples=30,
-        seed=0,
-    )
+    ratings, groups = [one.rating for one in items], [one.group for one in items]
+    rated = at_level(scores(items, 3, samples=0), ratings, "items", groups=groups)
+    expected = bootstrap_interval(rated, resamples=30, seed=0)
     assert (all_three.interval.low, all_three.interval.high) == pytest.approx((expected.low, expected.high))
 
 

@@ -11,7 +11,14 @@ import numpy as np
 
 from mars_score.meta.scoring import MetricScores, ScoredSet
 from mars_score.scoring.result import RowScore
-from mars_score.stats.correlation import Coefficient, Estimate, Level, correlation, correlation_per_system
+from mars_score.stats.correlation import (
+    Coefficient,
+    Estimate,
+    Level,
+    at_level,
+    correlation,
+    correlation_per_system,
+)
 from mars_score.stats.draws import Interval
 from mars_score.stats.resampling import (
     Comparison,
@@ -106,7 +113,8 @@ def _agreement(name: str, scored: ScoredSet, level: MainLevel, resamples: int, s
         }
         for one in get_args(Level)
     }
-    interval = bootstrap_interval(scores, data.ratings, data.groups, level=level, resamples=resamples, seed=seed)
+    rated = at_level(scores, data.ratings, level, groups=data.groups)
+    interval = bootstrap_interval(rated, resamples=resamples, seed=seed)
     per_system = correlation_per_system(scores, data.ratings, data.systems)
     return Agreement(
         coefficients,
@@ -122,13 +130,10 @@ def _agreement(name: str, scored: ScoredSet, level: MainLevel, resamples: int, s
 def _system_interval(name: str, scored: ScoredSet, system: str, resamples: int, seed: int) -> Interval:
     data = scored.data
     of_system = [index for index, one in enumerate(data.systems) if one == system]
-    return bootstrap_interval(
-        scored.metrics[name].scores[of_system],
-        [data.ratings[index] for index in of_system],
-        [data.groups[index] for index in of_system],
-        resamples=resamples,
-        seed=seed,
-    )
+    ratings = [data.ratings[index] for index in of_system]
+    groups = [data.groups[index] for index in of_system]
+    rated = at_level(scored.metrics[name].scores[of_system], ratings, "items", groups=groups)
+    return bootstrap_interval(rated, resamples=resamples, seed=seed)
 
 
 def _tests(name: str, scored: ScoredSet, level: MainLevel, resamples: int, seed: int) -> Tests | None:
@@ -136,12 +141,11 @@ def _tests(name: str, scored: ScoredSet, level: MainLevel, resamples: int, seed:
     if name == MARS or MARS not in scored.metrics:
         return None
     data = scored.data
-    first, second = scored.metrics[MARS].scores, scored.metrics[name].scores
+    first, second = (
+        at_level(scored.metrics[metric].scores, data.ratings, level, groups=data.groups) for metric in (MARS, name)
+    )
     bootstrap, permutation = (
-        compare_correlations(
-            first, second, data.ratings, data.groups, test=test, level=level, resamples=resamples, seed=seed
-        )
-        for test in get_args(Test)
+        compare_correlations(first, second, test=test, resamples=resamples, seed=seed) for test in get_args(Test)
     )
     return Tests(bootstrap, permutation)
 

@@ -173,7 +173,8 @@ def _point(
     scores = np.reshape(metric.result(rows, data.corpus, data.task).scores, (choices, len(known)))
     ratings, groups = [item.rating for item in known], [item.group for item in known]
     estimates = [correlation(of_choice, ratings, level=level, groups=groups) for of_choice in scores]
-    sums = [group_sums(at_level(of_choice, ratings, level, groups=groups)) for of_choice in scores]
+    rated = [at_level(of_choice, ratings, level, groups=groups) for of_choice in scores]
+    sums = [group_sums(of_choice.scores, of_choice) for of_choice in rated]
     drawn = np.isin(sorted({item.group for item in items}), groups)  # the groups of these items among all
     return _Point(
         float(np.mean([one.value for one in estimates])),

@@ -53,7 +53,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Rated:
     """Scores and ratings as they are compared at a level.
 
     Attributes:
@@ -69,6 +69,11 @@ class Compared:
     groups: Codes
     group_count: int
     reason: str | None = None
+
+    @property
+    def telling_groups(self) -> int:
+        """How many groups have items that are compared."""
+        return len(np.unique(self.groups))
 
 
 def correlation(
@@ -149,7 +154,7 @@ def at_level(
     groups: Labels | None = None,
     systems: Labels | None = None,
     coefficient: Coefficient = "pearson",
-) -> Compared:
+) -> Rated:
     """Scores and ratings as they are compared: centred and scaled, within their groups, or as systems' means.
 
     Arguments and errors are those of :func:`correlation`.
@@ -166,7 +171,7 @@ def at_level(
         several = np.bincount(codes)[codes] > 1
         x, y, codes = x[several], y[several], codes[several]
     if reason:
-        return Compared(x, y, codes, len(names), reason)
+        return Rated(x, y, codes, len(names), reason)
     if level == "systems":
         x, y = (_means(values, codes) for values in (x, y))
         codes = np.arange(len(x))
@@ -179,7 +184,7 @@ def at_level(
         reason = f"{len(x)} {unit}, fewer than {_FEWEST}"
     elif equal := [name for name, values in (("ratings", y), ("scores", x)) if np.ptp(scaled(values)) == 0]:
         reason = f"{every} {equal[0]} are equal"
-    return Compared(x, y, codes, len(names), reason)
+    return Rated(x, y, codes, len(names), reason)
 
 
 def scaled(values: Floats) -> Floats:
@@ -233,7 +238,7 @@ def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
     return np.asarray((ranks - 0.5) / sizes[groups] - 0.5)
 
 
-def _pooled_kendall(items: Compared) -> float:
+def _pooled_kendall(items: Rated) -> float:
     """Kendall's tau-b of the pairs within groups."""
     agreeing = of_scores = of_ratings = 0.0
     for group in np.unique(items.groups):

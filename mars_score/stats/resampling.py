@@ -1,19 +1,20 @@
 """Confidence of a correlation, and which of two metrics correlates better, from resamples of whole groups.
 
 See Deutsch, Dror and Roth 2021, "A Statistical Analysis of Summarization Evaluation Metrics Using Resampling
-Methods".
+Methods". Level, groups and ratings are those of :func:`mars_score.stats.correlation.at_level`; for items that are
+independent of each other each is a group.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy import stats
 
-from mars_score.stats.correlation import ROUNDING, Compared, at_level
+from mars_score.stats.correlation import ROUNDING, Rated
 from mars_score.stats.draws import (
     Interval,
     Seed,
@@ -24,7 +25,7 @@ from mars_score.stats.draws import (
     resample,
     too_few,
 )
-from mars_score.stats.labels import Floats, Labels, Values, check_known
+from mars_score.stats.labels import Floats, check_known
 
 Test = Literal["bootstrap", "permutation"]
 MainLevel = Literal["items", "within_groups"]  # at which there are intervals and tests
@@ -47,25 +48,11 @@ class Comparison:
     reason: str | None = None
 
 
-def bootstrap_interval(
-    scores: Values,
-    ratings: Values,
-    groups: Labels,
-    *,
-    level: MainLevel = "items",
-    resamples: int = 1000,
-    seed: Seed = 0,
-) -> Interval:
+def bootstrap_interval(items: Rated, *, resamples: int = 1000, seed: Seed = 0) -> Interval:
     """95 % percentile bootstrap interval of Pearson's r, from resamples of whole groups with replacement.
 
-    A group that is drawn twice counts twice. For items that are independent give each a group of its own
-    (``range(len(scores))``), for one system its items alone.
-
     Args:
-        scores: (items,).
-        ratings: (items,).
-        groups: (items,) labels, strings or integers.
-        level: as in ``correlation``.
+        items: scores and ratings at level "items" or "within_groups".
         resamples: how many.
         seed: of a new generator, or a generator. The same seed gives the same digits.
 
@@ -74,35 +61,24 @@ def bootstrap_interval(
         items or more), or where the correlation is undefined in more than half of the resamples.
 
     Raises:
-        ValueError: as ``correlation``; ``resamples`` out of range.
+        ValueError: fewer than one resample.
     """
     check_resampling(resamples)
-    items = at_level(scores, ratings, level, groups=groups)
-    reason = items.reason or too_few(len(np.unique(items.groups)))
-    if reason:
-        return Interval(reason=reason)
-    return Interval.of(resampled_pearson(items, resamples, seed))
+    reason = items.reason or too_few(items.telling_groups)
+    return Interval(reason=reason) if reason else Interval.of(resampled_pearson(items, resamples, seed))
 
 
-def resampled_pearson(items: Compared, resamples: int = 1000, seed: Seed = 0) -> Floats:
+def resampled_pearson(items: Rated, resamples: int = 1000, seed: Seed = 0) -> Floats:
     """Pearson's r in resamples of groups, (resamples,), NaN where it is undefined.
 
     The same seed and groups give the same draws, so that values of several metrics can be compared one by one.
     """
-    sums = group_sums(items)
+    sums = group_sums(items.scores, items)
     return resample(lambda counts: pearson_of_sums(counts @ sums), len(sums), resamples, seed)
 
 
 def compare_correlations(
-    first: Values,
-    second: Values,
-    ratings: Values,
-    groups: Labels,
-    *,
-    test: Test = "bootstrap",
-    level: MainLevel = "items",
-    resamples: int = 1000,
-    seed: Seed = 0,
+    first: Rated, second: Rated, *, test: Test = "bootstrap", resamples: int = 1000, seed: Seed = 0
 ) -> Comparison:
     """Test whether one metric correlates better with the ratings (Pearson, two-sided) than another.
 
@@ -116,12 +92,9 @@ def compare_correlations(
     correlate equally well. With G groups p cannot fall below about 1 / 2^G.
 
     Args:
-        first: (items,) scores of the first metric.
-        second: (items,) scores of the second metric.
-        ratings: (items,).
-        groups: (items,) labels, strings or integers, as in ``bootstrap_interval``.
+        first: scores of the first metric, with the ratings.
+        second: scores of the second metric, with the same ratings, groups and level.
         test: see above.
-        level: as in ``correlation``.
         resamples: how many.
         seed: as in ``bootstrap_interval``.
 
@@ -129,16 +102,15 @@ def compare_correlations(
         The comparison; NaN where a correlation is, or with fewer than ten groups (see ``bootstrap_interval``).
 
     Raises:
-        ValueError: as ``correlation``; ``resamples`` out of range, an unknown test.
+        ValueError: fewer than one resample, or an unknown test.
     """
     check_known("test", test, ("bootstrap", "permutation"))
     check_resampling(resamples)
-    compared = [at_level(scores, ratings, level, groups=groups) for scores in (first, second)]
-    n = len(compared[0].scores)
-    for name, items in zip(("first", "second"), compared, strict=True):
+    n = len(first.scores)
+    for name, items in (("first", first), ("second", second)):
         if items.reason:
-            return Comparison(math.nan, math.nan, n, reason=f"{name} metric: {items.reason}")
-    one, other = (group_sums(_standardised(items)) for items in compared)
+            return Comparison(math.nan, math.nan, n, f"{name} metric: {items.reason}")
+    one, other = (group_sums(stats.zscore(items.scores), items) for items in (first, second))
 
     def between(counts: Floats) -> Floats:
         return pearson_of_sums(counts @ one) - pearson_of_sums(counts @ other)
@@ -148,25 +120,18 @@ def compare_correlations(
         return pearson_of_sums(keep @ one + swap @ other) - pearson_of_sums(swap @ one + keep @ other)
 
     difference = float(between(np.ones((1, len(one))))[0])
-    reason = too_few(len(np.unique(compared[0].groups)))
+    reason = too_few(first.telling_groups)
     if reason:
-        return Comparison(difference, math.nan, n, reason=reason)
+        return Comparison(difference, math.nan, n, reason)
     if test == "bootstrap":
-        p = bootstrap_p(resample(between, len(one), resamples, seed))
-    else:
-        swapped = resample(between_swapped, len(one), resamples, seed, draw_signs)
-        p = permutation_p(np.abs(swapped), abs(difference))
-    return Comparison(difference, p, n)
+        return Comparison(difference, bootstrap_p(resample(between, len(one), resamples, seed)), n)
+    swapped = resample(between_swapped, len(one), resamples, seed, draw_signs)
+    return Comparison(difference, permutation_p(np.abs(swapped), abs(difference)), n)
 
 
-def _standardised(items: Compared) -> Compared:
-    """With scores of mean 0 and deviation 1."""
-    return replace(items, scores=stats.zscore(items.scores))
-
-
-def group_sums(items: Compared) -> Floats:
-    """What each group adds to Pearson's r: n, x, y, xx, xy, yy, (groups, 6)."""
-    x, y = items.scores, items.ratings
+def group_sums(scores: Floats, items: Rated) -> Floats:
+    """What each group adds to Pearson's r of scores with the ratings: n, x, y, xx, xy, yy, (groups, 6)."""
+    x, y = scores, items.ratings
     columns = (np.ones_like(x), x, y, x * x, x * y, y * y)
     return np.stack([np.bincount(items.groups, column, items.group_count) for column in columns], axis=1)
 
