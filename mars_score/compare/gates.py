@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from mars_score.scoring.result import MarsResult
 
 SHOWN = 20  # rows below the threshold that are listed
-_WIDTH = 100  # characters of a text that are shown
+_WIDTH = 100  # characters of a listed text
 
 
 def check_threshold(name: str, value: float | None) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_METADATA: dict[str, dict[str, str | None]] = {"svg": {"Date": None}, "png": {"Software": None}}
+_METADATA: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".png": {"Software": None}}
 
 
 def check_plot(path: str | os.PathLike[str]) -> None:
@@ -29,7 +29,8 @@ def check_plot(path: str | os.PathLike[str]) -> None:
         OSError: the folder is missing.
         ImportError: matplotlib is missing; says how to install it.
     """
-    _format(path)
+    if Path(path).suffix.lower() not in _METADATA:
+        raise ValueError(f"{os.fspath(path)}: a plot is written as .svg or .png; name the file so")
     if not Path(path).absolute().parent.is_dir():
         raise FileNotFoundError(f"{os.fspath(path)}: the folder does not exist; make it first")
     with chart_settings():
@@ -42,12 +43,11 @@ def write_plot(ranking: SystemRanking, path: str | os.PathLike[str]) -> None:
     Raises:
         ValueError, OSError, ImportError: as :func:`check_plot`.
     """
-    kind = _format(path)
-    buffer = io.BytesIO()
+    check_plot(path)
+    kind, buffer = Path(path).suffix.lower(), io.BytesIO()
     with chart_settings(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing")  # an SVG is shown with the reader's fonts
-        figure = ranking_figure(ranking)
-        figure.savefig(buffer, format=kind, dpi=150, metadata=_METADATA[kind])
+        ranking_figure(ranking).savefig(buffer, format=kind[1:], dpi=150, metadata=_METADATA[kind])
     Path(path).write_bytes(buffer.getvalue())
 
 
@@ -59,51 +59,37 @@ def ranking_figure(ranking: SystemRanking) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.6])
     _draw_scores(left, ranking)
     _draw_rows(right, ranking)
+    for axes in (left, right):
+        axes.tick_params(labelsize=9, length=0)
+        axes.title.set(fontsize=9.5, color=INK)
     return figure
 
 
 def _draw_scores(axes: Axes, ranking: SystemRanking) -> None:
     for place, system in enumerate(ranking.systems):
-        colour = (ACCENT, WARM, MUTED)[min(place, 2)]
-        axes.plot([system.interval.low, system.interval.high], [place, place], color=colour, linewidth=1.6)
-        axes.plot(system.score, place, "o", color=colour, markersize=6)
-        axes.annotate(
-            true_minus(f"{system.score:.3f}"),
-            (system.score, place),
-            (0, 8),
-            textcoords="offset points",
-            ha="center",
-            fontsize=9,
-        )
+        score, (low, high) = system.score, (system.interval.low, system.interval.high)
+        axes.errorbar(score, place, xerr=[[score - low], [high - score]], fmt="o", color=ACCENT)
+        label = true_minus(f"{score:.3f}")
+        axes.annotate(label, (score, place), (0, 8), textcoords="offset points", ha="center", fontsize=9)
     count = len(ranking.systems)
     axes.set_yticks(range(count), [shortened(showable(system.name), 24) for system in ranking.systems])
     axes.set_ylim(count - 0.4, -0.6)
     axes.margins(x=0.15)
     axes.grid(axis="x", color=RULE, linewidth=0.8)
-    axes.tick_params(labelsize=9, length=0)
     axes.locator_params(axis="x", nbins=4)
-    axes.set_title(f"MARS, with {ranking.confidence:.0%} intervals", fontsize=9.5, color=INK)
+    axes.set_title(f"MARS, with {ranking.confidence:.0%} intervals")
 
 
 def _draw_rows(axes: Axes, ranking: SystemRanking) -> None:
     """The differences in order, as one area for each sign: a bar per row would make the file large."""
-    best, next_best = ranking.systems[:2]
-    values = np.sort(np.subtract(best.scores, next_best.scores))[::-1]
+    values = np.sort(np.subtract(ranking.systems[0].scores, ranking.systems[1].scores))[::-1]
     edges, heights = np.arange(len(values) + 1), np.append(values, values[-1])
-    axes.fill_between(edges, np.clip(heights, 0, None), step="post", color=ACCENT, linewidth=0)
-    axes.fill_between(edges, np.clip(heights, None, 0), step="post", color=WARM, linewidth=0)
+    for part, colour in ((heights.clip(min=0), ACCENT), (heights.clip(max=0), WARM)):
+        axes.fill_between(edges, part, step="post", color=colour, linewidth=0)
     axes.axhline(0, color=MUTED, linewidth=0.9)
-    axes.tick_params(labelsize=9, length=2.5)
     axes.set_xticks([])
     axes.margins(x=0)
-    names = [shortened(showable(system.name), 18) for system in (best, next_best)]
     pair = ranking.pairs[0]
-    axes.set_title(f"{names[0]} minus {names[1]}, row by row", fontsize=9.5, color=INK)
+    names = (shortened(showable(name), 18) for name in (pair.first, pair.second))
+    axes.set_title(f"{' minus '.join(names)}, row by row")
     axes.set_xlabel(f"{pair.wins} won, {pair.ties} tied, {pair.losses} lost", fontsize=9, color=MUTED)
-
-
-def _format(path: str | os.PathLike[str]) -> str:
-    kind = Path(path).suffix.lower().removeprefix(".")
-    if kind not in _METADATA:
-        raise ValueError(f"{os.fspath(path)}: a plot is written as .svg or .png; name the file so")
-    return kind
