@@ -21,11 +21,12 @@ from mars_score.models.signature import make_signature
 from mars_score.scoring.batch import Scorable
 from mars_score.scoring.evidence import Evidence, Reader
 from mars_score.scoring.form import Form
-from mars_score.scoring.heads import Example, HeadLoader, LearnedHead
+from mars_score.scoring.head_folder import read_head
+from mars_score.scoring.heads import Example, LearnedHead, check_fits, load_head
 from mars_score.scoring.result import MarsResult, ScoredTexts
 from mars_score.scoring.rows import ScoredRow, flags_of, row_results
 from mars_score.settings import SETTINGS, Settings, resolve_settings
-from mars_score.settings.fields import unknown
+from mars_score.settings.fields import learned_head, unknown
 from mars_score.store.location import Store, store_folder
 from mars_score.store.lookup import get_or_compute
 from mars_score.store.progress import progress_bars
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from mars_score.scoring.explain.explanation import Explanation
 
 ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # and settings
+_LOADED = ("_augmenter", "_sampler", "_reader", "_head")  # made when first needed
 _CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
 
 
@@ -77,11 +79,18 @@ class MarsScorer:
         for name in settings:
             if name not in SETTINGS:
                 raise unknown("setting", name, [*ARGUMENTS, *SETTINGS])
-        self.settings: Settings = resolve_settings(preset, **settings)
+        learned = learned_head("learned", settings.get("learned"))
+        self.head_folder = None if learned is None else read_head(learned)
+        if self.head_folder is None:
+            self.settings: Settings = resolve_settings(preset, **settings)
+        else:
+            trained = self.head_folder.settings
+            settings["learned"] = self.head_folder.fingerprint
+            self.settings = resolve_settings(preset, trained=trained, **settings)
+            check_fits(self.head_folder, self.settings)
         check_device(device)
         results, self._reports = ResultStore(store_folder(store)), _Reports(progress)
         self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._reports)
-        self.head = HeadLoader(self.settings, self.runtime)
 
     def __repr__(self) -> str:
         settings, usual = self.settings, dict(resolve_settings("base", self.settings.variant).items())
@@ -128,6 +137,10 @@ class MarsScorer:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         given = check_candidate_lists(predictions)
         settings = self.settings.given(references)
+        if references is None and self.head_folder and self.head_folder.kind == "terms":
+            raise ValueError(
+                f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
+            )
         rows, texts = self._check(references, contexts, predictions=given)
         if not given:
             raise ValueError("there is nothing to score: predictions is empty")
@@ -203,8 +216,12 @@ class MarsScorer:
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
-        for name in ("_augmenter", "_sampler", "_reader"):
+        for name in _LOADED:
             self.__dict__.pop(name, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is loaded again when needed."""
+        return {name: value for name, value in vars(self).items() if name not in _LOADED}
 
     def _check(
         self, references: Any, contexts: Any, **columns: Sequence[Any]
@@ -217,7 +234,7 @@ class MarsScorer:
 
         def compute(missing: list[Row], done: Callable[[Row, ScoredRow], None]) -> None:
             rest = iter(missing)
-            for chunk, evidence in self._read(self._scorable(missing, settings, self.head.get())):
+            for chunk, evidence in self._read(self._scorable(missing, settings, self._head)):
                 for scored, row in zip(chunk.scored(evidence), rest, strict=False):
                     done(row, scored)
 
@@ -252,6 +269,11 @@ class MarsScorer:
 
     def _read(self, scorable: Scorable) -> Iterator[tuple[Scorable, Evidence]]:
         return scorable.read(self._reader, _CHUNK_ROWS, self._reports)
+
+    @cached_property
+    def _head(self) -> LearnedHead | None:
+        head = self.head_folder
+        return None if head is None else load_head(head, self.settings, self.runtime)
 
     @cached_property
     def _augmenter(self) -> Augmenter:

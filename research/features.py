@@ -17,6 +17,7 @@ from benchmarks.common import progress
 from mars_score import MarsScorer
 from mars_score.augment.augmented import AugmentedReference
 from mars_score.augment.sampling.samples import ContextSampler, make_request
+from mars_score.data.attacks import ATTACKS, attack
 from mars_score.data.files import row_line
 from mars_score.data.overlap import copied_share, windows
 from mars_score.data.rated import RatedSet, read_rated_sets
@@ -24,7 +25,6 @@ from mars_score.data.repetition import repetition
 from mars_score.data.validation import Row
 from mars_score.data.words import split_words
 from mars_score.errors import MarsWarning
-from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, Reader
 from mars_score.scoring.terms import token_recall
 

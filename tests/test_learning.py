@@ -1,6 +1,7 @@
-"""Learned heads: ratings to learn from, folders, and what is refused."""
+"""Learned heads: ratings to learn from, folders and what is refused, the head of terms, and a joined encoder."""
 
 import json
+import pickle
 import shutil
 import subprocess
 import sys
@@ -11,15 +12,12 @@ import pytest
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.cli import main
 from mars_score.data.rated import Item, RatedSet, read_rated_set
 from mars_score.errors import MarsWarning
-from mars_score.learning.fitting import train
-from mars_score.learning.ratings import training_sets
-from mars_score.learning.terms import Part, TermsHead, fit_weights
+from mars_score.learning.encoders import EncoderTraining, train_encoder
+from mars_score.learning.ratings import TrainingSet, training_sets
+from mars_score.learning.terms import centred, fit_weights, learn_weights, train_terms
 from mars_score.scoring.head_folder import read_head, write_head
-from mars_score.scoring.heads import load_head
-from mars_score.settings import resolve_settings
 from mars_score.store.runtime import Runtime
 
 
@@ -36,25 +34,20 @@ RATINGS = [1.0 + index % 5 for index in range(40)]
 
 
 def test_ratings_are_standardised_in_the_set():
-    (one,) = training_sets([rated(RATINGS)])
-    assert one.ratings.tolist() == pytest.approx(((np.array(RATINGS) - 3) / np.sqrt(2)).tolist())
+    (data,) = training_sets([rated(RATINGS)])
+    assert data.ratings.tolist() == pytest.approx(((np.array(RATINGS) - 3) / np.sqrt(2)).tolist())
     (same,) = training_sets([rated([20 * rating - 7 for rating in RATINGS])])
-    assert same.ratings.tolist() == pytest.approx(one.ratings.tolist())
+    assert same.ratings.tolist() == pytest.approx(data.ratings.tolist())
 
 
-def test_ratings_are_standardised_in_their_groups():
+def test_ratings_are_standardised_in_their_groups_where_a_group_of_one_compares_with_nothing():
     easier = [rating + 10 * (index // 2 % 2) for index, rating in enumerate(RATINGS)]
-    (one,), (other,) = (training_sets([rated(each)], ["talk"]) for each in (RATINGS, easier))
-    assert one.ratings.tolist() == pytest.approx(other.ratings.tolist())
-    assert one.ratings.reshape(-1, 2).sum(axis=1).tolist() == pytest.approx([0.0] * 20)
-    assert one.ratings.std() == pytest.approx(1)
-
-
-def test_a_group_of_one_compares_with_nothing():
     groups = [*(str(index // 2) for index in range(40)), "alone"]
-    (one,) = training_sets([rated([*RATINGS, 5.0], groups)], ["talk"])
-    assert "alone" not in one.groups
-    assert len(one.rows) == 40
+    (data,), (other,) = (training_sets([rated([*each, 5.0], groups)], ["talk"]) for each in (RATINGS, easier))
+    assert data.ratings.tolist() == pytest.approx(other.ratings.tolist())
+    assert data.ratings.reshape(-1, 2).sum(axis=1).tolist() == pytest.approx([0.0] * 20)
+    assert data.ratings.std() == pytest.approx(1)
+    assert "alone" not in data.groups
 
 
 @pytest.mark.parametrize(
@@ -65,7 +58,6 @@ def test_a_group_of_one_compares_with_nothing():
         ([1.0, 2.0, 3.0], None, [], "3 ratings in 2 groups; at least 20 ratings in 10 groups"),
         (RATINGS, ["a"] * 40, [], "40 ratings in 1 groups; at least"),
         (RATINGS, [str(index) for index in range(40)], ["talk"], "0 ratings in 0 groups of two or more"),
-        (RATINGS[:20] + [20 * one for one in RATINGS[20:]], None, [], "look like two scales: .* 5 or less, .* 40"),
         (RATINGS, None, ["chat"], "unknown data set 'chat'"),
     ],
 )
@@ -74,70 +66,10 @@ def test_ratings_that_are_refused(ratings, groups, within, message):
         training_sets([rated(ratings, groups)], within)
 
 
-@pytest.fixture
-def saved(tmp_path):
-    arrays = {"weights": np.arange(3.0)}
-    return write_head(tmp_path / "head", "other", models={}, settings={}, parameters={"a": 1}, arrays=arrays)
-
-
-def test_a_folder_is_read_as_it_was_written(saved):
-    again = read_head(saved.path)
-    assert again == saved
-    assert again.about["parameters"] == {"a": 1}
-    assert again.arrays["weights"].tolist() == [0, 1, 2]
-    assert sorted(path.name for path in saved.path.iterdir()) == ["head.json", "head.safetensors"]
-
-
-def test_a_fingerprint_is_of_the_content(saved, tmp_path):
-    make = {"models": {}, "settings": {}, "parameters": {"a": 1}}
-    same = write_head(tmp_path / "same", "other", **make, arrays={"weights": np.arange(3.0)})
-    other = write_head(tmp_path / "other", "other", **make, arrays={"weights": np.arange(3.0) + 1e-9})
-    assert same.fingerprint == saved.fingerprint
-    assert other.fingerprint != saved.fingerprint
-
-
-def change(folder, **values):
-    path = folder / "head.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
-
-
-def cut(folder, name):
-    path = folder / name
-    path.write_bytes(path.read_bytes()[:-5])
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda folder: change(folder, format=99), "format 99, .* reads format 1; train it again"),
-        (lambda folder: change(folder, models=None), "damaged: 'models' of head.json"),
-        (lambda folder: (folder / "head.json").write_text("[1]"), "not the description of a learned head"),
-        (lambda folder: cut(folder, "head.json"), "damaged: head.json cannot be read"),
-        (lambda folder: cut(folder, "head.safetensors"), "head.safetensors is not the file that was saved"),
-        (lambda folder: (folder / "head.safetensors").unlink(), "head.safetensors is missing"),
-        (lambda folder: None, "a head of kind 'other'; this version has: terms, encoder"),
-        (
-            lambda folder: change(folder, kind="terms", models={"encoder": "gone==1"}),
-            "trained with encoder gone==1",
-        ),
-        (lambda folder: change(folder, kind="terms", settings={"samples": 3}), "trained with samples=3, .* is 4"),
-    ],
-)
-def test_folders_that_are_refused(saved, damage, message, encoder, llama):
-    damage(saved.path)
-    settings = resolve_settings("mini", encoder=encoder, language_model=llama, variant="plus")
-    with pytest.raises(ValueError, match=message):
-        load_head(saved.path, settings, Runtime())
-
-
-@pytest.mark.parametrize("head", ["nothing", "0", "x" * 5000, "a\0b", "\ud83d"])
-def test_a_folder_that_is_not_there(head, tmp_path):
-    for folder in (head, tmp_path / head):
-        with pytest.raises(FileNotFoundError, match="give a folder that mars train wrote"):
-            read_head(folder)
-
-
-CONTEXT = "The ferry leaves in the morning before the rain. "
+@pytest.fixture(scope="module")
+def models(encoder, llama):
+    named = {"encoder": encoder, "language_model": llama, "dtype": "float64"}
+    return {**named, "variant": "fast", "repetition_penalty": 0.0}
 
 
 def talk(size=40):
@@ -146,37 +78,34 @@ def talk(size=40):
     for index in range(size):
         good = f"people wait for boat number {index} at the old bridge"
         bad = f"boat boat number {index} bridge bridge bridge people people"
-        rows.append((bad if index % 2 else good, ("the boat leaves the bridge",), f"{CONTEXT}{index // 2}"))
+        context = f"The ferry leaves in the morning before the rain. {index // 2}"
+        rows.append((bad if index % 2 else good, ("the boat leaves the bridge",), context))
         ratings.append(1.0 + 3 * (index % 2 == 0) + index % 3 * 0.1)
     return rows, ratings
 
 
-@pytest.fixture(scope="module")
-def models(encoder, llama):
-    return {"encoder": encoder, "language_model": llama, "samples": 2, "repetition_penalty": 0.0}
+def write_rated(path, rows, ratings):
+    names = ("candidate", "references", "context", "human")
+    jsonl.write(
+        path, [dict(zip(names, (*row, rating), strict=True)) for row, rating in zip(rows, ratings, strict=True)]
+    )
+    return path
 
 
 @pytest.fixture(scope="module")
 def rated_file(tmp_path_factory):
-    rows, ratings = talk()
-    path = tmp_path_factory.mktemp("rated") / "talk.jsonl"
-    lines = [
-        {"candidate": row[0], "references": list(row[1]), "context": row[2], "human": rating}
-        for row, rating in zip(rows, ratings, strict=True)
-    ]
-    jsonl.write(path, lines)
-    return path
+    return write_rated(tmp_path_factory.mktemp("rated") / "talk.jsonl", *talk())
 
 
 @pytest.fixture(scope="module")
 def trained(rated_file, tmp_path_factory, models):
     folder = tmp_path_factory.mktemp("trained")
-    return train(training_sets([read_rated_set(rated_file)]), folder, store=False, **models)
+    return train_terms(training_sets([read_rated_set(rated_file)]), folder, store=False, **models)
 
 
 def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
     rows, ratings = talk(12)
-    plain, learned = MarsScorer(**models), MarsScorer(**{**models, "samples": 2}, learned=trained.path)
+    plain, learned = MarsScorer(**models), MarsScorer(**models, learned=trained.path)
     before, after = (scorer.score(*zip(*rows, strict=True)) for scorer in (plain, learned))
     assert np.corrcoef(after.scores, ratings)[0, 1] > np.corrcoef(before.scores, ratings)[0, 1] + 0.01
     for row in after.rows:
@@ -189,139 +118,264 @@ def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
     assert before.signature.to_dict()["learned"] is None
 
 
+@pytest.mark.parametrize("scored", [False, True])
+def test_a_scorer_with_a_head_can_be_pickled(trained, named_models, tmp_path, scored):
+    about = json.loads((trained.path / "head.json").read_text())
+    numbers = {"arrays": trained.arrays, "learned_from": []}
+    head = write_head(
+        tmp_path, "terms", models={}, settings=about["settings"], parameters=about["parameters"], **numbers
+    )
+    scorer = MarsScorer(**named_models, learned=head.path)
+    columns = list(zip(*talk(4)[0], strict=True))
+    scores = scorer.score(*columns).scores if scored else None
+    copy = pickle.loads(pickle.dumps(scorer))
+    assert copy.score(*columns).scores == (scores or scorer.score(*columns).scores)
+
+
 def test_copying_is_a_merit_or_a_fault_as_ratings_say(models, tmp_path):
-    rows, _ = talk()
-    copied = [index % 2 for index in range(len(rows))]
-    texts = {False: "people wait for boat number", True: "The ferry leaves in the morning"}
-    rows = [
-        (f"{texts[one > 0]} {row}", *rest) for row, (one, (_, *rest)) in enumerate(zip(copied, rows, strict=True))
-    ]
+    plain, _ = talk()
+    copied = [index % 2 for index in range(len(plain))]
+    texts = ("people wait for boat number", "The ferry leaves in the morning")
+    rows = [(f"{texts[copy]} {index}", *plain[index][1:]) for index, copy in enumerate(copied)]
     for sign in (1, -1):
-        path = tmp_path / f"{sign}.jsonl"
-        lines = [
-            {
-                "candidate": text,
-                "references": list(references),
-                "context": context,
-                "human": sign * one + row % 3 / 9,
-            }
-            for row, ((text, references, context), one) in enumerate(zip(rows, copied, strict=True))
-        ]
-        jsonl.write(path, lines)
-        head = train(training_sets([read_rated_set(path)]), tmp_path / str(sign), store=False, **models)
-        [weight] = [
-            weight
-            for name, weight in zip(head.about["parameters"]["features"], head.arrays["weights"], strict=True)
-            if name == "copied"
-        ]
-        assert weight * sign > 0
+        ratings = [sign * copy + index % 3 / 9 for index, copy in enumerate(copied)]
+        data = training_sets([read_rated_set(write_rated(tmp_path / f"{sign}.jsonl", rows, ratings))])
+        head = train_terms(data, tmp_path / str(sign), store=False, **models)
         [row] = MarsScorer(**models, learned=head.path).score(*([one] for one in rows[1])).rows
         [term] = [term for term in row.terms if term.name == "copied"]
-        assert (term.value, term.weight) == (pytest.approx(6 / 7), pytest.approx(weight))
+        assert term.value == pytest.approx(6 / 7)
+        assert term.weight * sign > 0
 
 
-def test_a_blank_candidate_keeps_its_score(trained, models):
+def test_a_blank_candidate_keeps_its_score_and_references_are_needed(trained, models):
+    scorer = MarsScorer(**models, learned=trained.path)
     with pytest.warns(MarsWarning):
-        result = MarsScorer(**models, learned=trained.path).score([" ", "a boat"], ["the boat"] * 2, ["x", "x"])
-    assert result.scores[0] == 0
-    assert result.scores[1] != 0
+        result = scorer.score([" ", "a boat"], ["the boat"] * 2, ["x", "x"])
+    assert result.scores[0] == 0 != result.scores[1]
+    with pytest.raises(ValueError, match="needs references; give them, or leave learned out"):
+        scorer.score(["a boat"], contexts=["the boat"])
 
 
 def test_settings_follow_from_the_head(rated_file, tmp_path, models):
-    sets = training_sets([read_rated_set(rated_file)])
-    saved = train(sets, tmp_path / "head", **{**models, "samples": 0}, variant="plus")
-    settings = resolve_settings(
-        encoder=models["encoder"], language_model=models["language_model"], learned=saved.path, variant="plus"
-    )
-    assert (settings.variant, settings.sampling.samples) == ("plus", 0)
+    named = {name: models[name] for name in ("encoder", "language_model", "dtype")}
+    saved = train_terms(training_sets([read_rated_set(rated_file)]), tmp_path, **named, variant="plus")
+    settings = MarsScorer(**named, learned=saved.path).settings
+    assert settings.variant == "plus"
     assert settings.similarity.likelihood_weight == 0.15
-    with pytest.raises(ValueError, match="trained with samples=0, but here it is 2; leave samples out"):
-        MarsScorer(**models, learned=saved.path)
+    with pytest.raises(ValueError, match=r"trained with likelihood_weight=0\.15, but here it is 0\.3; leave"):
+        MarsScorer(**named, likelihood_weight=0.3, learned=saved.path)
     with pytest.raises(ValueError, match="trained with variant='plus', but here it is 'fast'"):
-        MarsScorer(
-            encoder=models["encoder"], language_model=models["language_model"], variant="fast", learned=saved.path
-        )
-
-
-def test_other_models_are_refused_by_name(trained, models):
+        MarsScorer(**named, variant="fast", learned=saved.path)
     with pytest.raises(
-        ValueError, match=r"trained with encoder SentenceTransformer@.*, but here it is .*; use the preset"
+        ValueError, match=r"trained with encoder SentenceTransformer@.*, but here it is .*; use the"
     ):
-        MarsScorer(**{**models, "encoder": tiny_models.tiny_encoder(seed=99)}, learned=trained.path)
+        MarsScorer(**{**named, "encoder": tiny_models.tiny_encoder(seed=99)}, learned=saved.path)
 
 
-def test_a_weight_must_be_there_for_each_feature(trained, models, tmp_path):
-    head = shutil.copytree(trained.path, tmp_path / "head")
-    change(head, parameters={"features": ["repetition"] * 99})
-    with pytest.raises(ValueError, match="99 features need as many weights"):
-        MarsScorer(**models, learned=head).score(["a"], ["b"], ["c"])
-    change(head, parameters={"features": ["charm"]})
-    with pytest.raises(ValueError, match="features that this version lacks: charm"):
-        MarsScorer(**models, learned=head).score(["a"], ["b"], ["c"])
+def change(folder, **values):
+    path = folder / "head.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
-def test_few_ratings_change_little(rated_file, models):
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: change(folder, format=1), "head.json is not of format 2, .*; train the head again"),
+        (lambda folder: (folder / "head.json").write_text("[1]"), "head.json is not of format"),
+        (lambda folder: change(folder, models=None), "damaged: 'models' of head.json"),
+        (lambda folder: cut(folder / "head.json"), "damaged: head.json cannot be read"),
+        (lambda folder: cut(folder / "head.safetensors"), "head.safetensors is not the file that was saved"),
+        (lambda folder: (folder / "head.safetensors").unlink(), "head.safetensors is not the file that was saved"),
+        (lambda folder: change(folder, kind="other"), "a head of kind 'other'; this version has: terms, encoder"),
+        (lambda folder: change(folder, models={"encoder": "gone@1"}), "trained with encoder gone@1"),
+        (lambda folder: change(folder, models={"oracle": "gone@1"}), "the head names oracle, which is no model"),
+        (lambda folder: change(folder, settings={"charm": 1}), "the head sets charm, which no head may set"),
+        (lambda folder: change(folder, parameters={}), "features of a head must be a list of names, got None"),
+        (lambda folder: change(folder, parameters={"features": 5}), "must be a list of names, got 5"),
+        (lambda folder: change(folder, parameters={"features": [["copied"]]}), "must be a list of names"),
+        (
+            lambda folder: change(folder, parameters={"features": ["charm"]}),
+            "features that this version lacks: charm",
+        ),
+        (
+            lambda folder: change(folder, parameters={"features": ["lift"] * 99}),
+            "99 features need as many weights",
+        ),
+    ],
+)
+def test_folders_that_are_refused(trained, damage, message, models, tmp_path):
+    folder = shutil.copytree(trained.path, tmp_path / "head")
+    damage(folder)
+    with pytest.raises(ValueError, match=message):
+        MarsScorer(**models, learned=folder).score(["a"], ["b"], ["c"])
+
+
+@pytest.mark.parametrize("name", ["encoder", "language_model", "entailment_model"])
+def test_a_head_chooses_no_model(trained, tmp_path, name, models):
+    """A folder from elsewhere could name any; what the user names is compared with its fingerprint."""
+    folder = shutil.copytree(trained.path, tmp_path / "head")
+    change(folder, settings={**trained.settings, name: "somebody/else"})
+    with pytest.raises(ValueError, match=f"the head sets {name}, which no head may set"):
+        MarsScorer(learned=folder)
+
+
+@pytest.mark.parametrize("head", ["nothing", "0", "x" * 5000, "a\0b", "\ud83d"])
+def test_a_folder_that_is_not_there(head, tmp_path):
+    for folder in (head, tmp_path / head):
+        with pytest.raises(FileNotFoundError, match="give a folder that mars train wrote"):
+            read_head(folder)
+
+
+def test_a_fingerprint_is_of_the_content(tmp_path):
+    about = {"models": {}, "settings": {}, "parameters": {"a": 1}, "learned_from": []}
+    weights = (np.arange(3.0), np.arange(3.0), np.arange(3.0) + 1e-9)
+    saved = [
+        write_head(tmp_path / str(number), "terms", **about, arrays={"weights": array})
+        for number, array in enumerate(weights)
+    ]
+    assert saved[0].fingerprint == saved[1].fingerprint != saved[2].fingerprint
+    assert saved[0].arrays["weights"].tolist() == [0, 1, 2]
+    assert sorted(path.name for path in saved[0].path.iterdir()) == ["head.json", "head.safetensors"]
+
+
+def test_few_ratings_change_little_and_training_goes_on_from_another_head(trained, rated_file, tmp_path, models):
     (data,) = training_sets([read_rated_set(rated_file)])
-    scorer = MarsScorer(**models)
-    examples = scorer.examples(data.rows)
-    much, little = (
-        TermsHead(scorer.settings, penalty=penalty).fit([data], [examples]).weights for penalty in (0.1, 1000)
-    )
+    examples = MarsScorer(**models).examples(data.rows)
+    much, little = (learn_weights([data], [examples], penalty=penalty) for penalty in (0.1, 1000))
     assert abs(little["repetition"]) < abs(much["repetition"]) / 10
+    again = train_terms([data], tmp_path, start=trained.path, **models)
+    first, second = (
+        head.arrays["weights"][head.parameters["features"].index("repetition")] for head in (trained, again)
+    )
+    assert second < first < 0  # pulled to the first weights instead of to 0
 
 
 def test_weights_are_those_that_maximise_the_correlation():
     rng = np.random.default_rng(0)
     features, scores = rng.normal(size=(300, 2)), rng.normal(size=300)
     ratings = scores + 0.5 * features[:, 0] - features[:, 1]
-    part = Part(features, scores, ratings, list(map(str, range(300))), within_groups=False)
-    free = fit_weights([part], [(None, None)] * 2, 1e-9)
-    assert free.tolist() == pytest.approx([0.5, -1], abs=1e-3)
-    bounded = fit_weights([part], [(0, None)] * 2, 1e-9)
-    assert bounded[1] == 0
-    assert bounded[0] > 0
-
-
-@pytest.mark.slow
-def test_a_head_that_a_process_has_trained_scores_the_same_in_another(named_models, tmp_path, rated_file):
-    """With models in folders, as objects cannot be shared."""
-    paths = {name: named_models[name] for name in ("encoder", "language_model")}
-    options = ["--encoder", paths["encoder"], "--language-model", paths["language_model"], "--quiet"]
-    head = str(tmp_path / "head")
-    assert main(["train", str(rated_file), "--out", head, "--samples", "2", *options]) == 0
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(
-        "".join(
-            json.dumps({"prediction": row[0], "reference": row[1], "context": row[2]}) + "\n" for row in talk(6)[0]
-        )
+    part = (*centred((features, scores, ratings)), 300)
+    assert fit_weights([part], [(None, None)] * 2, 1e-9, np.zeros(2)).tolist() == pytest.approx(
+        [0.5, -1], abs=1e-3
     )
-    command = ["score", str(rows), "--json", "--learned", head, *options]
-    script = f"import sys; from mars_score.cli import main; sys.exit(main({command!r}))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    here = MarsScorer(**paths, learned=head).score(*zip(*talk(6)[0], strict=True))
-    assert json.loads(done.stdout)["mars"] == pytest.approx(here.score, abs=1e-9)
-    assert "learned:terms:" in done.stdout
-
-
-def test_a_head_needs_references(trained, models):
-    with pytest.raises(ValueError, match="needs references; give them, or leave learned out"):
-        MarsScorer(**models, learned=trained.path).score(["a boat"], contexts=["the boat"])
-
-
-def test_training_goes_on_from_another_head(trained, rated_file, tmp_path, models):
-    sets = training_sets([read_rated_set(rated_file)])
-    again = train(sets, tmp_path / "again", start=trained.path, **models)
-    here, there = (load_head(one.path, resolve_settings(**models), Runtime()).weights for one in (trained, again))
-    assert there["repetition"] < here["repetition"] < 0  # pulled to the first weights instead of to 0
+    bounded = fit_weights([part], [(0, None)] * 2, 1e-9, np.zeros(2))
+    assert bounded[1] == 0 < bounded[0]
 
 
 def test_a_feature_that_is_the_same_in_all_rows_gets_no_weight():
-    rng = np.random.default_rng(0)
-    scores, ratings = rng.normal(size=(2, 160))
-    features = np.column_stack([np.full(160, np.log(1.5)), ratings])
-    part = Part(features, scores, ratings, list(map(str, range(160))), within_groups=False)
-    assert part.features[:, 0].any()  # rounding leaves differences from the mean
-    constant, other = fit_weights([part], [(None, None)] * 2, 0.1)
-    assert constant == 0
-    assert other > 0
+    scores, ratings = np.random.default_rng(0).normal(size=(2, 160))
+    columns = centred((np.column_stack([np.full(160, np.log(1.5)), ratings]), scores, ratings))
+    assert columns[0][:, 0].any()  # rounding leaves differences from the mean
+    constant, other = fit_weights([(*columns, 160)], [(None, None)] * 2, 0.1, np.zeros(2))
+    assert constant == 0 < other
+
+
+GOOD = ("baker", "opens", "shop", "window", "bread", "fishermen", "weather")
+BAD = ("children", "school", "river", "library", "museum", "bridge", "boats")
+ROWS = (["bread shop window", "river school boats"], ["the old harbour town"] * 2, ["wakes early"] * 2)
+
+
+def words(name, seed, count=160):
+    """Candidates of six words, rated by how many are in GOOD, which an encoder can learn and no term sees."""
+    drawn = np.random.default_rng(seed).choice(len(GOOD + BAD), (count, 6))
+    texts = [" ".join((GOOD + BAD)[index] for index in of_text) for of_text in drawn]
+    rows = tuple((text, ("the old harbour town",), "wakes early") for text in texts)
+    ratings = (drawn < len(GOOD)).sum(axis=1).astype(float)
+    groups = tuple(str(index // 4) for index in range(count))
+    return TrainingSet(name, rows, (ratings - ratings.mean()) / ratings.std(), groups)
+
+
+@pytest.fixture(scope="module")
+def joining(models, tmp_path_factory):
+    """A trained encoder, and a head of terms joined with it."""
+    folders = [tmp_path_factory.mktemp(name) for name in ("encoder", "joined")]
+    how = EncoderTraining(
+        epochs=8, patience=8, arguments={"learning_rate": 6e-3, "per_device_train_batch_size": 16}
+    )
+    encoder = train_encoder(how, folders[0], MarsScorer(**models).settings, Runtime(), [words("lesson", 0)])
+    return encoder, train_terms([words("own", 1)], folders[1], joined=encoder.path, store=False, **models)
+
+
+def test_a_joined_encoder_is_a_term_that_helps(joining, models):
+    encoder, joined = joining
+    result = MarsScorer(learned=joined.path, **models).score(*ROWS)
+    named = {name: models[name] for name in ("encoder", "dtype")}
+    alone = MarsScorer(learned=encoder.path, **named).score(*ROWS)
+    for row, score in zip(result.rows, alone.scores, strict=True):
+        terms = {term.name: term for term in row.terms}
+        assert terms["encoder"].value == pytest.approx(score)
+        assert terms["encoder"].weight > 0
+        assert terms["references"].weight > 0
+    test = words("test", 2)
+    columns = list(zip(*test.rows, strict=True))
+    before, after = (
+        np.corrcoef(MarsScorer(**models, **head).score(*columns).scores, test.ratings)[0, 1]
+        for head in ({}, {"learned": joined.path})
+    )
+    assert after > before + 0.1
+
+
+def test_one_folder_holds_all_of_a_joined_head(joining, models, tmp_path):
+    encoder, joined = joining
+    assert joined.arrays.keys() == {"weights", *encoder.arrays}
+    assert joined.parameters["encoder"]["fingerprint"] == encoder.fingerprint
+    assert [data["name"] for data in joined.parameters["encoder"]["learned_from"]] == ["lesson"]
+    assert [data["name"] for data in joined.learned_from] == ["own"]
+    again = train_terms([words("more", 3)], tmp_path, start=joined.path, store=False, **models)
+    assert again.parameters["encoder"] == joined.parameters["encoder"]
+    assert again.arrays["1.linear.weight"].tolist() == joined.arrays["1.linear.weight"].tolist()
+
+
+def test_an_encoder_without_weight_is_left_out(joining, models, tmp_path):
+    data = words("opposite", 1)
+    opposite = TrainingSet(data.name, data.rows, -data.ratings, data.groups)
+    saved = train_terms([opposite], tmp_path, joined=joining[0].path, store=False, **models)
+    assert "encoder" not in saved.parameters["features"]
+    assert saved.arrays.keys() == {"weights"}
+
+
+def test_what_cannot_be_joined_is_refused(joining, models, tmp_path):
+    encoder, joined = joining
+    for name, start, other, message in (
+        ("lesson", None, encoder, r"was trained on lesson, too: .* learn terms from other ratings"),
+        ("own", None, joined, "is a head of kind 'terms'; only 'encoder' can be joined"),
+        ("more", joined, encoder, r"is joined with an encoder already; leave .* out"),
+        ("own", encoder, None, "is a head of kind 'encoder'; start from one of kind 'terms'"),
+    ):
+        folders = {"start": start and start.path, "joined": other and other.path}
+        with pytest.raises(ValueError, match=message):
+            train_terms([words(name, 1)], tmp_path, **folders, **models)
+    some = next(name for name in joined.arrays if name.startswith("0."))
+    arrays = {name: array for name, array in joined.arrays.items() if name != some}
+    about = {name: getattr(joined, name) for name in ("models", "settings", "parameters", "learned_from")}
+    part = write_head(tmp_path / "part", "terms", **about, arrays=arrays)
+    with pytest.raises(ValueError, match=f"part: the weights of {some} are missing"):
+        MarsScorer(learned=part.path, **models).score(*ROWS)
+
+
+@pytest.mark.slow
+def test_a_head_that_one_process_has_trained_scores_the_same_in_another(named_models, tmp_path, rated_file, run):
+    """With models in folders, as objects cannot be shared; through the command line."""
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
+    encoder, head = tmp_path / "encoder", tmp_path / "head"
+    other = shutil.copy(rated_file, tmp_path / "other.jsonl")
+    base = ["--quiet", *options]
+    code, printed, errors = run("train", rated_file, "--head=encoder", "--epochs=1", "--out", encoder, *base)
+    assert code == 0, errors
+    assert "learned from 40 ratings" in printed
+    joined = ["train", other, "--with", encoder, "--out", head, "--variant=fast", *base]
+    code, printed, errors = run(*joined)
+    assert code == 0, errors
+    assert run(*joined, "--head", "encoder")[0] == 2
+    script = (
+        "import json, sys; from mars_score import MarsScorer; "
+        "print(json.dumps(MarsScorer(**json.loads(sys.argv[1])).score(*json.loads(sys.argv[2])).scores))"
+    )
+    arguments = {**named_models, "learned": str(head)}
+    command = [sys.executable, "-c", script, json.dumps(arguments), json.dumps(ROWS)]
+    there = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(there.stdout) == pytest.approx(MarsScorer(**arguments).score(*ROWS).scores, abs=1e-6)

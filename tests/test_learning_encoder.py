@@ -1,6 +1,5 @@
-"""The trained encoder: learns, is saved and loaded, goes on after a kill."""
+"""Heads that read the texts: what the networks compute, and training on ratings and on texts."""
 
-import json
 import os
 import signal
 import subprocess
@@ -8,19 +7,18 @@ import sys
 import time
 from pathlib import Path
 
+import jsonl
 import numpy as np
 import pytest
 import tiny_models
 import torch
-from safetensors import safe_open
 
-from mars_score.learning import cross_encoder, training
-from mars_score.learning.cross_encoder import CrossEncoder
-from mars_score.learning.encoder import EncoderHead
-from mars_score.learning.losses import ranking_loss, same
+from mars_score.errors import UnsupportedModelError
+from mars_score.learning.encoders import RATE_OF_RATINGS, RATE_OF_TEXTS, EncoderTraining, train_encoder
+from mars_score.learning.losses import ContrastLoss, SignalLoss
+from mars_score.learning.pairs import Source, contrasts, make_pairs, with_sentences
 from mars_score.learning.ratings import TrainingSet
-from mars_score.learning.training import CHECKPOINT, Examples, Trainer, TrainingSettings
-from mars_score.scoring.head_folder import read_head
+from mars_score.scoring.head_encoder import ALPHA, EncoderHead, LsHead, SegmentEncoder
 from mars_score.scoring.heads import Example, load_head
 from mars_score.settings import resolve_settings
 from mars_score.store.runtime import Runtime
@@ -29,253 +27,301 @@ WORDS = [
     *("baker", "opens", "shop", "window", "bread", "fishermen", "weather"),
     *("children", "school", "river", "library", "museum", "bridge", "boats"),
 ]
-FAST = TrainingSettings(epochs=4, batch_size=16, learning_rate=3e-3)
+TEXTS = ("The old harbour town wakes early.", "The baker opens her shop.", "It will rain before noon.")
 
 
 def settings(encoder=None):
-    return resolve_settings(
-        "mini", variant="plus", **EncoderHead.form, encoder=encoder or tiny_models.tiny_encoder(seed=4)
-    )
+    models = {"encoder": encoder or tiny_models.tiny_encoder(seed=4), "language_model": tiny_models.tiny_gpt2(1)}
+    return resolve_settings("mini", variant="fast", **models)
 
 
 def score_of(head, examples):
     return [sum(term.value * term.weight for term in terms) for terms in head.score(examples)]
 
 
-def rated(name="rated", count=100, seed=0, within_groups=False):
+def rated(count=100):
     """Candidates of eight words, rated by how many of them stand in the first half of WORDS."""
-    drawn = np.random.default_rng(seed)
-    candidates = [drawn.choice(len(WORDS), 8) for _ in range(count)]
-    examples = [
-        Example(" ".join(WORDS[index] for index in one), ("the old harbour town",), "wakes early")
-        for one in candidates
-    ]
-    ratings = np.array([(one < len(WORDS) / 2).sum() for one in candidates])
-    rows = tuple((one.candidate, one.references, one.context) for one in examples)
+    drawn = np.random.default_rng(0).choice(len(WORDS), (count, 8))
+    texts = [" ".join(WORDS[index] for index in of_text) for of_text in drawn]
+    ratings = (drawn < len(WORDS) / 2).sum(axis=1)
+    rows = tuple((text, ("the old harbour town",), "wakes early") for text in texts)
     groups = tuple(str(index // 4) for index in range(count))
-    return TrainingSet(name, rows, (ratings - ratings.mean()) / ratings.std(), groups, within_groups), examples
+    return TrainingSet("rated", rows, (ratings - ratings.mean()) / ratings.std(), groups)
 
 
-@pytest.mark.parametrize(("loss", "within_groups"), [("regression", False), ("pairwise", True)])
-def test_learns_ratings(loss, within_groups):
-    data, examples = rated(within_groups=within_groups)
-    head = EncoderHead(settings(), Runtime(), TrainingSettings(8, 16, 2e-3, patience=8), loss)
-    before = np.corrcoef(score_of(head, examples), data.ratings)[0, 1]
-    after = np.corrcoef(score_of(head.fit([data], [examples]), examples), data.ratings)[0, 1]
-    assert after > before + 0.3
+def examples_of(data):
+    return [Example(*row) for row in data.rows]
 
 
-@pytest.fixture(scope="module")
-def learned(named_models, tmp_path_factory):
-    """A head that has learned, what was saved of it, and its settings, which name the encoder's folder."""
-    data, examples = rated(count=40)
-    of_file = settings(named_models["encoder"])
-    head = EncoderHead(of_file, Runtime(), FAST).fit([data], [examples])
-    return head, head.save(tmp_path_factory.mktemp("head")), of_file
+def many_sources(count=30):
+    drawn = np.random.default_rng(0)
+    return [Source(" ".join(drawn.choice(WORDS, 8)), " ".join(drawn.choice(WORDS, 12))) for _ in range(count)]
 
 
-def test_a_loaded_head_scores_the_same(learned):
-    head, saved, of_file = learned
-    assert sorted(one.name for one in saved.path.iterdir()) == ["head.json", "head.safetensors"]
-    loaded = load_head(saved.path, of_file, Runtime())
-    examples = rated(count=40)[1][:5]
-    assert score_of(loaded, examples) == score_of(head, examples)
-    assert loaded.fingerprint == head.fingerprint == saved.fingerprint
-
-
-def test_weights_of_another_encoder_are_refused(learned):
-    _, of_learned, of_file = learned
-    with pytest.raises(ValueError, match="trained with encoder"):
-        load_head(of_learned.path, settings(tiny_models.tiny_encoder(seed=5)), Runtime())
-    head = EncoderHead(of_file, Runtime())
-    saved = read_head(of_learned.path)
-    saved.arrays.pop("layers.rating.weight")
-    name = next(name for name in saved.arrays if name.startswith("transformer."))
-    saved.arrays[name] = saved.arrays[name][:1]
-    with pytest.raises(ValueError, match=f"weights of {name} are missing or of another size"):
-        head.start_from(saved)
-
-
-def _train(folder, pause=0.0):
-    """Train with a checkpoint after each step."""
-    data, examples = rated(count=60)
-    runtime = Runtime(progress=lambda *_: time.sleep(float(pause)))
-    head = EncoderHead(settings(), runtime, TrainingSettings(3, 8, 3e-3, 3), "regression", Path(folder))
-    return head.fit([data], [examples]).save(folder).fingerprint
-
-
-@pytest.mark.slow
-def test_resumes_after_sigkill_with_the_same_weights(tmp_path, monkeypatch):
-    code = "import sys; from test_learning_encoder import _train, training; training.SAVE_SECONDS = -1; "
-    killed = subprocess.Popen(
-        [sys.executable, "-c", code + "_train(*sys.argv[1:])", str(tmp_path), "0.2"],
-        cwd=Path(__file__).parent,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    while not (tmp_path / CHECKPOINT).is_file():
-        assert killed.poll() is None
-        time.sleep(0.02)
-    time.sleep(0.5)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    assert not (tmp_path / "head.json").exists()
-    with safe_open(tmp_path / CHECKPOINT, "pt") as file:
-        assert 0 < json.loads(file.metadata()["state"])["step"] < 21
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        assert _train(tmp_path) == _train(tmp_path)  # the first goes on from the checkpoint and removes it
-    finally:
-        torch.set_num_threads(threads)
-
-
-def linear_trainer(folder, key="", **changes):
-    """A line through points, with dropout."""
-    torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(3, 1))
-    points = torch.arange(60.0).reshape(20, 3) / 60
-
-    def loss(batch):
-        return (network(points[list(batch)])[:, 0] - points[list(batch), 0]).square().mean()
-
-    examples = Examples([""] * 20, [1] * 20, range(16), range(16, 20))
-    return network, Trainer(network, loss, examples, TrainingSettings(5, 4, None, 5, **changes), 0.1, folder, key)
-
-
-def test_foreign_and_damaged_checkpoints_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "SAVE_SECONDS", -1.0)
-    _, trainer = linear_trainer(tmp_path)
-    trainer._load()
-    trainer._step([0, 1], 20)
-    trainer._save()
-    with pytest.raises(ValueError, match="other data or with other settings"):
-        linear_trainer(tmp_path, "other data")[1].train()
-    with pytest.raises(ValueError, match="other data or with other settings"):
-        linear_trainer(tmp_path, seed=1)[1].train()
-    (tmp_path / CHECKPOINT).write_bytes(b"no tensors")
-    with pytest.raises(ValueError, match="is damaged"):
-        linear_trainer(tmp_path)[1].train()
-
-
-def test_nothing_is_left_of_a_training_that_was_killed_while_it_saved(tmp_path, monkeypatch):
-    def killed(tensors, path, *_):
-        Path(path).write_bytes(b"half of a file")
-        raise SystemExit
-
-    with monkeypatch.context() as patched:
-        patched.setattr(training, "save_file", killed)
-        with pytest.raises(SystemExit):
-            linear_trainer(tmp_path)[1].train()
-    assert len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr(os, "getpid", lambda: 0)  # goes on in another process
-    linear_trainer(tmp_path)[1].train()
-    assert not list(tmp_path.iterdir())
-
-
-def test_sequences_are_read_the_same_alone_and_together(monkeypatch):
-    network = EncoderHead(settings(), Runtime()).network.eval()
-    rows = [(" ".join(WORDS[:count]), " ".join(WORDS[count:]), "the old harbour") for count in (9, 1, 12, 5)]
-    with torch.no_grad():
-        expected = torch.cat([network.pooled([row]) for row in rows])
-        for together in (2, 3, 8):
-            monkeypatch.setattr(cross_encoder, "READ_TOGETHER", together)
-            assert torch.allclose(network.pooled(rows), expected, atol=1e-5)
+def cosine(x, y):
+    return float(torch.cosine_similarity(x.mean(0), y.mean(0), dim=0))
 
 
 def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments():
     network = EncoderHead(settings(), Runtime()).network.eval()
-    reference, candidate, context = rows = ("the old harbour", "boats on the river", "bread")
-    lengths = list(map(len, network.token_ids(rows)))
-    ids = [token for text in network.token_ids(rows) for token in [network._separator, *text]]
-    ids = [network._begin, *ids[1:], network._separator]
-    types = [0] * (lengths[0] + 2) + [1] * (lengths[1] + 1) + [0] * (lengths[2] + 1)
-
-    def cosine(x, y):
-        return float(torch.nn.functional.cosine_similarity(x, y, dim=0))
-
+    rows = ("the old harbour", "boats on the river", "bread")
+    ids = network.token_ids(rows)
+    tokenizer = network.tokenizer
+    end = tokenizer.sep_token_id
+    sequence = torch.tensor([[tokenizer.cls_token_id, *ids[0], end, *ids[1], end, *ids[2], end]])
+    borders = [0, *(place for place, token in enumerate(sequence[0].tolist()) if token == end)]
     with torch.no_grad():
-        (states,) = network.read([(ids, types)])
-        first, second = lengths[0] + 1, sum(lengths[:2]) + 2
-        parts = states[1:first], states[first + 1 : second], states[second + 1 : -1]
-        means = [part.mean(0) for part in parts]
-        found = network([rows, ("", candidate, context), (reference, candidate, "")])["rating"][:, 0].tolist()
-    assert found[0] == pytest.approx(2 * cosine(means[0], means[1]) + cosine(means[1], means[2]), abs=1e-5)
-    assert all(one != pytest.approx(found[0]) for one in found[1:])
-    assert float(network([("", candidate, "")])["rating"]) == 0.0
+        states = network[0].auto_model(input_ids=sequence).last_hidden_state[0]
+        reference, candidate, context = (states[borders[i] + 1 : borders[i + 1]] for i in range(3))
+        variants = [rows, ("", *rows[1:]), (*rows[:2], ""), ("", rows[1], "")]
+        features = network.preprocess(variants)
+        scores = network(features)["scores"][:, 0].tolist()
+    expected = 2 * cosine(reference, candidate) + cosine(candidate, context)
+    assert features["input_ids"][0].tolist() == sequence[0].tolist()
+    assert scores[0] == pytest.approx(expected, abs=1e-5)
+    assert all(score != pytest.approx(expected) for score in scores[1:])
+    assert scores[3] == 0.0
 
 
-def test_outputs_are_centred_before_training():
-    network = EncoderHead(settings(), Runtime()).network
-    rows = [(one.references[0], one.candidate, one.context) for one in rated(count=20)[1]]
-    with network.more_layers({"signal": 2}), torch.no_grad():
-        network.centre(rows)
-        assert all(abs(values.mean(0)).max() < 1e-5 < values.std() for values in network(rows).values())
-
-
-def test_training_keeps_the_weights_of_the_lowest_held_out_loss(tmp_path):
-    network, trainer = linear_trainer(tmp_path)
-    lowest = trainer.train()
-    points = torch.arange(60.0).reshape(20, 3) / 60
-    network.eval()
+def test_ls_score_by_hand():
+    head = LsHead(settings(), Runtime())
+    semantic, linguistic = head.score([Example(TEXTS[0], (), TEXTS[1])])[0]
+    tokenizer, network = tiny_models.roberta_tokenizer(), head.network.eval()
     with torch.no_grad():
-        found = (network(points[16:])[:, 0] - points[16:, 0]).square().mean()
-    assert float(found) == pytest.approx(lowest)
+        texts = [tokenizer(text, return_tensors="pt") for text in TEXTS[:2]]
+        states = [network[0].auto_model(**text).last_hidden_state[0] for text in texts]
+        hidden = torch.nn.functional.gelu(network[1].linear(states[0][1:-1]))
+        of_words = torch.log_softmax(hidden @ network[0].auto_model.get_input_embeddings().weight.T, -1)
+        ids = tokenizer(TEXTS[0], add_special_tokens=False)["input_ids"]
+        likelihood = np.mean([float(of_words[place, token]) for place, token in enumerate(ids)])
+    assert (semantic.value, semantic.weight) == (pytest.approx(cosine(*states), abs=1e-5), 1)
+    assert (linguistic.value, linguistic.weight) == (pytest.approx(likelihood, abs=1e-4), ALPHA)
+    without_words = head.score([Example("\u200b", (), "")])[0]
+    assert without_words[0].value == 0
+    assert np.isfinite(without_words[1].value)
 
 
-def test_batches_hold_each_example_once_and_keep_pools_together():
-    pools = [str(index % 3) for index in range(60)]
-    examples = Examples(pools, list(range(60)), range(60))
-    import random
-
-    batches = examples.batches(10, random.Random(0))
-    assert sorted(index for batch in batches for index in batch) == list(range(60))
-    assert all(len({pools[index] for index in batch}) == 1 for batch in batches)
-    assert batches == examples.batches(10, random.Random(0)) != examples.batches(10, random.Random(1))
-
-
-def test_ranking_loss_by_hand():
-    scores = torch.tensor([1.0, 0.0, 5.0])
-    compared = same(["a", "a", "b"])
-    assert compared.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
-    found = ranking_loss(scores, torch.tensor([0.0, 1.0, 9.0]), compared)  # one pair, in the wrong order
-    assert float(found) == pytest.approx(float(np.log1p(np.e)))
-    assert float(ranking_loss(scores, torch.zeros(3), compared)) == 0
-
-
-def test_order_and_padding_do_not_change_scores():
-    examples = rated(count=30)[1]
-    examples[3] = Example("bread " * 300, ("a very long candidate",), "river " * 400)
-    head = EncoderHead(settings(), Runtime(encoder_batch_size=4))
-    one_by_one = [score_of(head, [one])[0] for one in examples]
+@pytest.mark.parametrize("cls", [EncoderHead, LsHead])
+def test_order_and_padding_do_not_change_scores(cls):
+    examples = examples_of(rated(count=30))
+    examples[3] = Example("bread </s> " * 300, ("a very long candidate",), "river " * 400)
+    head = cls(settings(), Runtime(encoder_batch_size=4))
+    one_by_one = [score_of(head, [example])[0] for example in examples]
     assert score_of(head, examples) == pytest.approx(one_by_one, abs=1e-5)
     assert score_of(head, examples[::-1]) == pytest.approx(one_by_one[::-1], abs=1e-5)
 
 
 def test_the_best_of_several_references_counts():
     head = EncoderHead(settings(), Runtime())
-    single = [score_of(head, [Example("a shop", (one,), "")])[0] for one in ("bread", "boats on the river")]
-    assert score_of(head, [Example("a shop", ("bread", "boats on the river"), "")])[0] == pytest.approx(
-        max(single)
-    )
+    references = ("bread", "boats on the river")
+    single = [score_of(head, [Example("a shop", (reference,), "")])[0] for reference in references]
+    assert score_of(head, [Example("a shop", references, "")])[0] == pytest.approx(max(single))
 
 
 def test_a_long_context_shows_the_parts_nearest_to_the_candidate():
     encoder = tiny_models.tiny_encoder(seed=4)
-    head = EncoderHead(settings(encoder), Runtime())
     parts = [" ".join([word] * 100) for word in ("boats", "bread", "school", "river")]
-    vectors = [encoder.encode(text, normalize_embeddings=True) for text in (*parts, "school bread")]
-    order = np.argsort([-float(part @ vectors[-1]) for part in vectors[:-1]])
-    assert head.nearest([("school bread", " ".join(parts)), ("x", "short")]) == [
-        " ".join(parts[index] for index in order[:2]),
-        "short",
-    ]
+    *vectors, own = (encoder.encode(text, normalize_embeddings=True) for text in (*parts, "school bread"))
+    order = np.argsort([-float(vector @ own) for vector in vectors])
+    shown = EncoderHead(settings(encoder), Runtime()).nearest([("school bread", " ".join(parts)), ("x", "short")])
+    assert shown == [" ".join(parts[index] for index in order[:2]), "short"]
 
 
-def test_word_embeddings_stay_and_the_shared_encoder_is_not_touched():
+def test_an_encoder_whose_tokenizer_has_no_separator_is_refused():
     encoder = tiny_models.tiny_encoder(seed=4)
-    before = {name: one.clone() for name, one in encoder.named_parameters()}
-    data, examples = rated(count=40)
-    head = EncoderHead(settings(encoder), Runtime(), FAST).fit([data], [examples])
-    assert all(torch.equal(one, before[name]) for name, one in encoder.named_parameters())
-    assert not any("word_embeddings" in name for name in head.network.trained())
-    assert isinstance(head.network, CrossEncoder)
+    encoder[0].tokenizer.sep_token = None
+    with pytest.raises(UnsupportedModelError, match="has no separator between texts"):
+        EncoderHead(settings(encoder), Runtime())
+
+
+class Outputs(SegmentEncoder):
+    """Gives the numbers that it is told, in the order of the rows."""
+
+    def __init__(self, outputs):
+        torch.nn.Module.__init__(self)
+        self.given = torch.tensor(outputs)
+
+    device = "cpu"
+
+    def preprocess(self, inputs, **_):
+        return {"rows": torch.arange(len(inputs))}
+
+    def forward(self, features, **_):
+        return {"scores": self.given[features["rows"]]}
+
+
+def test_losses_by_hand():
+    """Of the orders in one text, intact above both others is right by 2 and 1, and the milder drop wrong by 1."""
+    model = Outputs([[2.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
+    columns = [[["text"]], [["a", "b", "c"]], [["x"] * 3], [["intact", "drop", "drop"]], [[0.0, 0.2, 0.5]]]
+    label = [torch.tensor([[2.0, 0.0], [0.0, float("nan")], [4.0, 4.0]])]
+    order = np.mean([np.log1p(np.exp(-2)), np.log1p(np.exp(-1)), np.log1p(np.exp(1))])
+    expected = 9 / 3 + 0.5 * (1 + 9) / 2 + order  # the nan does not count
+    assert float(SignalLoss(model, (1.0, 0.5))(columns, label)) == pytest.approx(expected)
+    contrast = ContrastLoss(model)([[["a", "b", "c"]], ["x"]])
+    assert float(contrast) == pytest.approx(0.0)
+    contrast = ContrastLoss(Outputs([[0.0], [0.5], [-3.0]]))([[["a", "b", "c"]], ["x"]])
+    assert float(contrast) == pytest.approx(1.5)
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """An encoder that has learned ratings, its settings, and the data."""
+    data, of_models = rated(), settings()
+    how = EncoderTraining(
+        epochs=8, patience=8, arguments={"learning_rate": 2e-3, "per_device_train_batch_size": 16}
+    )
+    return train_encoder(how, tmp_path_factory.mktemp("head"), of_models, Runtime(), [data]), of_models, data
+
+
+def test_learns_ratings_and_leaves_the_shared_encoder_alone(learned):
+    saved, of_models, data = learned
+    before, after = (
+        np.corrcoef(score_of(head, examples_of(data)), data.ratings)[0, 1]
+        for head in (EncoderHead(of_models, Runtime()), load_head(saved, of_models, Runtime()))
+    )
+    assert after > before + 0.3
+    original = tiny_models.tiny_encoder(seed=4).state_dict()
+    assert all(torch.equal(value, original[name]) for name, value in of_models.models.encoder.state_dict().items())
+    assert not any("word_embeddings" in name for name in saved.arrays)
+    assert sorted(path.name for path in saved.path.iterdir()) == ["head.json", "head.safetensors"]
+    assert saved.learned_from == [{"name": "rated", "ratings": 100, "groups": 25, "within_groups": False}]
+
+
+def test_weights_of_another_encoder_are_refused(learned):
+    saved, of_models, _ = learned
+    with pytest.raises(ValueError, match="trained with encoder"):
+        load_head(saved, settings(tiny_models.tiny_encoder(seed=5)), Runtime())
+    network, arrays = EncoderHead(of_models, Runtime()).network, dict(saved.arrays)
+    name = next(name for name in arrays if name.startswith("0."))
+    arrays[name] = arrays[name][:1]
+    with pytest.raises(ValueError, match=f"here: the weights of {name} are missing or of another size"):
+        network.take(arrays, "here")
+
+
+def test_training_goes_on_from_a_head(learned, tmp_path):
+    """With a learning rate of 0 it ends where it started, whatever is learned next."""
+    saved, of_models, _ = learned
+    still = {"learning_rate": 0.0, "weight_decay": 0.0}
+    for objective in ("contrastive", "pretrain"):
+        how = EncoderTraining(objective, start=saved.path, epochs=1, pairs=40, arguments=still)
+        again = train_encoder(how, tmp_path / objective, of_models, Runtime(), sources=many_sources(10))
+        assert again.learned_from == saved.learned_from
+        changed = {name for name, array in saved.arrays.items() if not np.array_equal(array, again.arrays[name])}
+        assert changed <= {"1.linear.bias"}  # pre-training centres it
+    with pytest.raises(ValueError, match="trained with encoder"):
+        train_encoder(how, tmp_path, settings(tiny_models.tiny_encoder(9)), Runtime(), sources=many_sources(10))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (EncoderTraining(), "nothing to learn from"),
+        (EncoderTraining("contrastive"), "nothing to learn from"),
+        (EncoderTraining("ratings", "ls"), "learns without ratings"),
+        (EncoderTraining("pretrain", "ls"), "no layer for signals"),
+    ],
+)
+def test_objectives_that_are_refused(how, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        train_encoder(how, tmp_path, settings(), Runtime())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ls", "encoder"])
+def test_contrast_prefers_whole_texts(kind, tmp_path):
+    sources = [Source("the baker opens her shop " + one.text, one.context) for one in many_sources(60)]
+    of_models = settings()
+
+    def preferred(head):
+        texts = [(text, one.context) for one in sources for text in (one.text, *contrasts(one, sources, 1))]
+        scores = np.reshape(score_of(head, [Example(text, (), context) for text, context in texts]), (60, -1))
+        return np.mean(scores[:, :1] > scores[:, 1:])
+
+    before = preferred({"ls": LsHead, "encoder": EncoderHead}[kind](of_models, Runtime()))
+    how = EncoderTraining("contrastive", kind, epochs=6, patience=6, arguments={"learning_rate": 3e-3})
+    saved = train_encoder(how, tmp_path, of_models, Runtime(), sources=sources)
+    assert preferred(load_head(saved, of_models, Runtime())) > before + 0.1
+
+
+@pytest.mark.slow
+def test_pretraining_orders_damage(tmp_path):
+    sources, of_models = with_sentences(many_sources()), settings()
+    pairs = [pair for pair in make_pairs(sources, 150) if pair.method in ("intact", "drop")]
+    rows = [Example(pair.candidate, (pair.source.text,), pair.source.context) for pair in pairs]
+
+    def preferred(head):
+        """How often an intact text is preferred to most of its words."""
+        scores = dict(zip(pairs, score_of(head, rows), strict=True))
+        intact = {pair.source: score for pair, score in scores.items() if pair.method == "intact"}
+        return np.mean([intact[pair.source] > score for pair, score in scores.items() if pair.damage == 0.2])
+
+    arguments = {"learning_rate": 2e-3, "per_device_train_batch_size": 1, "load_best_model_at_end": False}
+    how = EncoderTraining("pretrain", epochs=16, pairs=150, arguments=arguments)
+    saved = train_encoder(how, tmp_path, of_models, Runtime(), sources=sources)
+    assert preferred(load_head(saved, of_models, Runtime())) > preferred(EncoderHead(of_models, Runtime())) + 0.2
+
+
+@pytest.mark.parametrize(
+    ("kind", "objective", "rate"), [("encoder", "ratings", RATE_OF_RATINGS), ("ls", "contrastive", RATE_OF_TEXTS)]
+)
+def test_the_learning_rate_follows_from_what_is_learned_from(kind, objective, rate, tmp_path):
+    more = {"sets": [rated(count=8)]} if objective == "ratings" else {"sources": many_sources(5)}
+    saved = train_encoder(EncoderTraining(objective, kind, epochs=1), tmp_path, settings(), Runtime(), **more)
+    assert saved.parameters["learning_rate"] == rate
+
+
+def train_slowly(folder, pause=0.0):
+    """As another process does it; reports after each step."""
+    runtime = Runtime(progress=lambda *_: time.sleep(float(pause)))
+    how = EncoderTraining(
+        epochs=3, patience=3, arguments={"learning_rate": 3e-3, "per_device_train_batch_size": 8}
+    )
+    return train_encoder(how, folder, settings(), runtime, [rated(count=60)])
+
+
+@pytest.mark.slow
+def test_goes_on_after_a_kill_and_never_from_a_checkpoint_of_another_training(tmp_path):
+    code = "import sys; from test_learning_encoder import train_slowly; train_slowly(*sys.argv[1:])"
+    killed = subprocess.Popen([sys.executable, "-c", code, str(tmp_path), "0.3"], cwd=Path(__file__).parent)
+    while not list(tmp_path.glob("checkpoints/*/checkpoint-*/trainer_state.json")):
+        assert killed.poll() is None
+        time.sleep(0.02)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "head.json").exists()
+    steps = []
+    how = EncoderTraining(
+        epochs=3, patience=3, arguments={"learning_rate": 3e-3, "per_device_train_batch_size": 8}
+    )
+    runtime = Runtime(progress=lambda stage, done, total: steps.append(done))
+    resumed = train_encoder(how, tmp_path, settings(), runtime, [rated(count=60)])
+    assert steps[0] > 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["head.json", "head.safetensors"]
+    whole = train_slowly(tmp_path / "whole")
+    for name, array in whole.arrays.items():
+        assert resumed.arrays[name] == pytest.approx(array, abs=1e-5)
+
+
+def test_mars_train_and_mars_score_with_texts_alone(named_models, tmp_path, run):
+    lines = [{"references": [one.text], "context": one.context} for one in many_sources(20)]
+    texts = jsonl.write(tmp_path / "texts.jsonl", lines)
+    models = ["--encoder", named_models["encoder"], "--language-model", named_models["language_model"], "--quiet"]
+    heads = {
+        "ls": ["--objective=contrastive"],
+        "warm": ["--objective=pretrain", "--pairs=30", "--from", tmp_path / "ls"],
+    }
+    for name, options in heads.items():
+        code, printed, errors = run("train", texts, *options, "--epochs=1", "--out", tmp_path / name, *models)
+        assert code == 0, errors
+        assert "learned from 20 texts" in printed
+        assert errors == ""
+    row = jsonl.write(
+        tmp_path / "row.jsonl", [{"prediction": "bread", "context": "the river", "reference": "boats"}]
+    )
+    for name, options in (("ls", ["--no-references"]), ("warm", [])):
+        code, _, errors = run("score", row, "--learned", tmp_path / name, *options, *models)
+        assert code == 0, errors
+    code, _, errors = run("train", texts, "--head=terms", "--objective=pretrain", "--out", tmp_path / "x", *models)
+    assert code == 2
+    assert "trains an encoder" in errors

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mars_score.meta.attacks import CHANGES, attack, change_number, changes, copy, negate, reorder, retrieve
+from mars_score.data.attacks import CHANGES, attack, change_number, changes, copy, negate, reorder, retrieve
 from mars_score.scorer import MarsScorer
 from research.ladders import FLAWED, KINDS, LADDERS, in_order, score_ladders, to_markdown
 

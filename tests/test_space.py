@@ -20,8 +20,8 @@ import torch
 
 from mars_score.augment.masking.template import Template
 from mars_score.augment.sampling.prompts import task_of
+from mars_score.data.attacks import CHANGES
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.meta.attacks import CHANGES
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.result import Term
 from mars_score.settings import resolve_settings

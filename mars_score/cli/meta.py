@@ -94,7 +94,7 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
     sets = read_rated_sets(args.files, rated_columns(args), args.groups, args.tasks)
-    from mars_score.meta.attacks import ATTACKS
+    from mars_score.data.attacks import ATTACKS
     from mars_score.meta.evaluation import meta_evaluate
     from mars_score.meta.plain import to_dict
     from mars_score.meta.worth import CHOICES

@@ -91,6 +91,7 @@ def make_spec(args: argparse.Namespace) -> Any:
         runtime.store.folder,
         threads,
         runtime.encoder_batch_size,
+        scorer.head_folder,
     )
     return RunSpec(Input(args.file, names, settings.masking), plan, args.chunk_size)
 

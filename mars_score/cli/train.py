@@ -1,20 +1,25 @@
-"""``mars train``: a learned head from human ratings."""
+"""``mars train``: a learned head, from human ratings or from texts alone."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.encoders import add_encoder_options, train_encoder, wants_encoder
 from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.rated import add_rated_options, rated_columns
 from mars_score.cli.running import print_line, print_notices, scoring
+from mars_score.cli.runs import count
 from mars_score.data.rated import read_rated_sets
-from mars_score.learning import KINDS
 from mars_score.store.progress import progress_bars
 
 if TYPE_CHECKING:
+    from mars_score.learning.pairs import Source
     from mars_score.learning.ratings import TrainingSet
+    from mars_score.scoring.head_folder import HeadFolder
+    from mars_score.store.runtime import Progress
+
+HEADS = ("terms", "encoder", "ls")
+OBJECTIVES = ("ratings", "pretrain", "contrastive")
 
 
 def add_parser(commands: Any) -> None:
@@ -23,17 +28,17 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "train", help=text, description=f"{text} A training that was stopped goes on when it is started again."
     )
-    parser.add_argument("files", metavar="RATED.jsonl", nargs="+", help="rated candidates, as for mars meta")
-    parser.add_argument(
-        "--out", required=True, metavar="FOLDER", help="folder of the head; an older one is replaced"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("files", metavar="FILE", nargs="+", help="rated candidates, as for mars meta; or texts, also .txt")
+    add("--out", required=True, metavar="FOLDER", help="folder of the head; an older one is replaced")
+    add(
         "--head",
-        choices=KINDS,
+        choices=HEADS,
         help="terms (default for ratings): a correction of MARS's score by a few features; encoder: a network "
         "over the texts; ls: one over candidate and context, which needs no ratings",
     )
-    parser.add_argument(
+    add("--from", dest="start", metavar="FOLDER", help="a trained head to start from")
+    add(
         "--with",
         dest="joined",
         metavar="FOLDER",
@@ -41,29 +46,68 @@ def add_parser(commands: Any) -> None:
         "ratings than these",
     )
     add_rated_options(parser)
-    add_encoder_options(parser)
+    encoders = parser.add_argument_group("encoders")
+    encoders.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        default="ratings",
+        help="ratings (default); pretrain: signals of synthetic pairs; contrastive: prefer texts to their damaged "
+        "versions (head ls, unless another is named). The latter two read references and contexts only",
+    )
+    encoders.add_argument("--pairs", type=count, metavar="N", help="synthetic pairs (default: 1500)")
+    encoders.add_argument("--epochs", type=count, metavar="N", help="at most (default: 3)")
+    encoders.add_argument("--seed", type=int, metavar="N", help="of all that is drawn (default: 0)")
     add_scorer_options(parser, without=("learned",))
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Train, save and print; see :func:`mars_score.cli.main` for errors."""
+    rated = args.objective == "ratings"
+    kind = args.head or {"ratings": "terms", "pretrain": "encoder", "contrastive": "ls"}[args.objective]
+    if kind == "terms" and not rated:
+        raise ValueError(f"--objective {args.objective} trains an encoder: name --head encoder or ls, or none")
+    if kind != "terms" and args.joined:
+        raise ValueError("--with joins an encoder with head terms: leave it out, or --head and --objective")
+    sets = _rated_sets(args) if rated else []
+    sources = [] if rated else _sources(args)
+    with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+        if kind == "terms":
+            from mars_score.learning.terms import train_terms
+
+            arguments = scorer_arguments(args)
+            saved = train_terms(sets, args.out, args.start, args.joined, progress=progress, **arguments)
+        else:
+            saved = _train_encoder(args, kind, sets, sources, progress)
+    print_notices(notices)
+    learned = f"{sum(len(data.rows) for data in sets)} ratings" if rated else f"{len(sources)} texts"
+    print_line(f"{saved.path}: {saved.fingerprint}, learned from {learned}")
+
+
+def _train_encoder(
+    args: argparse.Namespace,
+    kind: Any,
+    sets: list[TrainingSet],
+    sources: list[Source],
+    progress: Progress | None,
+) -> HeadFolder:
+    from mars_score.learning.encoders import EncoderTraining, train_encoder
+    from mars_score.scorer import MarsScorer
+
+    named = {name: getattr(args, name) for name in ("pairs", "epochs", "seed") if getattr(args, name) is not None}
+    scorer = MarsScorer(progress=progress, **scorer_arguments(args))
+    how = EncoderTraining(args.objective, kind, args.start, **named)
+    return train_encoder(how, args.out, scorer.settings, scorer.runtime, sets, sources)
+
+
+def _rated_sets(args: argparse.Namespace) -> list[TrainingSet]:
     from mars_score.learning.ratings import training_sets
 
-    def read_sets() -> list[TrainingSet]:
-        return training_sets(read_rated_sets(args.files, rated_columns(args)), args.within_groups)
+    return training_sets(read_rated_sets(args.files, rated_columns(args)), args.within_groups)
 
-    if wants_encoder(args):
-        if args.joined:
-            raise ValueError("--with joins an encoder with head terms: leave it out, or --head and --objective")
-        train_encoder(args, read_sets)
-        return
-    sets = read_sets()
-    from mars_score.learning.fitting import train
 
-    with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-        saved = train(
-            sets, args.out, start=args.start, joined=args.joined, progress=progress, **scorer_arguments(args)
-        )
-    print_notices(notices)
-    print_line(f"{saved.path}: {saved.fingerprint}, learned from {sum(len(one.rows) for one in sets)} ratings")
+def _sources(args: argparse.Namespace) -> list[Source]:
+    from mars_score.learning.pairs import read_corpus
+
+    columns = args.reference_column, args.context_column
+    return [source for path in args.files for source in read_corpus(path, *columns)]

@@ -9,26 +9,28 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from mars_score.augment.augmenter import Augmenter
 from mars_score.augment.masking.analysis import Analysis, Word
 from mars_score.augment.masking.template import Template
+from mars_score.data.attacks import ATTACKS, reorder
 from mars_score.data.files import read_rows
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import check_contexts, check_references
 from mars_score.data.words import split_words, word_spans
-from mars_score.learning.ratings import TrainingSet
-from mars_score.meta.attacks import ATTACKS
-from mars_score.settings import Settings
-from mars_score.store.runtime import Runtime
 
 FEWEST_WORDS, MOST_WORDS = 4, 100  # of a text to make pairs from
-MASKED = {"random": (0.15, 0.4), "span": (0.3,)}  # shares of the words that are masked together
+RANDOM, SPAN = (0.15, 0.4), 0.3  # shares of the words that are masked: at random positions, and in a row
 DROPPED = (0.2, 0.5)  # shares of the words that are dropped
-INTACT, FOREIGN, BACK_TRANSLATED = "intact", "foreign", "back-translation"
+DELETED = 0.3  # the same for LS_Score, whose paper does not say how many
+SHARE = (
+    0.2  # of the texts that the language model infills and reads; with 1 it takes two thirds of the time or more
+)
+INTACT, FOREIGN = "intact", "foreign"
+_PER_TEXT = 2 + len(DROPPED) + len(ATTACKS) + SHARE * (2 + len(RANDOM))  # pairs made of a text, on average
 
 
 @dataclass(frozen=True)
@@ -57,20 +59,6 @@ class Pair:
     damage: float
 
 
-def references_of(sets: Iterable[TrainingSet]) -> list[Source]:
-    """References with their contexts; never candidates or ratings."""
-    rows = [row for one in sets for row in one.rows]
-    return _usable(Source(text.strip(), context.strip()) for _, texts, context in rows for text in texts)
-
-
-def with_sentences(sources: Iterable[Source]) -> list[Source]:
-    """The texts, and the sentences of their contexts, given these."""
-    found = list(sources)
-    for context in dict.fromkeys(one.context for one in found):
-        found += [Source(sentence, context) for sentence in sentences(context)]
-    return _usable(found)
-
-
 def read_corpus(
     path: str | os.PathLike[str], reference: str = "references", context: str = "context"
 ) -> list[Source]:
@@ -83,24 +71,31 @@ def read_corpus(
         context: column of the contexts; may be missing.
 
     Raises:
-        OSError, ValueError, TypeError: the file cannot be read, or has no text of four words; names file and line.
+        OSError, ValueError, TypeError: the file cannot be read, or has no text of 4 to 100 words; names file and
+            line.
     """
     if Path(path).suffix == ".txt":
-        found = [Source(line.strip()) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        sources = [Source(line.strip()) for line in Path(path).read_text(encoding="utf-8").splitlines()]
     else:
         file = read_rows(path)
-        given = file.column(reference, remedy="write the texts there, or name another column")
-        references = check_references(given, where=file.place(reference))
-        given = [row.get(context, "") for row in file.rows]
-        contexts = check_contexts(given, len(given), use_context=True, where=file.place(context))
+        column = file.column(reference, remedy="write the texts there, or name another column")
+        references = check_references(column, where=file.place(reference))
+        column = [row.get(context, "") for row in file.rows]
+        contexts = check_contexts(column, len(column), use_context=True, where=file.place(context))
         rows = zip(references, contexts, strict=True)
-        found = [Source(text.strip(), one.strip()) for texts, one in rows for text in texts]
-    usable = _usable(found)
+        sources = [Source(text.strip(), of_row.strip()) for texts, of_row in rows for text in texts]
+    usable = _usable(sources)
     if not usable:
         raise ValueError(
             f"{os.fspath(path)}: no text has {FEWEST_WORDS} to {MOST_WORDS} words; nothing to learn from"
         )
     return usable
+
+
+def with_sentences(sources: Sequence[Source]) -> list[Source]:
+    """The texts, and the sentences of their contexts, each with its whole context."""
+    contexts = dict.fromkeys(source.context for source in sources)
+    return _usable([*sources, *(Source(text, context) for context in contexts for text in sentences(context))])
 
 
 def _usable(sources: Iterable[Source]) -> list[Source]:
@@ -112,27 +107,13 @@ def generator(*labels: object) -> random.Random:
     return random.Random(repr(labels))
 
 
-def in_share(source: Source, share: float, seed: int) -> bool:
+def in_share(source: Source, seed: int) -> bool:
     """Whether a text is among those that the language model infills and reads, the slowest part by far."""
-    return generator("share", seed, source).random() < share
-
-
-def infillers(settings: Settings, runtime: Runtime) -> dict[str, Augmenter]:
-    """The project's own infilling engine, and a masked language model where the settings name one."""
-    found = {"infill": Augmenter(settings, runtime)}
-    if settings.models.masked_language_model is not None:
-        masked = replace(settings, infilling=replace(settings.infilling, infiller="masked"))
-        found["masked"] = Augmenter(masked, runtime)
-    return found
+    return generator("share", seed, source).random() < SHARE
 
 
 def make_pairs(
-    sources: Sequence[Source],
-    count: int,
-    seed: int = 0,
-    infillers: Mapping[str, Augmenter] | None = None,
-    back_translate: Callable[[Sequence[str]], list[str]] | None = None,
-    share: float = 1.0,
+    sources: Sequence[Source], count: int, seed: int = 0, infiller: Augmenter | None = None
 ) -> list[Pair]:
     """About ``count`` pairs, half a dozen of each source, and another four where it is infilled.
 
@@ -140,77 +121,76 @@ def make_pairs(
         sources: drawn from without replacement, so there may be fewer pairs.
         count: pairs wanted; no more sources are used than are needed for it.
         seed: of what is drawn.
-        infillers: fill masked words, by a name that is made part of the method.
-        back_translate: texts to another language and back.
-        share: of the sources, in [0, 1], that are infilled.
+        infiller: fills masked words; None: nothing is infilled.
     """
-    sources = sorted(sources, key=lambda one: generator(seed, one).random())
-    per_source = 1 + len(DROPPED) + len(ATTACKS) + 1 + bool(back_translate)
-    of_infiller = 1 + sum(map(len, MASKED.values()))
-    chosen = sources[: math.ceil(count / (per_source + share * len(infillers or {}) * of_infiller))]
-    pairs = [pair for one in chosen for pair in _damaged(one, sources, seed)]
-    for name, infiller in (infillers or {}).items():
-        pairs += _infilled([one for one in chosen if in_share(one, share, seed)], name, infiller, seed)
-    if back_translate:
-        texts = back_translate([one.text for one in chosen])
-        both = zip(chosen, texts, strict=True)
-        pairs += [Pair(one, text, BACK_TRANSLATED, 0.5) for one, text in both if text.strip()]
-    of_source = {one: index for index, one in enumerate(chosen)}
-    return sorted(pairs, key=lambda pair: of_source[pair.source])[:count]
+    order = sorted(sources, key=lambda source: generator(seed, source).random())
+    chosen = order[: math.ceil(count / _PER_TEXT)]
+    infilled: dict[Source, list[Pair]] = {source: [] for source in chosen}
+    if infiller is not None:
+        for pair in _infilled([source for source in chosen if in_share(source, seed)], infiller, seed):
+            infilled[pair.source].append(pair)
+    return [pair for source in chosen for pair in (*_damaged(source, order, seed), *infilled[source])][:count]
 
 
 def _damaged(source: Source, sources: Sequence[Source], seed: int) -> list[Pair]:
     """What needs no model: the text itself, words dropped, the known attacks, and another text in its place."""
-    drawn = generator("damage", seed, source)
+    random_state = generator("damage", seed, source)
     pairs = [Pair(source, source.text, INTACT, 0.0)]
-    pairs += [Pair(source, drop_words(source.text, share, drawn), "drop", share) for share in DROPPED]
+    pairs += [Pair(source, drop_words(source.text, share, random_state), "drop", share) for share in DROPPED]
     row = (source.text, (source.text,), source.context)
-    attacked = {name: attack(row, drawn) for name, attack in ATTACKS.items()}
-    pairs += [Pair(source, text, name, 1.0) for name, text in attacked.items() if text]
-    if foreign := foreign_text(source, sources, drawn):
-        pairs.append(Pair(source, foreign, FOREIGN, 1.0))
-    return pairs
+    attacked = {name: attack(row, random_state) for name, attack in ATTACKS.items()}
+    attacked[FOREIGN] = foreign_text(source, sources, random_state)
+    return pairs + [Pair(source, text, name, 1.0) for name, text in attacked.items() if text]
 
 
-def drop_words(text: str, share: float, drawn: random.Random) -> str:
+def drop_words(text: str, share: float, random_state: random.Random) -> str:
     """The text without that share of its words, at least one; at least one is left."""
     words = word_spans(text)
     count = min(len(words) - 1, max(1, round(share * len(words))))
-    left = sorted(drawn.sample(range(len(words)), len(words) - count))
-    before = [end for _, end in [(0, 0), *words]]  # of each word the end of the one before
-    return " ".join("".join(text[before[index] : words[index][1]] for index in left).split())
+    left = sorted(random_state.sample(range(len(words)), len(words) - count))
+    starts = [0, *(end for _, end in words)]  # of each word with the space before it
+    return " ".join("".join(text[starts[index] : words[index][1]] for index in left).split())
 
 
-def foreign_text(source: Source, sources: Sequence[Source], drawn: random.Random) -> str | None:
-    """A text of another context; None where a few draws find none."""
-    for other in drawn.choices(sources, k=10):
+def foreign_text(source: Source, sources: Sequence[Source], random_state: random.Random) -> str | None:
+    """A text of another context; None where ten draws give none."""
+    for other in random_state.choices(sources, k=10):
         if other.text != source.text and (other.context != source.context or not source.context):
             return other.text
     return None
 
 
-def _infilled(sources: Sequence[Source], name: str, infiller: Augmenter, seed: int) -> list[Pair]:
-    """Words masked at random positions and in a row, filled again; and of the first of these some dropped."""
-    planned: list[tuple[Source, str, float, Template]] = []
-    for source in sources:
-        drawn = generator("mask", name, seed, source)
-        words = [Word(source.text[start:end], start, end, "") for start, end in word_spans(source.text)]
-        analysis = Analysis(source.text, tuple(words))
-        for kind, shares in MASKED.items():
-            for share in shares:
-                count = max(1, round(share * len(words)))
-                start = drawn.randrange(len(words) - count + 1)
-                masked = (
-                    drawn.sample(range(len(words)), count) if kind == "random" else range(start, start + count)
-                )
-                planned.append((source, f"{name} {kind}", share, Template.from_mask(analysis, masked)))
-    filled = infiller.infill([(source.context, template) for source, _, _, template in planned])
-    pairs = [
-        Pair(source, filled[source.context, template][0], method, share)
-        for source, method, share, template in planned
+def contrasts(source: Source, sources: Sequence[Source], seed: int) -> list[str]:
+    """The damaged versions of LS_Score: words deleted, another text added, half of the words in disorder."""
+    random_state = generator("contrast", seed, source)
+    foreign = foreign_text(source, sources, random_state)
+    versions = [
+        drop_words(source.text, DELETED, random_state),
+        f"{source.text} {foreign}" if foreign else None,
+        reorder((source.text, (), ""), random_state),
     ]
-    first = {pair.source: pair for pair in reversed(pairs)}.values()
-    for pair in reversed(first):
-        candidate = drop_words(pair.candidate, DROPPED[0], generator("drop", seed, pair))
-        pairs.append(replace(pair, candidate=candidate, method=f"{name} and drop"))
+    return [text for text in versions if text]
+
+
+def _infilled(sources: Sequence[Source], infiller: Augmenter, seed: int) -> list[Pair]:
+    """Words masked at random positions and in a row, filled again; and of the first of these some dropped."""
+    masked: list[tuple[Source, str, float, Template]] = []
+    for source in sources:
+        random_state = generator("mask", seed, source)
+        spans = word_spans(source.text)
+        analysis = Analysis(source.text, tuple(Word(source.text[slice(*span)], *span, "") for span in spans))
+        for share in RANDOM:
+            places = random_state.sample(range(len(spans)), max(1, round(share * len(spans))))
+            masked.append((source, "infill random", share, Template.from_mask(analysis, places)))
+        count = max(1, round(SPAN * len(spans)))
+        start = random_state.randrange(len(spans) - count + 1)
+        masked.append((source, "infill span", SPAN, Template.from_mask(analysis, range(start, start + count))))
+    filled = infiller.infill([(source.context, template) for source, _, _, template in masked])
+    pairs = []
+    for source, method, share, template in masked:
+        text = filled[source.context, template][0]
+        pairs.append(Pair(source, text, method, share))
+        if share == RANDOM[0] and text.strip():
+            dropped = drop_words(text, DROPPED[0], generator("drop", seed, source))
+            pairs.append(Pair(source, dropped, "infill and drop", share))
     return [pair for pair in pairs if pair.candidate.strip()]

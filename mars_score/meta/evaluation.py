@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mars_score.data.attacks import ATTACKS
 from mars_score.data.rated import RatedSet, check_names
 from mars_score.meta.agreement import Agreement, agreements
-from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.metrics import METRICS
 from mars_score.meta.metrics.base import Metric, Models, Scoring
 from mars_score.meta.scoring import ScoredSet, make_metrics, score_set

@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.attacks import Attacked, attack
 from mars_score.data.rated import RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.attacks import Attacked, attack
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Family, Metric, Models, OwnMetric, Scoring
 from mars_score.meta.metrics.mars import Mars
@@ -73,7 +73,7 @@ def score_set(
     Args:
         data: the set.
         metrics: by name.
-        attacks: names of :data:`mars_score.meta.attacks.ATTACKS`.
+        attacks: names of :data:`mars_score.data.attacks.ATTACKS`.
         seed: of the attacks.
     """
     attacked = {name: attack(name, data.rows, seed) for name in attacks}

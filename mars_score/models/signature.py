@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mars_score.models.fingerprints import fingerprint
-from mars_score.scoring.head_folder import read_head
 from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.presets import WITHOUT_REFERENCES
 
@@ -94,7 +93,7 @@ def make_signature(settings: Settings, spacy_pipeline: str | None, reference_cou
             if name in used_models(settings):
                 brief.append(name)
         elif name == "learned":
-            entries[name] = value if value is None else read_head(value).fingerprint
+            entries[name] = value
             if value is not None:
                 brief.append(name)
         elif name == "idf_corpus":

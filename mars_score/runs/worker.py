@@ -20,7 +20,8 @@ from mars_score.runs.encoding import decode_augmented, decode_evidence, encode_a
 from mars_score.scoring.batch import Scorable
 from mars_score.scoring.evidence import Reader
 from mars_score.scoring.form import Form
-from mars_score.scoring.heads import HeadLoader
+from mars_score.scoring.head_folder import HeadFolder
+from mars_score.scoring.heads import LearnedHead, load_head
 from mars_score.scoring.rows import KIND, encode, row_results
 from mars_score.settings import Settings
 from mars_score.store.results import ResultStore
@@ -67,6 +68,7 @@ class Plan:
         batch_size, device, encoder_batch_size: see ``MarsScorer``.
         store: folder of the store of results and converted models, or None.
         threads: of torch; None: torch's default.
+        head: that computes the scores; None: MARS's own.
     """
 
     settings: Settings
@@ -76,6 +78,7 @@ class Plan:
     store: Path | None = None
     threads: int | None = None
     encoder_batch_size: int | None = None
+    head: HeadFolder | None = None
 
     def runtime(self, store: ResultStore, progress: Progress | None) -> Runtime:
         """How models are run, with the plan's store opened here."""
@@ -166,7 +169,7 @@ class Worker:
             drawn,
             Form.of(settings.similarity),
             settings.use_context,
-            self._head.get(),
+            self._head,
         )
         evidence = {}
         for kind, items in rows.needs.items():
@@ -190,8 +193,9 @@ class Worker:
             self._staged.put(KIND, dict(zip(keys, scored, strict=True)))
 
     @cached_property
-    def _head(self) -> HeadLoader:
-        return HeadLoader(self.plan.settings, replace(self._runtime, store=self._staged))
+    def _head(self) -> LearnedHead | None:
+        head = self.plan.head
+        return None if head is None else load_head(head, self.plan.settings, self._runtime)
 
     @cached_property
     def _augmenter(self) -> Augmenter:

@@ -20,7 +20,7 @@ from mars_score.scoring.result import RowScore, weighted_sum
 def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Form) -> Example:
     """A scored row as heads see it.
 
-    Features, each 0 where it is not known:
+    Features, each left out where it is not known:
 
     - ``repetition``: see :func:`mars_score.data.repetition.repetition`; left out where it is a term.
     - ``copied``: see :func:`mars_score.data.overlap.copied_share`.
@@ -28,17 +28,16 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Fo
     - ``log_probability``, ``lift``: of the candidate, alone and what the context adds to it, in nats per token.
 
     Args:
-        row: with at least one reference.
+        row: whose candidate is not blank.
         score: of the row.
         evidence: that it was computed from.
         form: with which.
     """
     references = tuple(one.reference for one in row.references)
-    words = max(1, len(split_words(row.candidate)))
-    features = {
-        "copied": copied_share(row.candidate, row.context),
-        "length": math.log(words * len(references) / max(1, sum(len(split_words(one)) for one in references))),
-    }
+    features = {"copied": copied_share(row.candidate, row.context)}
+    if references:
+        of_references = max(1, sum(len(split_words(text)) for text in references)) / len(references)
+        features["length"] = math.log(max(1, len(split_words(row.candidate))) / of_references)
     if not form.repetition_penalty:
         features["repetition"] = repetition(row.candidate)
     if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):
@@ -54,9 +53,9 @@ def rescored(
     form: Form,
 ) -> list[RowScore]:
     """Scores by a learned head; those of blank candidates stay 0."""
-    asked = [place for place, row in enumerate(rows) if row.references]
-    examples = [make_example(rows[place], scores[place], evidence, form) for place in asked]
-    found = list(scores)
-    for place, terms in zip(asked, head.score(examples), strict=True):
-        found[place] = replace(scores[place], score=weighted_sum(terms), terms=terms)
-    return found
+    written = [place for place, row in enumerate(rows) if row.candidate]
+    examples = [make_example(rows[place], scores[place], evidence, form) for place in written]
+    new = list(scores)
+    for place, terms in zip(written, head.score(examples) if examples else [], strict=True):
+        new[place] = replace(scores[place], score=weighted_sum(terms), terms=terms)
+    return new

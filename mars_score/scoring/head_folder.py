@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,30 +15,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.data.files import whole_file
+from mars_score.settings import SETTINGS, ModelSettings
+from mars_score.settings.fields import settings_of
 
-FORMAT = 1  # raised when folders that were written before can no longer be read
+FORMAT = 2  # raised when folders that were written before can no longer be read
 _ABOUT, _NUMBERS = "head.json", "head.safetensors"
+_MODELS = {field.name for field in settings_of(ModelSettings)}
+_TYPES = {"kind": str, "models": dict, "settings": dict, "parameters": dict, "learned_from": list, "numbers": str}
 
 
 @dataclass(frozen=True)
 class HeadFolder:
-    """A head as it is saved, checked but not yet made.
+    """A head as it is saved.
 
     Attributes:
         path: of the folder.
         kind: of the head, such as ``"terms"``.
-        models: fingerprints of the models that it was trained with, by the setting's name; of another model a
-            head understands nothing.
-        settings: that its scores depend on and that follow from it, by name; ``variant`` is one of them.
-        about: all of ``head.json``; ``about["parameters"]`` are the kind's own.
-        digest: of both files.
+        models: fingerprints of the models that it was trained with, by the setting's name. They are compared with
+            the models that a scorer names, and no model is ever loaded from here.
+        settings: those that its scores depend on, by name; models are none of them.
+        parameters: plain data of the kind's own.
+        learned_from: name and sizes of each data set.
+        numbers: hash of ``head.safetensors``.
+        digest: hash of ``head.json``, and so of both files.
     """
 
     path: Path
     kind: str
     models: Mapping[str, str]
     settings: Mapping[str, Any]
-    about: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    learned_from: Sequence[Mapping[str, Any]]
+    numbers: str
     digest: str
 
     @property
@@ -48,50 +56,51 @@ class HeadFolder:
 
     @cached_property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Its numbers, by name."""
-        from safetensors import SafetensorError
+        """Its numbers, by name.
+
+        Raises:
+            ValueError: the file is not the one that was saved.
+        """
         from safetensors.numpy import load
 
-        try:
-            return load((self.path / _NUMBERS).read_bytes())
-        except SafetensorError as error:
-            raise _damaged(self.path, f"{_NUMBERS} cannot be read: {error}") from None
+        path = self.path / _NUMBERS
+        content = path.read_bytes() if path.is_file() else b""
+        if _hash(content) != self.numbers:
+            raise _damaged(self.path, f"{_NUMBERS} is not the file that was saved with {_ABOUT}")
+        return load(content)
 
 
 def read_head(head: str | os.PathLike[str]) -> HeadFolder:
-    """Read and check a head's folder.
-
-    Args:
-        head: a folder.
+    """Read a head's folder; its numbers are read when they are needed.
 
     Raises:
-        FileNotFoundError: there is no such head.
-        ValueError: the folder is damaged, was written by another version, or holds something else.
+        FileNotFoundError: there is no such folder, or it holds no head.
+        ValueError: the folder is damaged or was written by another version, or the head asks for models or for
+            settings that there are not.
     """
     path = Path(head)
-    about, digest = path / _ABOUT, hashlib.blake2b(digest_size=8)
-    if not os.path.isfile(about):
+    if not os.path.isfile(path / _ABOUT):
         raise FileNotFoundError(
             f"{path}: no learned head, as it has no {_ABOUT}; give a folder that mars train wrote"
         )
-    digest.update(about.read_bytes())
-    found = _parse(about)
-    if found.get("format") != FORMAT:
+    content = (path / _ABOUT).read_bytes()
+    try:
+        about = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"{_ABOUT} cannot be read: {error}") from None
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ValueError(
-            f"{path}: a head of format {found.get('format')!r}, where this version of mars_score reads format "
-            f"{FORMAT}; train it again, or install version {found.get('version', 'of mars_score that wrote it')}"
+            f"{path}: {_ABOUT} is not of format {FORMAT}, the only one that this version of mars_score reads; "
+            "train the head again"
         )
-    wanted = {"kind": str, "version": str, "models": dict, "settings": dict, "parameters": dict, "numbers": str}
-    for name, kind in wanted.items():
-        if not isinstance(found.get(name), kind):
+    for name, kind in _TYPES.items():
+        if not isinstance(about.get(name), kind):
             raise _damaged(path, f"{name!r} of {_ABOUT} is missing or no {kind.__name__}")
-    numbers = path / _NUMBERS
-    if not numbers.is_file():
-        raise _damaged(path, f"{_NUMBERS} is missing")
-    if (of_numbers := _digest(numbers)) != found["numbers"]:
-        raise _damaged(path, f"{_NUMBERS} is not the file that was saved with {_ABOUT}")
-    digest.update(of_numbers.encode())
-    return HeadFolder(path, found["kind"], found["models"], found["settings"], found, digest.hexdigest())
+    if refused := [name for name in about["settings"] if name not in SETTINGS or name in (*_MODELS, "learned")]:
+        raise ValueError(f"{path}: the head sets {', '.join(refused)}, which no head may set; train it again")
+    if unknown := [name for name in about["models"] if name not in _MODELS]:
+        raise ValueError(f"{path}: the head names {', '.join(unknown)}, which is no model; train it again")
+    return HeadFolder(path, **{name: about[name] for name in _TYPES}, digest=_hash(content))
 
 
 def write_head(
@@ -101,61 +110,40 @@ def write_head(
     models: Mapping[str, str],
     settings: Mapping[str, Any],
     parameters: Mapping[str, Any],
+    learned_from: Sequence[Mapping[str, Any]],
     arrays: Mapping[str, NDArray[Any]],
-    **more: Any,
 ) -> HeadFolder:
     """Write a head's folder, and read it back; a head that was there is replaced.
 
-    Args:
-        path: of the folder; made where it is missing.
-        kind: of the head.
-        models: see :class:`HeadFolder`.
-        settings: see :class:`HeadFolder`.
-        parameters: plain data of the kind's own.
-        arrays: its numbers, by name.
-        more: plain data that says more about the head, such as what it was trained on.
+    Args: see :class:`HeadFolder`; the folder is made where it is missing.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    from safetensors.numpy import save_file
-
-    from mars_score import __version__
+    from safetensors.numpy import save
 
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f"{_NUMBERS}.unfinished"
-    save_file({name: np.ascontiguousarray(one) for name, one in arrays.items()}, unfinished)
-    numbers = _digest(unfinished)
-    os.replace(unfinished, folder / _NUMBERS)  # with another head.json it is refused, until that is written, too
+    numbers = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     about = {
         "format": FORMAT,
-        "version": __version__,
         "kind": kind,
         "models": dict(models),
         "settings": dict(settings),
         "parameters": dict(parameters),
-        "numbers": numbers,
-        **more,
+        "learned_from": list(learned_from),
+        "numbers": _hash(numbers),
     }
+    beside = folder / f"{_NUMBERS}.unfinished"
+    beside.write_bytes(numbers)
+    os.replace(beside, folder / _NUMBERS)  # an older head.json refuses it until that is replaced as well
     with whole_file(folder / _ABOUT) as file:
         file.write(json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     return read_head(folder)
 
 
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path.parent, f"{_ABOUT} cannot be read: {error}") from None
-    if not isinstance(found, dict) or "kind" not in found:
-        raise ValueError(f"{path}: not the description of a learned head; give a folder that mars train wrote")
-    return found
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=8)).hexdigest()
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 def _damaged(path: Path, why: str) -> ValueError:

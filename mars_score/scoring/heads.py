@@ -1,20 +1,25 @@
-"""What a learned head is, and how one is loaded."""
+"""Learned heads: what they score, how one is loaded, and the head ``"terms"``."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
-from mars_score.learning import KINDS
-from mars_score.learning.ratings import TrainingSet
-from mars_score.models.fingerprints import Current, fingerprint, may_be
-from mars_score.scoring.head_folder import HeadFolder, read_head
-from mars_score.scoring.result import Term
+import numpy as np
+
+from mars_score.models.fingerprints import fingerprint, may_be
+from mars_score.scoring.head_folder import HeadFolder
+from mars_score.scoring.result import Term, weighted_sum
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
+
+if TYPE_CHECKING:
+    from mars_score.scoring.head_encoder import EncoderHead
+
+KINDS = ("terms", "encoder", "ls")
+ENCODER = "encoder"  # the feature that is the score of a trained encoder
+FEATURES = ("repetition", "length", "copied", "log_probability", "lift", ENCODER)
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class Example:
 
     Attributes:
         candidate: not blank.
-        references: one or more.
+        references: may be none.
         context: blank for none.
         terms: those of MARS's own score.
         features: what else MARS knows of the row, by name.
@@ -37,116 +42,114 @@ class Example:
 
 
 class LearnedHead(Protocol):
-    """A score that is learned from ratings.
-
-    A head is made from settings and a runtime, learns with :meth:`fit`, and is saved and loaded as a folder. Which
-    options its constructor takes beside them is its own matter; all have defaults.
-
-    Attributes:
-        kind: a name of :data:`mars_score.learning.KINDS`.
-        fingerprint: of a head that was saved or loaded; see :class:`HeadFolder`.
-    """
-
-    kind: ClassVar[str]
-    fingerprint: str
-
-    def fit(self, sets: Sequence[TrainingSet], examples: Sequence[Sequence[Example]]) -> Self:
-        """Learn; returns the head itself.
-
-        Args:
-            sets: with ratings.
-            examples: of each set one per rating.
-
-        Raises:
-            ValueError: there is too little to learn from; says how much is needed.
-        """
+    """A score that was learned; training one is :mod:`mars_score.learning`."""
 
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
         """The terms of each example; the sum of value times weight is its score.
 
-        A score depends on its example alone, is larger for a better candidate and mostly in [0, 1]; a blank
-        candidate has 0 without the head being asked.
+        A score depends on its example alone, and is larger for a better candidate.
         """
 
-    def save(self, folder: str | os.PathLike[str]) -> HeadFolder:
-        """Write it to a folder, with :func:`mars_score.scoring.head_folder.write_head`."""
 
-    @classmethod
-    def load(cls, saved: HeadFolder, settings: Settings, runtime: Runtime) -> Self:
-        """Make it again from what ``save`` wrote; models and settings have been compared."""
-
-
-def load_head(head: str | os.PathLike[str], settings: Settings, runtime: Runtime) -> LearnedHead:
+def load_head(saved: HeadFolder, settings: Settings, runtime: Runtime) -> LearnedHead:
     """A saved head of any kind.
 
     Args:
-        head: a folder.
+        saved: from :func:`mars_score.scoring.head_folder.read_head`.
         settings: of the scorer that asks for it.
         runtime: of this scorer.
 
     Raises:
-        FileNotFoundError: there is no such head.
-        ValueError: its folder is damaged, was written by another version or holds something else; it was trained
-            with other models or settings, or is of a kind that this version lacks.
+        ValueError: the head was trained with other models or settings, is damaged, or is of an unknown kind.
+        ModelUnavailableError, UnsupportedModelError: the encoder of the settings cannot be used.
     """
-    saved = read_head(head)
-    if saved.kind not in KINDS:
-        raise ValueError(f"{saved.path}: a head of kind {saved.kind!r}; this version has: {', '.join(KINDS)}")
     check_fits(saved, settings)
-    module, _, cls = KINDS[saved.kind].partition(".")
-    made: LearnedHead = getattr(import_module(f"mars_score.learning.{module}"), cls).load(saved, settings, runtime)
-    return made
+    if saved.kind == TermsHead.kind:
+        return TermsHead.load(saved, settings, runtime)
+    from mars_score.scoring.head_encoder import EncoderHead, LsHead
+
+    return (LsHead if saved.kind == LsHead.kind else EncoderHead).load(saved, settings, runtime)
 
 
 def check_fits(saved: HeadFolder, settings: Settings) -> None:
-    """Raise ValueError where a head was trained with other models or settings."""
-    for name, trained in saved.models.items():
-        found = str(fingerprint(getattr(settings.models, name)))
-        if not may_be(found, trained):
-            raise ValueError(
-                f"{saved.path}: the head was trained with {name} {trained}, but here it is {found}; use the "
-                "preset that it was trained with, or train a head with this one"
-            )
+    """Raise ValueError where a head is of an unknown kind, or was trained with other models or settings."""
+    if saved.kind not in KINDS:
+        raise ValueError(f"{saved.path}: a head of kind {saved.kind!r}; this version has: {', '.join(KINDS)}")
+    check_models(saved, settings)
     here = dict(settings.items())
     for name, value in saved.settings.items():
-        if here.get(name) != value:
+        if here[name] != value:
             raise ValueError(
-                f"{saved.path}: the head was trained with {name}={value!r}, but here it is {here.get(name)!r}; "
+                f"{saved.path}: the head was trained with {name}={value!r}, but here it is {here[name]!r}; "
                 f"leave {name} out, or train a head with it"
             )
 
 
-def learned_from(sets: Sequence[TrainingSet]) -> list[dict[str, Any]]:
-    """What a head was trained on, for its ``head.json``: names and sizes, no texts."""
-    return [
-        {
-            "name": one.name,
-            "ratings": len(one.rows),
-            "groups": len(set(one.groups)),
-            "within_groups": one.within_groups,
-        }
-        for one in sets
-    ]
+def check_models(saved: HeadFolder, settings: Settings) -> None:
+    """Raise ValueError where a head was trained with other models."""
+    for name, trained in saved.models.items():
+        model = str(fingerprint(getattr(settings.models, name)))
+        if not may_be(model, trained):
+            raise ValueError(
+                f"{saved.path}: the head was trained with {name} {trained}, but here it is {model}; use the "
+                "preset that it was trained with, or train a head with this one"
+            )
 
 
-class HeadLoader:
-    """The head that the setting ``learned`` names; loaded when first asked for, and again when its folder changes.
+class TermsHead:
+    """MARS's own terms and features with weights; the weight of a feature that is a term is added to the term's.
 
     Args:
-        settings: of the scorer.
-        runtime: of the scorer.
-
-    Raises:
-        FileNotFoundError, ValueError: see :func:`load_head`; of its weights alone nothing is known yet.
+        weights: by name of :data:`FEATURES`.
+        encoder: whose score is the feature ``"encoder"``; None: there is no such feature.
     """
 
-    def __init__(self, settings: Settings, runtime: Runtime) -> None:
-        self._current: Current[LearnedHead] | None = None
-        if settings.learned is not None:
-            head = settings.learned
-            check_fits(read_head(head), settings)
-            self._current = Current(head, lambda: load_head(head, settings, runtime))
+    kind = "terms"
 
-    def get(self) -> LearnedHead | None:
-        """None where the setting is None."""
-        return self._current.get() if self._current else None
+    def __init__(self, weights: Mapping[str, float], encoder: EncoderHead | None = None) -> None:
+        self.weights, self.encoder = dict(weights), encoder
+
+    def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
+        """See :class:`LearnedHead`."""
+        return [self._terms(example) for example in with_encoder(examples, self.encoder)]
+
+    def _terms(self, example: Example) -> tuple[Term, ...]:
+        own = {term.name: term for term in example.terms}
+        added = [(name, weight) for name, weight in self.weights.items() if name not in own]
+        return (
+            *(replace(term, weight=term.weight + self.weights.get(name, 0.0)) for name, term in own.items()),
+            *(Term(name, example.features.get(name, 0.0), weight) for name, weight in added),
+        )
+
+    @classmethod
+    def load(cls, saved: HeadFolder, settings: Settings, runtime: Runtime) -> TermsHead:
+        """The head of a folder.
+
+        Raises:
+            ValueError: it has features that this version lacks, other than one weight each, or weights of another
+                encoder.
+        """
+        names, weights = saved.parameters.get("features"), saved.arrays.get("weights")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{saved.path}: the features of a head must be a list of names, got {names!r:.100}")
+        if unknown := [name for name in names if name not in FEATURES]:
+            raise ValueError(f"{saved.path}: the head has features that this version lacks: {', '.join(unknown)}")
+        if weights is None or weights.shape != (len(names),) or not np.isfinite(weights).all():
+            raise ValueError(f"{saved.path}: {len(names)} features need as many weights; train the head again")
+        encoder = None
+        if ENCODER in names:
+            from mars_score.scoring.head_encoder import EncoderHead
+
+            encoder = EncoderHead.load(saved, settings, runtime)
+        return cls(dict(zip(names, weights.tolist(), strict=True)), encoder)
+
+
+def with_encoder(examples: Sequence[Example], encoder: EncoderHead | None) -> Sequence[Example]:
+    """The examples with the encoder's scores as a feature, if there is an encoder."""
+    if encoder is None:
+        return examples
+    scores = map(weighted_sum, encoder.score(examples))
+    return [
+        replace(example, features={**example.features, ENCODER: score})
+        for example, score in zip(examples, scores, strict=True)
+    ]

@@ -93,8 +93,6 @@ class Settings(Checked):
         """
         if references is not None:
             return self
-        if self.learned is not None:
-            raise ValueError(f"learned={self.learned!r} needs references; give them, or leave learned out")
         if self.variant not in REFERENCE_FREE:
             able = " or ".join(f"variant={name!r}" for name in REFERENCE_FREE)
             raise ValueError(
@@ -122,19 +120,23 @@ SETTINGS: dict[str, Setting] = {
 SETTING_NAMES: tuple[str, ...] = tuple(SETTINGS)
 
 
-def resolve_settings(preset: str | None = None, variant: str | None = None, **overrides: Any) -> Settings:
+def resolve_settings(
+    preset: str | None = None,
+    variant: str | None = None,
+    trained: Mapping[str, Any] | None = None,
+    **overrides: Any,
+) -> Settings:
     """Settings from a preset (models), a variant (form and constants) and single settings, in that order.
 
     Args:
         preset: a name of :data:`mars_score.settings.presets.PRESETS`; None: the environment's ``MARS_PRESET``,
             else ``"base"``.
         variant: a name of :data:`mars_score.settings.presets.VARIANTS`; None: ``"paper"``.
+        trained: settings that a learned head was trained with, which come before the variant's.
         overrides: any names of :data:`SETTING_NAMES`.
 
     Raises:
-        ValueError: an unknown preset or variant, a value out of range, or a changed setting that has no effect; a
-            learned head that cannot be used.
-        FileNotFoundError: there is no such learned head.
+        ValueError: an unknown preset or variant, a value out of range, or a changed setting that has no effect.
         TypeError: an unknown setting.
     """
     origin = "" if preset else "MARS_PRESET: "
@@ -144,7 +146,7 @@ def resolve_settings(preset: str | None = None, variant: str | None = None, **ov
     for name in overrides:
         if name not in SETTINGS:
             raise unknown("setting", name, SETTING_NAMES)
-    trained = _trained(overrides.get("learned"))
+    trained = trained or {}
     if variant is None:
         variant = trained.get("variant", DEFAULT_VARIANT)
     if not isinstance(variant, str) or variant not in VARIANTS:
@@ -160,15 +162,6 @@ def _settings_from(values: Mapping[str, Any]) -> Settings:
     stages = {stage: _make(cls, values) for stage, cls in Settings.STAGES.items()}
     settings: Settings = _make(Settings, values, **stages)
     return settings
-
-
-def _trained(head: Any) -> Mapping[str, Any]:
-    """The settings that a learned head was trained with."""
-    if head is None:
-        return {}
-    from mars_score.scoring.head_folder import read_head
-
-    return read_head(learned_head("learned", head) or "").settings
 
 
 def _make(cls: type[Checked], values: Mapping[str, Any], **stages: Checked) -> Any:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from html import escape
 
-from mars_score.meta.attacks import changes
+from mars_score.data.attacks import changes
 from mars_score.space.answer import Answer, Metric
 from mars_score.space.inputs import Question
 
-# The names of mars_score.meta.attacks.CHANGES on the page, and why there is no such version.
+# The names of mars_score.data.attacks.CHANGES on the page, and why there is no such version.
 NAMES = {
     "shuffled": ("words shuffled", "it needs four words"),
     "negated": ("negated", "it is a question"),

@@ -1,6 +1,6 @@
 """Changed candidates: a good metric scores them below the text that they were made from.
 
-``ATTACKS`` are those of the paper's Table 4, which :mod:`mars_score.meta` measures; ``CHANGES`` are what a
+``ATTACKS`` are those of the paper's Table 4, which ``mars meta`` measures; ``CHANGES`` are what a
 newcomer tries first, named as the kinds of ``research/ladders.py``.
 """
 
