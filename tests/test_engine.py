@@ -1,5 +1,6 @@
 """The batched engine against the sequential oracle, in float64 with tiny random models."""
 
+import gc
 import itertools
 import json
 import random
@@ -11,6 +12,7 @@ import tiny_models
 import torch
 import transformers
 
+from mars_score import MarsScorer
 from mars_score.augment.infilling import drafting, engine
 from mars_score.augment.infilling.engine import CausalInfiller
 from mars_score.augment.infilling.jobs import JobState, fit_context, make_job
@@ -19,6 +21,7 @@ from mars_score.augment.infilling.pipeline import augment
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.models.engine import language_model
+from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.surprisal import mean_surprisals
 from mars_score.models.memory import BatchSize, is_out_of_memory
@@ -363,3 +366,21 @@ def test_the_model_is_left_as_it_was(causal):
         model.eval()
     assert model.config._attn_implementation == "sdpa"
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("settings", [{"variant": "plus", "samples": 1}, {"variant": "paper", "planner": "none"}])
+def test_a_discarded_scorer_frees_its_keys_and_values_at_once(llama, encoder, settings):
+    def caches():
+        return sum(isinstance(thing, KeyValueCache) for thing in gc.get_objects())
+
+    gc.collect()
+    before = caches()
+    gc.disable()
+    try:
+        scorer = MarsScorer("mini", language_model=llama, encoder=encoder, store=False, **settings)
+        scorer.score(["She took a train."], ["A truck took her."], ["The car broke. It was late."])
+        assert scorer.settings.variant == "paper" or caches() > before
+        del scorer
+        assert caches() == before
+    finally:
+        gc.enable()

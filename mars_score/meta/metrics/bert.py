@@ -14,6 +14,7 @@ from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Family, Metric
 from mars_score.meta.metrics.extras import need
 from mars_score.meta.metrics.tokens import Transformer, parts, texts_of
+from mars_score.models.memory import BatchSize
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 
 
@@ -67,17 +68,18 @@ class BertScore(Metric):
     def _read(self, utils: Any, texts: Sequence[str]) -> dict[str, tuple[Tensor, Tensor]]:
         """Token vectors, (tokens, dimensions), and token weights of each text, special tokens included."""
         model, tokenizer = self._transformer.model, self._transformer.tokenizer
-        size = self.models.runtime.encoder_batch_size or 32
-        order = sorted(texts, key=len, reverse=True)
-        read = {}
-        for start in range(0, len(order), size):
-            batch = order[start : start + size]
+
+        def read(batch: list[str]) -> list[tuple[Tensor, Tensor]]:
             vectors, mask, weights = utils.get_bert_embedding(
                 batch, model, tokenizer, self._weights, device=model.device
             )
-            for row, count in enumerate(mask.sum(1).tolist()):
-                read[batch[row]] = vectors[row, :count].clone(), weights[row, :count].clone()
-        return read
+            counts = mask.sum(1).tolist()
+            return [
+                (vectors[row, :count].clone(), weights[row, :count].clone()) for row, count in enumerate(counts)
+            ]
+
+        size = BatchSize(self.models.runtime.encoder_batch_size or 32)
+        return dict(zip(texts, size.map(read, texts, len), strict=True))
 
 
 def _match(

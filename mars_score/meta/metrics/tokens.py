@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
+from mars_score.models.engine.tokens import padded
+from mars_score.models.memory import BatchSize
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 from mars_score.models.windows import position_limit
 
@@ -113,25 +115,27 @@ class TokenEncoder:
         if not texts:
             return {}
         encoded = self._tokenise(texts, return_offsets_mapping=True)
-        order = sorted(range(len(texts)), key=lambda index: -len(encoded["input_ids"][index]))
-        found: dict[str, Tokens] = {}
+        ids = encoded["input_ids"]
+
+        def read(batch: list[int]) -> list[Tokens]:
+            """The longest texts of a batch, as many as are read together; at least one."""
+            count = max(1, BATCH_TOKENS // max(1, len(ids[batch[0]])))
+            states = self._read([ids[index] for index in batch[:count]])
+            return [
+                _tokens(texts[index].strip(), encoded, index, of_text)
+                for index, of_text in zip(batch, states, strict=False)
+            ]
+
         with ordinary_mode(), exclusive(self._transformer.model):
-            while order:
-                fitting = max(1, BATCH_TOKENS // max(1, len(encoded["input_ids"][order[0]])))
-                count = min(self._batch_size, fitting)
-                batch, order = order[:count], order[count:]
-                states = self._read([encoded["input_ids"][index] for index in batch])
-                for index, of_text in zip(batch, states, strict=True):
-                    found[texts[index]] = _tokens(texts[index].strip(), encoded, index, of_text)
-        return found
+            tokens = BatchSize(self._batch_size).map(read, range(len(texts)), lambda index: len(ids[index]))
+        return dict(zip(texts, tokens, strict=True))
 
     def _read(self, ids: Sequence[Sequence[int]]) -> NDArray[np.floating[Any]]:
         """Last hidden states, (texts, longest, dimensions)."""
         model, padding = self._transformer.model, self._transformer.tokenizer.pad_token_id or 0
-        longest = max(1, *map(len, ids))
-        padded = torch.tensor([[*one, *[padding] * (longest - len(one))] for one in ids], device=model.device)
-        read = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in ids], device=model.device)
-        states = model(input_ids=padded, attention_mask=read).last_hidden_state
+        tokens = torch.tensor(padded(ids, padding), device=model.device)
+        attended = torch.tensor(padded([[1] * len(of_text) for of_text in ids], 0), device=model.device)
+        states = model(input_ids=tokens, attention_mask=attended).last_hidden_state
         precise: NDArray[np.floating[Any]] = (
             states.to(torch.promote_types(states.dtype, torch.float32)).cpu().numpy()
         )
