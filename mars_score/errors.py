@@ -10,7 +10,7 @@ from itertools import compress
 from typing import Any
 
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
-BLANK = "blank candidates score 0.0"
+BLANK = "blank candidates score 0.0, although wrong ones can score less"
 BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
 CONTEXT_CUT = "the end of the context is beyond max_context_tokens or the language model's window and was not read"
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"

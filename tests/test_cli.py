@@ -12,7 +12,7 @@ from jsonl import read
 from setting_values import OTHER_VALUES
 
 from mars_score.data import files as rowfiles
-from mars_score.errors import ModelUnavailableError
+from mars_score.errors import BLANK, ModelUnavailableError
 from mars_score.store.progress import _Lines
 
 ROOT = Path(__file__).parent.parent
@@ -103,7 +103,7 @@ def test_score_in_plain_text(score, write):
     lines = out.splitlines()
     assert lines[0] == "MARS 0.4000   no interval: fewer than 10 contexts   rows 3"
     assert lines[1].startswith("signature mars|version:")
-    assert lines[2] == "notice: blank candidates score 0.0: 1 of 3 rows (line 3)"
+    assert lines[2] == f"notice: {BLANK}: 1 of 3 rows (line 3)"
     assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.4000  c d", "   1  0.8000  a b"]
 
 
@@ -163,7 +163,7 @@ def test_several_candidates_of_a_row(score, write, tmp_path):
     assert [row["mars"] for row in read(out)] == pytest.approx([0.8, 0.8, 0.0, 0.0, 0.4])
     lines = [line.split() for line in text.splitlines()]
     assert lines[0][-2:] == ["rows", "5"]
-    assert "notice: blank candidates score 0.0: 1 of 5 rows (line 2)" in text
+    assert f"notice: {BLANK}: 1 of 5 rows (line 2)" in text
     assert lines[lines.index(["line", "score", "candidate"]) + 1 :] == [
         *(["2", "0.0000"], ["2", "0.0000", "q"], ["3", "0.4000", "c", "d"]),
         *(["1", "0.8000", "a", "b"], ["2", "0.8000", "x", "y"]),

@@ -1,6 +1,7 @@
 """Variants plus and fast: against a plain form in float64, what they promise and store."""
 
 import dataclasses
+import gc
 
 import numpy as np
 import oracle
@@ -18,6 +19,7 @@ from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.errors import MarsWarning
 from mars_score.models.engine.encoder import SentenceEncoder
+from mars_score.models.engine.prompt_memory import PromptMemory
 from mars_score.scoring import evidence
 from mars_score.scoring.embeddings import Embedding
 from mars_score.scoring.form import form_of
@@ -195,6 +197,46 @@ def test_a_score_does_not_depend_on_other_rows(models):
     scorer = MarsScorer(store=False, variant="plus", max_mask_ratio=0.4, idf_corpus=corpus, **models)
     together = scorer.score(*columns(ROWS)).scores
     assert [scorer.score(*columns([row])).score for row in ROWS] == pytest.approx(together, abs=1e-9)
+
+
+@pytest.mark.parametrize("variant", ["plus", "paper"])
+def test_a_repeated_reference_counts_once(models, variant):
+    """Also of references that differ by whitespace alone, and with samples."""
+    settings = {**models, "variant": variant, "samples": 2, "reference_aggregation": "mean"}
+    if variant == "paper":
+        settings |= {"max_mask_ratio": 0}
+    (candidate, references, context), *_ = ROWS
+    rows = [[*references, *more] for more in ([], references[:1], [f" {references[1]}\n"] * 9)]
+    scores = MarsScorer(store=False, **settings).score([candidate] * 3, rows, [context] * 3).scores
+    assert scores == pytest.approx([scores[0]] * 3, abs=1e-12)
+
+
+def test_what_masks_no_word_needs_no_pipeline_of_spacy(models, monkeypatch, tmp_path):
+    def refuse(_):
+        raise AssertionError("spaCy is asked for")
+
+    monkeypatch.setattr(WordAnalyser, "pipeline", property(refuse))
+    result = MarsScorer(store=tmp_path, variant="plus", **models).score(*columns(ROWS))
+    assert result.signature.to_dict()["spacy_pipeline"] is None
+
+
+def test_a_discarded_scorer_is_freed_at_once(models):
+    """With the keys and values of the contexts that its language model has read."""
+
+    def alive():
+        return sum(isinstance(one, (MarsScorer, PromptMemory)) for one in gc.get_objects())
+
+    gc.collect()
+    before = alive()
+    gc.disable()
+    try:
+        scorer = MarsScorer(store=False, variant="plus", **models)
+        scorer.score(*columns(ROWS))
+        assert alive() == before + 2
+        del scorer
+        assert alive() == before
+    finally:
+        gc.enable()
 
 
 def test_recall_is_of_the_reference():

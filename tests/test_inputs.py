@@ -21,7 +21,7 @@ from mars_score.data.overlap import windows
 from mars_score.data.readers import stream_rows
 from mars_score.data.tables import columns_of
 from mars_score.data.validation import check_contexts
-from mars_score.errors import MarsWarning
+from mars_score.errors import BLANK, MarsWarning
 
 ROWS = [
     {
@@ -146,7 +146,7 @@ def test_lists_of_candidates(tiny):
 
 def test_rows_with_lists_of_candidates_are_named_as_they_were_given(tiny):
     more, contexts = [["a", "b", ""], "c"], COLUMNS["context"]
-    with pytest.warns(MarsWarning, match=r"blank candidates score 0.0: 1 of 4 rows \(0\)"):
+    with pytest.warns(MarsWarning, match=rf"{BLANK}: 1 of 4 rows \(0\)"):
         tiny.score(more, COLUMNS["reference"], contexts)
     with pytest.raises(ValueError, match=r"references\[1\] holds a blank reference"):
         tiny.score(more, ["a", " "], contexts)

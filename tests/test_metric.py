@@ -13,6 +13,7 @@ import word_recall
 
 import mars_metric
 from mars_metric import Mars
+from mars_score.errors import BLANK
 from mars_score.scorer import MarsScorer
 
 ROOT = Path(mars_metric.__file__).parent
@@ -61,7 +62,7 @@ def test_by_default_one_plain_float(make):
 
 def test_detail_on_request(make):
     blank = {name: [*column, column[0] if name != "predictions" else " "] for name, column in ROWS.items()}
-    with pytest.warns(UserWarning, match="blank candidates score 0.0: 1 of 3 rows"):
+    with pytest.warns(UserWarning, match=f"{BLANK}: 1 of 3 rows"):
         result = make().compute(**blank, detailed=True)
     assert list(result) == ["mars", "scores", "signature", "augmented_references"]
     assert result["scores"] == [1.0, 0.5, 0.0]

@@ -19,6 +19,7 @@ from jsonl import read, write
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.data.readers import stream_rows
+from mars_score.errors import BLANK
 from mars_score.runs import executors
 from mars_score.runs import input as rows
 from mars_score.runs.folder import SUFFIX, is_stream
@@ -86,7 +87,7 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, monkeypatch, capsys, 
     assert (len(likelihoods) > 2) == (variant == "plus")
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
-    assert shown["notices"][0] == "blank candidates score 0.0: 2 of 30 rows (line 11, 22)"
+    assert shown["notices"][0] == f"{BLANK}: 2 of 30 rows (line 11, 22)"
     assert [one.split("(")[0] for one in shown["notices"]] == [one.split("(")[0] for one in expected.notices]
     assert shown["signature"] == str(expected.signature)
     assert read(out) == [{**row, "mars": one} for row, one in zip(made, shown["scores"], strict=True)]

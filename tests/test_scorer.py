@@ -180,7 +180,7 @@ def test_a_blank_candidate_scores_zero_and_changes_no_other_score(make):
     result, notices = scores_and_notices(make(), *columns([(" \n", *ROWS[0][1:]), *ROWS[1:]]))
     assert result.scores[0] == 0.0
     assert result.rows[0].references == result.rows[0].terms == ()
-    assert notices == ["blank candidates score 0.0: 1 of 3 rows (0)"]
+    assert notices == ["blank candidates score 0.0, although wrong ones can score less: 1 of 3 rows (0)"]
     whole = make().score(*columns(ROWS))
     assert result.scores[1:] == pytest.approx(whole.scores[1:], abs=1e-9)
     for one, other in zip(result.rows[1:], whole.rows[1:], strict=True):
@@ -190,7 +190,7 @@ def test_a_blank_candidate_scores_zero_and_changes_no_other_score(make):
 def test_a_call_of_blank_candidates_loads_nothing(make, no_models):
     result, notices = scores_and_notices(make(), *columns([("", *row[1:]) for row in ROWS]))
     assert result.scores == [0.0] * 3
-    assert notices == ["blank candidates score 0.0: 3 of 3 rows (0, 1, 2)"]
+    assert notices == ["blank candidates score 0.0, although wrong ones can score less: 3 of 3 rows (0, 1, 2)"]
 
 
 def test_no_rows(make, no_models):

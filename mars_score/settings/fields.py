@@ -156,9 +156,11 @@ class Checked:
 
 
 def unknown(what: str, name: str, known: Sequence[str]) -> TypeError:
-    """The error for an unknown name: what was probably meant, or else all names."""
+    """The error for an unknown name: what was probably meant, or else where the known ones are listed."""
     close = get_close_matches(str(name).lower(), known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known {what}s: {', '.join(known)}"
+    listed = "docs/settings.md and mars score --help have all"
+    every = f"choose one of {', '.join(known)}" if len(known) <= 8 else listed
+    hint = f"did you mean {close[0]!r}?" if close else every
     return TypeError(f"unknown {what} {name!r}; {hint}")
 
 
