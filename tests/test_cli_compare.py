@@ -8,8 +8,6 @@ import jsonl
 import pytest
 import word_recall
 
-from mars_score.cli import main
-
 ROWS = [
     {"prediction": "a b", "reference": "a b", "context": "first", "story": 7},
     {"prediction": "x q", "reference": ["x y", "c z"], "context": ["second", "part"], "story": 7},
@@ -166,29 +164,12 @@ def test_without_contexts(compare):
     assert (code, json.loads(out)["pairs"][0]["ties"]) == (0, 3)
 
 
-def test_files_of_one_name(compare):
-    out = compare("--json", names=("one/rows", "two/rows"))[1]
-    names = [one["name"] for one in json.loads(out)["systems"]]
-    assert names[0].endswith("one/rows.jsonl")
-    assert names[1].endswith("two/rows.jsonl")
-
-
 def test_plot(compare, tmp_path):
     pytest.importorskip("matplotlib")
     code, out, _ = compare("--plot", tmp_path / "plot.svg")
     assert code == 0
     assert out.splitlines()[-1] == f"plot: {tmp_path / 'plot.svg'}"
     assert "<svg" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("path", "message"), [("plot.pdf", "written as .svg or .png"), ("nowhere/plot.svg", "folder does not exist")]
-)
-def test_a_plot_that_cannot_be_written_is_found_first(compare, scored, tmp_path, path, message):
-    code, _, err = compare("--plot", tmp_path / path)
-    assert code == 2
-    assert message in err
-    assert scored == []
 
 
 def test_a_plot_without_matplotlib(compare, scored, monkeypatch):
@@ -199,16 +180,6 @@ def test_a_plot_without_matplotlib(compare, scored, monkeypatch):
     assert code == 1
     assert "pip install 'mars-score[meta]'" in err
     assert scored == []
-
-
-def test_numbers_out_of_range(compare):
-    for option, value, message in [
-        ("--rows", -1, "--rows must be at least 0"),
-        ("--confidence", 2, "confidence must lie between"),
-    ]:
-        code, _, err = compare(option, value)
-        assert code == 2
-        assert message in err
 
 
 def test_long_texts_are_cut_to_fit(compare, monkeypatch):
@@ -233,21 +204,34 @@ def test_tables_for_papers(compare):
     assert "fewer than 10" in compare("--table", "markdown")[1]
 
 
-def test_a_third_file_that_does_not_match(compare, scored):
-    code, out, err = compare(more=[changed(1, context="x")], names=("ours", "theirs", "other"))
+@pytest.mark.parametrize(
+    ("options", "more", "message"),
+    [
+        ((), [changed(1, context="x")], "third.jsonl:2: column 'context' differs from"),
+        (("--rows", -1), [], "--rows must be at least 0"),
+        (("--confidence", 2), [], "confidence must lie between"),
+        (("--plot", "plot.pdf"), [], "written as .svg or .png"),
+        (("--plot", "nowhere/plot.svg"), [], "folder does not exist"),
+    ],
+)
+def test_what_is_wrong_is_found_before_scoring(compare, scored, options, more, message):
+    code, out, err = compare(*options, more=more, names=("ours", "theirs", "third")[: 2 + len(more)])
     assert (code, out) == (2, "")
-    assert "other.jsonl:2: column 'context' differs from" in err
+    assert message in err
     assert scored == []
 
 
-def test_one_file_is_no_comparison(tmp_path, capsys):
-    assert main(["compare", str(tmp_path / "a.jsonl")]) == 2
-    assert "needs at least two files" in capsys.readouterr().err
+def test_names_of_systems(compare, run, tmp_path):
+    """Files without their endings; paths where these are equal, numbered where a file is given twice."""
 
+    def names(out):
+        return {system["name"].removeprefix(f"{tmp_path}/") for system in json.loads(out)["systems"]}
 
-def test_a_file_given_twice(compare, tmp_path, capsys):
-    compare()
-    ours, theirs = (str(tmp_path / f"{name}.jsonl") for name in ("ours", "theirs"))
-    assert main(["compare", ours, theirs, ours, "--json"]) == 0
-    names = {system["name"] for system in json.loads(capsys.readouterr().out)["systems"]}
-    assert names == {f"{ours} (1)", theirs, f"{ours} (3)"}
+    assert names(compare("--json")[1]) == {"ours", "theirs"}
+    assert names(compare("--json", names=("one/rows", "two/rows"))[1]) == {"one/rows.jsonl", "two/rows.jsonl"}
+    ours, theirs = (tmp_path / f"{name}.jsonl" for name in ("ours", "theirs"))
+    again = run("compare", ours, theirs, ours, "--json")[1]
+    assert names(again) == {"ours.jsonl (1)", "theirs.jsonl", "ours.jsonl (3)"}
+    code, _, err = run("compare", ours)
+    assert code == 2
+    assert "needs at least two files" in err

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from mars_score import __version__
 from mars_score.cli import augment, cache, compare, meta, references, score, train
 from mars_score.cli.parsing import Parser
+from mars_score.data.lines import one_line
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.threads import wait_asleep
 
@@ -57,5 +58,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"mars: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"mars: error: {one_line(message)}", file=sys.stderr)
     return code

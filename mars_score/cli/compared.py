@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mars_score.cli.running import print_line
-from mars_score.cli.tables import fitted, one_line, show_table
+from mars_score.cli.tables import fitted, show_table
 from mars_score.compare import ComparedRow, SystemRanking
+from mars_score.data.lines import one_line
 from mars_score.report.contents import MISSING, Table
 from mars_score.stats import TESTS
 from mars_score.stats.draws import Interval
@@ -26,7 +27,7 @@ def show_ranking(ranking: SystemRanking, rows: int, form: str, *, short: bool = 
         f"signature {ranking.signature.short if short else ranking.signature}",
         *(f"notice: {notice}" for notice in ranking.notices),
     ]
-    lines = [one_line(line, True) for line in lines]
+    lines = [one_line(line) for line in lines]
     if form != "text":
         show_table(replace(scores, note="\n".join(f"{line}." for line in (scores.note, *lines))), form)
         show_table(pairs, form)
@@ -35,7 +36,7 @@ def show_ranking(ranking: SystemRanking, rows: int, form: str, *, short: bool = 
     show_table(pairs)
     for line in lines:
         print_line(line)
-    names = [one_line(system.name, True) for system in ranking.systems]
+    names = [one_line(system.name) for system in ranking.systems]
     different = ranking.most_different(rows)
     for line in ["", "rows that differ most"] if different else []:
         print_line(line)
@@ -50,8 +51,7 @@ def _score_table(ranking: SystemRanking) -> Table:
         f"bootstrap intervals over {_groups(ranking)}",
         ("system", "MARS", f"{ranking.confidence:.0%} interval"),
         tuple(
-            (one_line(system.name, True), f"{system.score:.4f}", _ends(system.interval))
-            for system in ranking.systems
+            (one_line(system.name), f"{system.score:.4f}", _ends(system.interval)) for system in ranking.systems
         ),
     )
 
@@ -66,7 +66,7 @@ def _pair_table(ranking: SystemRanking) -> Table:
         ("systems", "difference", f"{ranking.confidence:.0%} interval", "p", "wins, ties, losses"),
         tuple(
             (
-                one_line(f"{pair.first} - {pair.second}", True),
+                one_line(f"{pair.first} - {pair.second}"),
                 f"{pair.difference:+.4f}",
                 _ends(pair.interval),
                 MISSING if math.isnan(pair.p) else f"{pair.p:.2g}",

@@ -9,7 +9,7 @@ from typing import Any
 
 from mars_score.cli.running import print_line
 from mars_score.cli.scale import SCALE
-from mars_score.cli.tables import one_line
+from mars_score.data.lines import one_line
 from mars_score.runs.explaining import EXPLANATIONS
 from mars_score.runs.interval import INTERVAL
 from mars_score.runs.run import Run
@@ -60,7 +60,7 @@ def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
     lines = _detailed_lines(run) if detailed else ((score, row, text) for score, row, text in tally.shown)
     for score, row, text in lines:
         number = "" if row is None else row + 1
-        print_line(f"{number:>4}  {score:.4f}  {one_line(text, detailed)}")
+        print_line(f"{number:>4}  {score:.4f}  {one_line(text, None if detailed else 80)}")
     _show_explanations(run)
 
 
@@ -85,7 +85,7 @@ def _show_explanations(run: Run) -> None:
         print_line(f"\nline {one['line']}")
         for line in one["text"].split("\n"):
             indent = len(line) - len(line.lstrip(" "))
-            print_line(" " * indent + one_line(line, True))
+            print_line(" " * indent + one_line(line))
 
 
 def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:

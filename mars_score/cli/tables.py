@@ -6,19 +6,13 @@ import shutil
 import sys
 
 from mars_score.cli.running import print_line
+from mars_score.data.lines import one_line
 from mars_score.report.contents import Table
 
 
 def fitted(text: str, indent: int = 0) -> str:
     """``text`` as an indented line, cut to the width of the terminal (80 without one)."""
-    line, width = " " * indent + one_line(text, True), shutil.get_terminal_size().columns
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def one_line(text: str, whole: bool) -> str:
-    """``text`` without line breaks and control characters, shortened unless ``whole``."""
-    line = " ".join("".join(one if one.isprintable() else " " for one in text).split())
-    return line if whole or len(line) <= 80 else line[:79] + "…"
+    return " " * indent + one_line(text, shutil.get_terminal_size().columns - indent)
 
 
 def show_table(table: Table, form: str = "text") -> None:

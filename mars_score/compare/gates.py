@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from mars_score.data.lines import one_line
 from mars_score.scoring.result import MarsResult
 
 SHOWN = 20  # rows below the threshold that are listed
@@ -43,8 +44,7 @@ def failures(
         more = f"; the {SHOWN} lowest are" if len(below) > SHOWN else ""
         yield f"{len(below)} scores are below {fail_rows_under:g}{more}:"
     for score, number, text in below[:SHOWN]:
-        line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-        yield f"  {row_word} {number}: {score:.4f}  {line if len(line) <= _WIDTH else line[: _WIDTH - 1] + '…'}"
+        yield f"  {row_word} {number}: {score:.4f}  {one_line(text, _WIDTH)}"
 
 
 def assert_scores(
