@@ -4,9 +4,7 @@ evaluate reads the import lines of this file by a regular expression: an import 
 name under which pip finds the package, and by nothing else.
 """
 
-import contextlib
 import inspect
-import os
 from typing import Any
 
 import datasets
@@ -14,13 +12,7 @@ import evaluate
 
 import mars_score  # From: mars-score
 from mars_score.compare.anchors import find_anchors  # From: mars-score
-from mars_score.data.validation import (  # From: mars-score
-    check_candidates,
-    check_contexts,
-    check_lengths,
-    check_reference_free,
-    check_references,
-)
+from mars_score.integrations import evaluate_rows  # From: mars-score
 from mars_score.models.loading import free_models  # From: mars-score
 
 _CITATION = """\
@@ -125,16 +117,9 @@ Examples:
 # Arguments of evaluate's own constructor, which silently ignores all others.
 _EVALUATE_ARGUMENTS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
 
-# Names of the columns in other libraries.
-_OTHER_NAMES = {
-    "predictions": ("prediction", "preds", "candidates", "candidate", "hypotheses", "hypothesis"),
-    "references": ("reference", "refs", "targets", "target", "labels"),
-    "contexts": ("context", "sources", "source", "inputs", "documents", "questions"),
-}
-
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class Mars(evaluate.Metric):  # type: ignore[misc]
+class Mars(evaluate_rows.MetricOfRows):
     """MARS as a metric of Hugging Face evaluate.
 
     Args:
@@ -147,12 +132,6 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         ValueError: an unknown preset or variant, or a value out of range.
     """
 
-    # evaluate.Metric's files of the rows that wait for compute().
-    filelock: Any
-    cache_file_name: Any
-    filelocks: Any
-    file_paths: Any
-
     def __init__(self, config_name: str | None = None, **arguments: Any) -> None:
         base = {name: value for name, value in arguments.items() if name in _EVALUATE_ARGUMENTS}
         self._options = {name: value for name, value in arguments.items() if name not in base}
@@ -161,8 +140,6 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
             if variant != config_name:
                 raise ValueError(f"config_name {config_name!r} and variant {variant!r} differ; give one")
         mars_score.MarsScorer(**self._options)  # checks them; loads nothing
-        self._contexts_omitted = False  # in some of the rows that wait for compute()
-        self._references_omitted: set[bool] = set()  # whether in each of the rows that wait for compute()
         super().__init__(config_name=config_name, **base)
 
     def _info(self) -> evaluate.MetricInfo:
@@ -198,64 +175,20 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         others get None and may have no rows. No process may add the next rows before process 0 is done.
         """
         for name in settings:
-            _refuse_other_names(name)
+            evaluate_rows.refuse_other_names(name)
         options = {**self._options, **settings}
-        scorer = mars_score.MarsScorer(**options)
-        use_context = options.get("use_context", True)
-        rows: dict[str, Any] = {}
-        if any(column is not None for column in (predictions, references, contexts)):
-            rows = _checked(predictions, references, contexts, use_context=use_context)
-            if references is None:
-                rows["references"] = None  # for add_batch, to which evaluate passes them on
-        if self.writer is None and not any(rows.values()):
-            if self.num_process == 1:
-                raise ValueError(
-                    "there is nothing to score: pass predictions, references and contexts, or add rows"
-                )
-            rows = {name: [] for name in self.features}  # process 0 waits for all shares, also for empty ones
-        self._check_mix(self._references_omitted | ({references is None} if rows.get("predictions") else set()))
-        if use_context and self._contexts_omitted:
-            raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
-        try:
-            result = super().compute(**rows, detailed=detailed, explain=explain, scale=scale, scorer=scorer)
-        except BaseException:
-            self._drop_rows()
-            raise
-        self._contexts_omitted = False
-        self._references_omitted = set()
-        self.filelocks = self.file_paths = None  # no longer needed, and they cannot be pickled
-        return result  # type: ignore[no-any-return]
-
-    def add_batch(self, *, predictions: Any = None, references: Any = None, contexts: Any = None) -> None:
-        """Add rows, which a later ``compute()`` scores."""
-        use_context = self._options.get("use_context", True)
-        super().add_batch(**_checked(predictions, references, contexts, use_context=use_context))
-        self._contexts_omitted |= contexts is None
-        self._references_omitted.add(references is None)
-
-    def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
-        """Add one row, which a later ``compute()`` scores.
-
-        The names of the columns (``predictions``, ``references``, ``contexts``) are accepted, too: evaluate uses
-        both.
-        """
-        row = {"predictions": prediction, "references": reference, "contexts": context}
-        for name in plural:
-            if name not in row:
-                _refuse_other_names(name)
-                raise TypeError(f"unknown input {name!r}; a row has a prediction, a reference and a context")
-        row |= plural
-        contexts = None if row["contexts"] is None else [row["contexts"]]
-        checked = _checked(
-            [row["predictions"]],
-            None if row["references"] is None else [row["references"]],
-            contexts,
-            use_context=self._options.get("use_context", True),
-            first_row=len(self),
+        asked = {"detailed": detailed, "explain": explain, "scale": scale}
+        return self.compute_rows(
+            (predictions, references, contexts),
+            options.get("use_context", True),
+            scorer=mars_score.MarsScorer(**options),
+            **asked,
         )
-        super().add(**{name: values[0] for name, values in checked.items()})
-        self._contexts_omitted |= contexts is None
-        self._references_omitted.add(row["references"] is None)
+
+    @property
+    def use_context(self) -> bool:
+        """Whether contexts are needed."""
+        return bool(self._options.get("use_context", True))
 
     @staticmethod
     def free() -> None:
@@ -272,7 +205,7 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
         scale: bool = False,
         scorer: Any = None,
     ) -> dict[str, Any]:
-        self._check_mix({not row for row in references})  # also of other processes
+        evaluate_rows.check_mix({not row for row in references})  # also of other processes
         asked = {"explain": True} if explain else {}
         result = scorer.score(predictions, references if any(references) else None, contexts, **asked)
         more: dict[str, Any] = {}
@@ -289,64 +222,6 @@ class Mars(evaluate.Metric):  # type: ignore[misc]
             "augmented_references": [_augmented_texts(row) for row in result.rows],
             **more,
         }
-
-    @staticmethod
-    def _check_mix(omitted: set[bool]) -> None:
-        """Raise unless all rows have references, or none has."""
-        if len(omitted) > 1:
-            raise ValueError(
-                "some rows have references and some have none, and their scores do not mix: compute them apart"
-            )
-
-    def _drop_rows(self) -> None:
-        """Remove the files of the rows and release their locks, which evaluate keeps when scoring fails."""
-        held = [
-            *zip(self.filelocks or (), self.file_paths or (), strict=True),
-            (self.filelock, self.cache_file_name),
-        ]
-        self.writer = self.buf_writer = self.data = None
-        self.filelocks = self.file_paths = self.filelock = self.cache_file_name = None
-        self._contexts_omitted = False
-        self._references_omitted = set()
-        for lock, path in reversed(held):
-            if lock is not None and lock.is_locked:
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(path)
-                lock.release()
-
-
-def _refuse_other_names(name: str) -> None:
-    """Raise TypeError if ``name`` is a column's name in another library."""
-    for column, others in _OTHER_NAMES.items():
-        if name in others:
-            raise TypeError(f"unknown input {name!r}; did you mean {column!r}?")
-
-
-def _checked(
-    predictions: Any, references: Any, contexts: Any, *, use_context: bool, first_row: int = 0
-) -> dict[str, Any]:
-    """The rows as ``_info`` declares them: strings, and lists of strings for the references."""
-    columns: dict[str, Any] = {
-        "predictions": check_candidates(predictions, where=lambda row: f"predictions[{first_row + row}]")
-    }
-
-    def of_context(row: int) -> str:
-        return f"contexts[{first_row + row}]"
-
-    if references is None:
-        columns["contexts"] = check_reference_free(contexts, where=of_context)
-        columns["references"] = [[] for _ in columns["contexts"]]
-    else:
-        found = check_references(references, where=lambda row: f"references[{first_row + row}]")
-        columns["references"] = [list(texts) for texts in found]
-        columns["contexts"] = check_contexts(
-            contexts,
-            len(columns["predictions"]),
-            use_context=use_context or contexts is not None,  # given ones are stored for compute(use_context=True)
-            where=of_context,
-        )
-    check_lengths(**columns)
-    return columns
 
 
 def _augmented_texts(row: Any) -> list[str]:

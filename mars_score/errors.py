@@ -12,7 +12,10 @@ from typing import Any
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 BLANK = "blank candidates score 0.0, although wrong ones can score less"
 BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
-CONTEXT_CUT = "the end of the context is beyond max_context_tokens or the language model's window and was not read"
+CONTEXT_CUT = (
+    "the end of the context (see max_context_tokens), or of a candidate of over 1,024 tokens, was not read by the "
+    "language model"
+)
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
 CONTRADICTED = "the candidate probably contradicts its context or a reference"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"

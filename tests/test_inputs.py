@@ -238,6 +238,7 @@ def test_a_row_with_passages_is_scored(tiny):
 @pytest.mark.parametrize(
     ("context", "message"),
     [
+        ({"passages": 5}, r"contexts\[0\] must be a string, got dict .* retrieved passages are given as"),
         ({"passages": []}, r"contexts\[0\] holds no passages; give at least one"),
         ({"passages": ["a", " "]}, r'contexts\[0\]\["passages"\]\[1\] is blank; leave it out'),
         ({"passages": ["a", 3]}, r'contexts\[0\]\["passages"\]\[1\] must be a string, got int \(3\)'),
@@ -300,6 +301,16 @@ def test_a_list_in_a_file(tmp_path, form):
     path = tmp_path / "rows.json"
     path.write_text(form(ROWS), encoding="utf-8")
     assert list(stream_rows(path)) == ROWS
+
+
+@pytest.mark.parametrize("text", ["a,b\r\n1,x y\r\n", "a\tb\n1\tx y\n", "a;b\n1;x y\n", '{"a": "1", "b": "x y"}'])
+def test_the_first_line_tells_formats_apart_where_a_name_does_not(tmp_path, text):
+    path = tmp_path / "standard input"
+    path.write_text("\ufeff" + text, encoding="utf-8", newline="")
+    assert list(stream_rows(path)) == [{"a": "1", "b": "x y"}]
+    path.write_text("no rows\n")
+    with pytest.raises(ValueError, match=r"standard input:1: not JSON, and no header of a CSV or TSV file"):
+        list(stream_rows(path))
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,19 @@ def test_nothing_to_score(make):
                 make(**arguments).compute(**rows)
 
 
+# Threads
+
+
+def test_threads_share_a_metric(make):
+    """They take turns; rows may be added in one thread and computed in another."""
+    metric = make()
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: metric.compute(**ROWS), range(12))) == [{"mars": 0.75}] * 12
+        pool.submit(metric.add_batch, **ROWS).result()
+        assert metric.compute() == {"mars": 0.75}
+        assert pool.submit(metric.compute, **ROWS).result() == {"mars": 0.75}
+
+
 # Contexts
 
 

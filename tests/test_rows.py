@@ -106,11 +106,15 @@ def test_a_candidate_cannot_be_a_list():
         check_candidates([["text"]])
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u3000\u00a0"])
+@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u3000\u00a0", "\u200b", "\ufeff \u2060"])
 def test_blank_references(blank):
     for row in (blank, ["text", blank]):
         with pytest.raises(ValueError, match=r"references\[1\] holds a blank reference; fill it or leave it out"):
             check_references(["text", row])
+
+
+def test_zero_width_candidates_are_blank():
+    assert check_candidates(["\u200b\u200d", "a\u200b", " \ufeff"]) == ["", "a\u200b", ""]
 
 
 def test_a_row_without_references():

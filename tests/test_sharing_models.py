@@ -1,5 +1,9 @@
 """A model object that belongs to its user: shared by threads, and afterwards as it was."""
 
+import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -104,6 +108,36 @@ def test_a_failed_call_restores_the_model(monkeypatch):
     assert all(modes(model))
     with exclusive(model):  # and is free again
         assert not model.training
+
+
+FORK = """if True:
+    import multiprocessing, sys
+    sys.path.insert(0, "tests")
+    import datasets, tiny_models, torch
+    from mars_score import MarsScorer
+    torch.set_num_threads(2)
+    scorer = MarsScorer("mini", variant="fast", store=False, encoder=tiny_models.tiny_encoder(seed=4))
+
+    def score(batch=None):
+        torch.ones(600, 600) @ torch.ones(600, 600)  # large enough for threads
+        return {"mars": scorer.score(["A cat."], ["A dog."], ["A pet."]).scores}
+
+    expected = score()
+    child = multiprocessing.get_context("fork").Process(target=score)
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0, child.exitcode
+    for count in (1, 2):
+        rows = datasets.Dataset.from_dict({"row": [0] * count})
+        assert rows.map(score, num_proc=count)["mars"][:] == [expected["mars"]] * count
+"""
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="forks")
+def test_a_process_that_is_forked_after_scoring_scores():
+    """OpenMP's threads do not live on in it, and torch would wait for them for ever."""
+    command = [sys.executable, "-W", "ignore", "-c", FORK]
+    subprocess.run(command, check=True, timeout=90, env={**os.environ, "OMP_NUM_THREADS": "2"})
 
 
 def test_a_missing_device_is_refused_at_construction():

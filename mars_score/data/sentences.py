@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
+_LONGEST_RUN = 1000  # characters without whitespace that rules for punctuation are applied to
 _LONGEST = 10**9  # characters; spaCy's own limit of 10**6 is meant for pipelines with a parser
 _WITHIN_LINE = re.compile(
     r"(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\u2019\u201d\u300d\u300f)\uff09])|(?<=[.!?]\s)(?=[\u00bf\u00a1])"
@@ -32,4 +33,7 @@ def _pipeline() -> Any:
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     pipeline.max_length = _LONGEST
+    # spaCy's rules for punctuation take a quadratic time for a long run without whitespace: it is one token.
+    usual = pipeline.tokenizer.token_match
+    pipeline.tokenizer.token_match = lambda run: len(run) > _LONGEST_RUN or bool(usual and usual(run))
     return pipeline

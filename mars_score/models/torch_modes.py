@@ -1,7 +1,13 @@
-"""How models are used: outside the caller's torch modes, in evaluation mode, and by one thread at a time."""
+"""How models are used: outside the caller's torch modes, in evaluation mode, and by one thread at a time.
+
+A process that is forked after scoring (``multiprocessing`` with "fork", ``dataset.map(..., num_proc=2)``) scores
+with one thread: OpenMP's threads do not live on in it, and torch would wait for them for ever. A model on a GPU
+cannot be used in a forked process at all, as torch says there; use "spawn".
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -38,6 +44,18 @@ class _Use:
 
 _uses: WeakKeyDictionary[Any, _Use] = WeakKeyDictionary()
 _uses_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    """In a forked process no other thread lives on: none that computes, and none that would release a lock."""
+    global _uses_lock
+    _uses_lock = threading.Lock()
+    _uses.clear()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from mars_score.models.memory import BatchSize, cache_bytes
 from mars_score.models.torch_modes import ordinary_mode
 
 MOST_TEXTS = 128  # default batch size
+TEXT_TOKENS = 1024  # of a text that are read; far more are no candidate, and would take minutes
 PACK_TOKENS = 128  # of texts that are read as one row, after the prompt that they share
 MASK_ENTRIES = 2**23  # attention mask entries of a forward pass over several such rows
 
@@ -47,8 +48,8 @@ class Reading:
         tokens = codec.encode((" " if context else "") + text.strip())
         beginning = context[:most]
         prompt = [*([codec.begin] if codec.adds_begin or not context else []), *beginning]
-        cut = len(beginning) < len(context) or len(prompt) + len(tokens) > window
-        tokens = tokens[: window - 1]
+        cut = len(beginning) < len(context) or len(prompt) + len(tokens) > window or len(tokens) > TEXT_TOKENS
+        tokens = tokens[: min(window - 1, TEXT_TOKENS)]
         return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
 
     @property

@@ -1,0 +1,177 @@
+"""A metric of Hugging Face evaluate whose rows are checked before evaluate sees them.
+
+evaluate guesses the format of references from the first row and silently mangles the others, and keeps its locks
+when scoring fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from typing import Any
+
+import evaluate
+
+from mars_score.data.validation import (
+    check_candidates,
+    check_contexts,
+    check_lengths,
+    check_reference_free,
+    check_references,
+)
+
+# Names of the columns in other libraries.
+_OTHER_NAMES = {
+    "predictions": ("prediction", "preds", "candidates", "candidate", "hypotheses", "hypothesis"),
+    "references": ("reference", "refs", "targets", "target", "labels"),
+    "contexts": ("context", "sources", "source", "inputs", "documents", "questions"),
+}
+_Columns = tuple[Any, Any, Any]  # predictions, references, contexts
+
+
+class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
+    """Predictions, references and contexts, given to ``compute`` or added before; threads take turns."""
+
+    # evaluate.Metric's files of the rows that wait for compute().
+    filelock: Any
+    cache_file_name: Any
+    filelocks: Any
+    file_paths: Any
+
+    def __init__(self, **arguments: Any) -> None:
+        self._turn = threading.RLock()
+        self._contexts_omitted = False  # in some of the rows that wait for compute()
+        self._references_omitted: set[bool] = set()  # whether in each of the rows that wait for compute()
+        super().__init__(**arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_turn"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turn = threading.RLock()
+
+    @property
+    def use_context(self) -> bool:
+        """Whether contexts are needed."""
+        return True
+
+    def compute_rows(self, columns: _Columns, use_context: bool, **arguments: Any) -> dict[str, Any] | None:
+        """Compute the metric of the rows given here and of those that were added before.
+
+        Bad rows raise and leave the rows added before as they are; if computing fails, they are dropped.
+
+        Args:
+            columns: predictions, references and contexts; all None: only the rows that were added.
+            use_context: whether contexts are needed in this call.
+            arguments: passed on to ``_compute``.
+        """
+        with self._turn:
+            rows: dict[str, Any] = {}
+            if any(column is not None for column in columns):
+                rows = _checked(*columns, use_context=use_context)
+                if columns[1] is None:
+                    rows["references"] = None  # for add_batch, to which evaluate passes them on
+            if self.writer is None and not any(rows.values()):
+                if self.num_process == 1:
+                    raise ValueError(
+                        "there is nothing to score: pass predictions, references and contexts, or add rows"
+                    )
+                rows = {name: [] for name in self.features}  # process 0 waits for all shares, also for empty ones
+            check_mix(self._references_omitted | ({columns[1] is None} if rows.get("predictions") else set()))
+            if use_context and self._contexts_omitted:
+                raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
+            try:
+                result: dict[str, Any] | None = super().compute(**rows, **arguments)
+            except BaseException:
+                self._drop_rows()
+                raise
+            self._forget()
+            self.filelocks = self.file_paths = None  # no longer needed, and they cannot be pickled
+            return result
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, contexts: Any = None) -> None:
+        """Add rows, which a later ``compute()`` scores."""
+        with self._turn:
+            super().add_batch(**_checked(predictions, references, contexts, use_context=self.use_context))
+            self._contexts_omitted |= contexts is None
+            self._references_omitted.add(references is None)
+
+    def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
+        """Add one row, which a later ``compute()`` scores.
+
+        The names of the columns (``predictions``, ``references``, ``contexts``) are accepted, too: evaluate uses
+        both.
+        """
+        row = {"predictions": prediction, "references": reference, "contexts": context}
+        for name in plural:
+            if name not in row:
+                refuse_other_names(name)
+                raise TypeError(f"unknown input {name!r}; a row has a prediction, a reference and a context")
+        row |= plural
+        columns = [None if row[name] is None and name != "predictions" else [row[name]] for name in row]
+        with self._turn:
+            checked = _checked(*columns, use_context=self.use_context, first_row=len(self))
+            super().add(**{name: values[0] for name, values in checked.items()})
+            self._contexts_omitted |= row["contexts"] is None
+            self._references_omitted.add(row["references"] is None)
+
+    def _drop_rows(self) -> None:
+        """Remove the files of the rows and release their locks, which evaluate keeps when scoring fails."""
+        held = [
+            *zip(self.filelocks or (), self.file_paths or (), strict=True),
+            (self.filelock, self.cache_file_name),
+        ]
+        self.writer = self.buf_writer = self.data = None
+        self.filelocks = self.file_paths = self.filelock = self.cache_file_name = None
+        self._forget()
+        for lock, path in reversed(held):
+            if lock is not None and lock.is_locked:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
+                lock.release()
+
+    def _forget(self) -> None:
+        self._contexts_omitted = False
+        self._references_omitted = set()
+
+
+def check_mix(omitted: set[bool]) -> None:
+    """Raise ValueError unless all rows have references, or none has."""
+    if len(omitted) > 1:
+        raise ValueError(
+            "some rows have references and some have none, and their scores do not mix: compute them apart"
+        )
+
+
+def refuse_other_names(name: str) -> None:
+    """Raise TypeError if ``name`` is a column's name in another library."""
+    for column, others in _OTHER_NAMES.items():
+        if name in others:
+            raise TypeError(f"unknown input {name!r}; did you mean {column!r}?")
+
+
+def _checked(
+    predictions: Any, references: Any, contexts: Any, *, use_context: bool, first_row: int = 0
+) -> dict[str, Any]:
+    """The rows as evaluate stores them: strings, and lists of strings for the references."""
+
+    def place(column: str) -> Any:
+        return lambda row: f"{column}[{first_row + row}]"
+
+    columns: dict[str, Any] = {"predictions": check_candidates(predictions, where=place("predictions"))}
+    if references is None:
+        columns["contexts"] = check_reference_free(contexts, where=place("contexts"))
+        columns["references"] = [[] for _ in columns["contexts"]]
+    else:
+        checked = check_references(references, where=place("references"))
+        columns["references"] = [list(texts) for texts in checked]
+        columns["contexts"] = check_contexts(
+            contexts,
+            len(columns["predictions"]),
+            use_context=use_context or contexts is not None,  # they are stored for compute(use_context=True)
+            where=place("contexts"),
+        )
+    check_lengths(**columns)
+    return columns

@@ -1,0 +1,88 @@
+"""Fingerprints: what changes a score changes them, and what has none is not stored."""
+
+import pytest
+import tiny_models
+from tokenizers import Tokenizer
+
+from mars_score.models.fingerprints import Fingerprint, fingerprint
+from mars_score.scorer import MarsScorer
+from mars_score.store.results import ResultStore
+
+
+def change_template(model, tokenizer):
+    tokenizer.chat_template = "{{ messages }}"
+
+
+def change_generation(model, tokenizer):
+    model.generation_config.top_k = 3
+
+
+def change_weight(model, tokenizer):
+    model.lm_head.weight.data[0, 0] += 1e-9
+
+
+def change_special_token(model, tokenizer):
+    tokenizer.bos_token = "the"
+
+
+@pytest.mark.parametrize("change", [change_template, change_generation, change_weight, change_special_token])
+def test_language_models_that_write_other_texts(change):
+    model, tokenizer = tiny_models.tiny_gpt2(seed=7)
+    tokenizer = type(tokenizer)(tokenizer_object=Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()))
+    before = fingerprint((model, tokenizer))
+    assert fingerprint((model, tokenizer)) == before
+    change(model, tokenizer)
+    assert fingerprint((model, tokenizer)) != before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("truncate_dim", 8), ("max_seq_length", 9), ("prompts", {"query": "query: "})]
+)
+def test_encoders_that_give_other_vectors(name, value):
+    encoder = tiny_models.tiny_encoder(seed=4)
+    before = fingerprint(encoder)
+    assert fingerprint(tiny_models.tiny_encoder(seed=4)) == before
+    setattr(encoder, name, value)
+    assert fingerprint(encoder) != before
+
+
+@pytest.mark.parametrize("file", ["chat_template.jinja", "vocabulary.bpe", "1_Pooling/config.json"])
+def test_all_files_of_a_folder_count(tmp_path, file):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("one")
+    before = fingerprint(tmp_path)
+    path.write_text("another")
+    assert fingerprint(tmp_path) != before
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "lock").write_text("")
+    assert fingerprint(tmp_path) == Fingerprint("folder", fingerprint(str(tmp_path)).revision)
+
+
+class OwnEncoder:
+    """One that shows nothing of what it computes with."""
+
+    max_seq_length = None
+
+    def __init__(self, encoder, factor):
+        self.encoder, self.factor, self.tokenizer = encoder, factor, encoder.tokenizer
+        self.prompts, self.default_prompt_name = {}, None
+
+    def encode(self, texts, output_value="sentence_embedding", **options):
+        outputs = self.encoder.encode(texts, output_value=output_value, **options)
+        if output_value:
+            return outputs**self.factor
+        return [
+            {**output, "sentence_embedding": output["sentence_embedding"] ** self.factor} for output in outputs
+        ]
+
+
+def test_what_has_no_fingerprint_is_not_stored(encoder, tmp_path):
+    rows = ["She took the bus."], ["She went by bus."], ["The car broke down."]
+    scores = [
+        MarsScorer("mini", variant="fast", store=tmp_path, encoder=OwnEncoder(encoder, factor)).score(*rows).scores
+        for factor in (1, 3)
+    ]
+    assert scores[0] != scores[1]
+    assert all(count == 0 for count, _ in ResultStore(tmp_path).info().values())
+    assert str(fingerprint(OwnEncoder(encoder, 1))) == "OwnEncoder@unknown"

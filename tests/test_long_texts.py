@@ -1,0 +1,26 @@
+"""Texts that are no candidates, thousands of words or signs long: they take seconds, and what is cut is said."""
+
+import time
+
+import pytest
+
+from mars_score.data.sentences import sentences
+from mars_score.errors import CONTEXT_CUT
+from mars_score.models.engine.surprisal import TEXT_TOKENS, Reading
+from mars_score.models.engine.tokens import TextCodec
+
+
+def test_a_long_run_without_spaces_is_one_token_of_a_sentence():
+    begun = time.monotonic()
+    assert sentences("[" * 20_000 + " sat. A dog ran.")[1:] == ["A dog ran."]
+    assert time.monotonic() - begun < 10  # spaCy's rules for punctuation take half a minute
+
+
+@pytest.mark.parametrize(("tokens", "cut"), [(TEXT_TOKENS, False), (TEXT_TOKENS + 2, True), (2**15, True)])
+def test_likelihoods_read_the_beginning_of_a_text(gpt2, tokens, cut):
+    codec = TextCodec(gpt2[1])
+    text = "car " * (tokens // 2)
+    assert len(codec.encode(text.strip())) == tokens
+    reading = Reading.of(codec, 10 * TEXT_TOKENS, (), text, None)
+    assert (len(reading.tokens), reading.cut) == (min(tokens, TEXT_TOKENS), cut)
+    assert f"{TEXT_TOKENS:,} tokens" in CONTEXT_CUT
