@@ -52,7 +52,7 @@ def result(request, options):
 def test_the_parts_sum_to_the_score(result):
     for row, one in zip(result.rows, result.explanations, strict=True):
         assert one.score == row.score == sum(one.points.values())  # to the last digit
-        assert [match.similarity for match in one.references if match.kind == "reference"] == [
+        assert [match.similarity for match in one.matches if match.kind == "reference"] == [
             reference.similarities[0] for reference in row.references
         ]
         for match in one.matches:
@@ -60,7 +60,7 @@ def test_the_parts_sum_to_the_score(result):
                 recall = sum(word.share * word.similarity for word in match.words)
                 assert recall == pytest.approx(match.similarity, abs=1e-12)
     assert any(one.matches for one in result.explanations)
-    assert bool(result.explanations[0].references[0].words) == ("variant:paper" not in str(result.signature))
+    assert bool(result.explanations[0].matches[0].words) == ("variant:paper" not in str(result.signature))
 
 
 def test_a_blank_candidate_has_no_explanation(result):
@@ -81,18 +81,14 @@ def test_the_nearest_texts(options):
         if not row.terms:
             continue
         best = max(row.samples, key=lambda sample: sample.similarity)
-        assert (one.sample.text, one.sample.similarity) == (best.text, best.similarity)
+        *_, sample, sentence = one.matches
+        assert (sample.kind, sample.text, sample.similarity) == ("sample", best.text, best.similarity)
         sentences = ["The baker opens her shop.", "The children walk along the river to look at the boats."]
         cosines = (lambda vectors: vectors[1:] @ vectors[0])(
             encoder.encode([text.candidate, *sentences], normalize_embeddings=True)
         )
-        assert one.sentence.text == sentences[int(np.argmax(cosines))]
-        assert one.sentence.similarity == pytest.approx(float(max(cosines)), abs=1e-6)
-    gained = [one.sample_gain for one in result.explanations]
-    for one, row, gain in zip(result.explanations, result.rows, gained, strict=True):
-        if row.terms:
-            own = one.terms[0].weight * max(reference.score for reference in row.references)
-            assert own + gain == pytest.approx(one.points["references"], abs=1e-12)
+        assert sentence.text == sentences[int(np.argmax(cosines))]
+        assert sentence.similarity == pytest.approx(float(max(cosines)), abs=1e-6)
 
 
 def test_words_against_cosines_of_single_tokens(options):
@@ -104,7 +100,7 @@ def test_words_against_cosines_of_single_tokens(options):
     unit = [tokens.tokens / np.linalg.norm(tokens.tokens, axis=1, keepdims=True) for tokens in (one, other)]
     cosines = unit[1] @ unit[0].T
     ends = [end for _, end in encoder.offsets([reference])[0]]
-    words = explained.references[0].words
+    words = explained.matches[0].words
     assert [word.text for word in words] == ["Children", "look", "at", "boats", "."]
     for word in words:
         span = range(word.start, word.start + len(word.text) + 1)
@@ -133,7 +129,7 @@ def test_words_of_the_text_that_the_encoder_does_not_read(options):
     short = {**options, "encoder": tiny_models.tiny_encoder(n_positions=12), "samples": 0}
     reference = "The children walk along the river to look at the boats, and the baker opens her shop."
     result = MarsScorer(**short).score(["The boats."], [reference], [CONTEXT], explain=True)
-    words = result.explanations[0].references[0].words
+    words = result.explanations[0].matches[0].words
     assert "".join(word.text for word in words) == reference.replace(" ", "")
     assert (words[0].similarity is None, words[-1].similarity) == (False, None)
     assert "mars-unread" in result._repr_html_()
@@ -169,7 +165,7 @@ def test_html_is_escaped():
     hostile = '"><script>alert(1)</script>'
     word = Word(hostile, 0, 0.5, 1.0, hostile)
     match = Match(hostile, hostile, 0.5, (word,))
-    page = whole_page([Explanation(hostile, 0.5, (), 0.0, (match,), match, match)])
+    page = whole_page([Explanation(hostile, 0.5, (), (match, match, match))])
     assert "<script" not in page
     assert '""' not in page
     assert page.count('aria-description="&quot;&gt;&lt;script') == 3
@@ -219,9 +215,8 @@ def test_without_references(options):
     result = MarsScorer(**options).score(ROWS[0], None, ROWS[2], explain=True)
     one = result.explanations[0]
     assert one.score == result.scores[0] == sum(one.points.values())
-    assert (one.references, one.sample is None) == ((), not result.rows[0].samples)
     assert "context" in one.points
-    assert one.sentence.text in CONTEXT
+    assert one.matches[-1].text in CONTEXT
 
 
 def test_compute_with_a_scale(options):

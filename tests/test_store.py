@@ -139,6 +139,8 @@ def objects(wide, encoder):
         "preset": "mini",
         "variant": "fast",
         "max_mask_ratio": 0.6,
+        "matching": "sentences",
+        "context_weight": 0.0,
         "encoder": encoder,
         "dtype": "float64",
         "mask_ratio_step": 0.3,
@@ -234,6 +236,8 @@ def named(folders):
         "preset": "mini",
         "variant": "fast",
         "max_mask_ratio": 0.6,
+        "matching": "sentences",
+        "context_weight": 0.0,
         "language_model": str(folders / "model"),
         "masked_language_model": str(folders / "masked"),
         "encoder": str(folders / "encoder"),
@@ -263,7 +267,7 @@ def score_without_spacy(sender, settings, rows):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
-@pytest.mark.parametrize("variant", ["paper", "plus"])
+@pytest.mark.parametrize("variant", ["paper", "fast"])
 def test_another_process_with_new_candidates_loads_the_encoder_alone(named, store, variant):
     named = {**named, "variant": variant}
     MarsScorer(**named).score(*columns(ROWS))

@@ -111,9 +111,10 @@ def _explained(answer: Answer, index: int) -> str:
     if not answer.explanations:
         return ""
     explanation = answer.explanations[index]
-    rest = "".join(map(match_page, explanation.matches[len(explanation.references) :]))
+    shown = [match for match in explanation.matches if match.kind != "context"]
+    rest = "".join(match_page(match) for match in explanation.matches if match.kind == "context")
     folded = f"<details><summary>Nearest sentence of the context</summary>{rest}</details>" if rest else ""
-    return f'<div class="mars-explained">{"".join(map(match_page, explanation.references))}{folded}</div>'
+    return f'<div class="mars-explained">{"".join(map(match_page, shown))}{folded}</div>'
 
 
 def _legend(answer: Answer) -> str:

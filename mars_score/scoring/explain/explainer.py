@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.data.contexts import passages_of
-from mars_score.data.overlap import copied_share
 from mars_score.data.sentences import sentences
 from mars_score.scoring.embeddings import Embedding
 from mars_score.scoring.evidence import EMBED, MATCH, Reader
 from mars_score.scoring.explain.explanation import Explanation, Match, Word
 from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
-from mars_score.scoring.terms import combine_references
 
 # Scripts without spaces: each letter is a word.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
@@ -97,11 +95,7 @@ def _kind(place: int, character: str) -> int | None:
 
 
 def explain(
-    candidates: Sequence[str],
-    contexts: Sequence[str],
-    rows: Sequence[RowScore],
-    reader: Reader,
-    form: Form,
+    candidates: Sequence[str], contexts: Sequence[str], rows: Sequence[RowScore], reader: Reader, form: Form
 ) -> list[Explanation]:
     """The explanation of each score.
 
@@ -115,66 +109,56 @@ def explain(
     Raises:
         ModelUnavailableError: the encoder cannot be loaded.
     """
-    by_tokens = form.matching == "tokens"
+    texts = _Texts(candidates, rows, reader, form)
     of_contexts = [
-        [one for passage in passages_of(context) for one in sentences(passage)]
+        [sentence for passage in passages_of(context) for sentence in sentences(passage)]
         if any(term.name == "context" for term in row.terms)
         else []
         for context, row in zip(contexts, rows, strict=True)
     ]
-    compared = [
-        text
-        for candidate, row in zip(candidates, rows, strict=True)
-        if row.terms
-        for text in (
-            candidate,
-            *(text for one in row.references for text in one.augmented.texts),
-            *(sample.text for sample in row.samples),
-        )
-    ]
-    read = reader.read(MATCH if by_tokens else EMBED, list(dict.fromkeys(compared)))
-    nearby = reader.read(EMBED, list(dict.fromkeys(one for some in of_contexts for one in some)))
-    texts: dict[str, _Text] = {}
-    if by_tokens:
-        offsets = reader.offsets(list(read))
-        texts = {text: _Text.of(text, read[text], offsets[text]) for text in read}
-
-    def match(kind: str, similarity: float, text: str, candidate: str) -> Match:
-        return Match(kind, text, similarity, texts[text].matched(texts[candidate]) if by_tokens else ())
-
+    nearby = reader.read(EMBED, [sentence for of_context in of_contexts for sentence in of_context])
     explanations = []
-    for candidate, context, row, some in zip(candidates, contexts, rows, of_contexts, strict=True):
-        if not row.terms:
-            explanations.append(Explanation(candidate, row.score))
-            continue
-        references = []
-        for one in row.references:
-            first, *infills = one.compared
-            nearest = max(infills, key=lambda infill: infill[1], default=first)
-            shown = [first, nearest] if nearest[1] > first[1] else [first]
-            references += [match(*each, candidate) for each in shown]
-        sample = max(row.samples, key=lambda one: one.similarity, default=None)
-        cosines = [float(read[candidate].vector @ nearby[one].vector) for one in some]
-        closest = int(np.argmax(cosines)) if cosines else None
-        explanations.append(
-            Explanation(
-                candidate,
-                row.score,
-                row.terms,
-                _sample_gain(row, form) if sample else 0.0,
-                tuple(references),
-                match("sample", sample.similarity, sample.text, candidate) if sample else None,
-                None if closest is None else Match("context", some[closest], cosines[closest]),
-                copied_share(candidate, context) if some else 0.0,
-            )
-        )
+    for candidate, row, of_context in zip(candidates, rows, of_contexts, strict=True):
+        matches = texts.matches(candidate, row)
+        if of_context:
+            own = texts.read[candidate].vector
+            cosines = [float(own @ nearby[sentence].vector) for sentence in of_context]
+            closest = int(np.argmax(cosines))
+            matches.append(Match("context", of_context[closest], cosines[closest]))
+        explanations.append(Explanation(candidate, row.score, row.terms, tuple(matches)))
     return explanations
 
 
-def _sample_gain(row: RowScore, form: Form) -> float:
-    """Points of the first term that are not the references' own."""
-    first = row.terms[0]
-    if first.name != "references" or not row.references:
-        return 0.0
-    own = combine_references([one.score for one in row.references], form.reference_aggregation)
-    return first.weight * (first.value - own)
+class _Texts:
+    """What candidates were compared with, as the encoder reads it."""
+
+    def __init__(self, candidates: Sequence[str], rows: Sequence[RowScore], reader: Reader, form: Form) -> None:
+        compared = [
+            text
+            for candidate, row in zip(candidates, rows, strict=True)
+            if row.terms
+            for text in (
+                candidate,
+                *(text for reference in row.references for text in reference.augmented.texts),
+                *(sample.text for sample in row.samples),
+            )
+        ]
+        by_tokens = form.matching == "tokens"
+        self.read = reader.read(MATCH if by_tokens else EMBED, compared)
+        offsets = reader.offsets(list(self.read)) if by_tokens else {}
+        self._texts = {text: _Text.of(text, self.read[text], offsets[text]) for text in offsets}
+
+    def matches(self, candidate: str, row: RowScore) -> list[Match]:
+        """Each reference and, if it is nearer, the nearest of its infills; and the nearest sample."""
+        nearest = []
+        for reference in row.references:
+            first, *infills = reference.compared
+            best = max(infills, key=lambda infill: infill[1], default=first)
+            nearest += [first, best] if best[1] > first[1] else [first]
+        if row.samples:
+            sample = max(row.samples, key=lambda sample: sample.similarity)
+            nearest.append(("sample", sample.similarity, sample.text))
+        return [Match(kind, text, value, self._words(text, candidate)) for kind, value, text in nearest]
+
+    def _words(self, text: str, candidate: str) -> tuple[Word, ...]:
+        return self._texts[text].matched(self._texts[candidate]) if self._texts else ()

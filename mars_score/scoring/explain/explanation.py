@@ -48,55 +48,40 @@ class Match:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a candidate has its score; one of a blank candidate, which scores 0, has neither terms nor matches.
+    """Why a candidate has its score; one of a blank candidate has neither terms nor matches.
 
     Attributes:
         candidate: the candidate.
         score: the sum of the terms' values times weights.
         terms: of the score.
-        sample_gain: points that the nearest sample adds to the term ``"references"``.
-        references: the candidate against each reference and, if it is nearer, the nearest of its infills.
-        sample: the nearest sample.
-        sentence: the sentence of the context that the candidate is nearest to.
-        copied: share of the candidate's words that are copied from the context in runs of five or more.
+        matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
+            sentence of the context.
     """
 
     candidate: str
     score: float
     terms: tuple[Term, ...] = ()
-    sample_gain: float = 0.0
-    references: tuple[Match, ...] = ()
-    sample: Match | None = None
-    sentence: Match | None = None
-    copied: float = 0.0
+    matches: tuple[Match, ...] = ()
 
     @property
     def points(self) -> dict[str, float]:
         """What each term gave; their sum is the score."""
         return {term.name: term.weight * term.value for term in self.terms}
 
-    @property
-    def matches(self) -> tuple[Match, ...]:
-        """All that the candidate is near to: references, sample, sentence of the context."""
-        return (*self.references, *(one for one in (self.sample, self.sentence) if one))
-
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {**asdict(self), "points": self.points}
 
     def sums(self) -> list[str]:
-        """A line for each term that adds something, and one for copying."""
-        lines = [
+        """A line for each term that adds something."""
+        return [
             f"{term.name}: {term.weight:.2f} x {term.value:.3f} = {self.points[term.name]:.3f}"
-            + (f", of which {self.sample_gain:.3f} by the nearest sample" if gained else "")
             for term in self.terms
             if term.value
-            for gained in [term.name == "references" and self.sample_gain > 0]
         ]
-        return lines + ([f"copied from the context: {self.copied:.0%} of the words"] if self.copied else [])
 
     def __str__(self) -> str:
-        lines = [f"{self.score:.4f}  {self.candidate}" if self.terms else "0.0000  (blank candidate)"]
+        lines = [f"{self.score:.4f}  {self.candidate or '(blank candidate)'}"]
         lines += [f"  {line}" for line in self.sums()]
         for match in self.matches:
             lines.append(f"  {match.kind} {match.similarity:.3f}: {match.text}")
