@@ -60,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N examples")
     parser.add_argument("--paper", type=int, metavar="N", default=3, help="the paper's MARS of the first N (3)")
     args = parser.parse_args(argv)
+    if (args.limit is not None and args.limit < 1) or args.paper < 0:
+        parser.error("--limit must be at least 1 and --paper at least 0")
     try:
         examples = [example for file in args.files for example in read(file)][: args.limit]
         signatures = [score(examples, "MARS plus", variant="plus")]
@@ -95,7 +97,7 @@ def read(path: str | Path) -> list[Example]:
 
 
 def score(examples: list[Example], metric: str, variant: str) -> str:
-    """Add a variant's scores to the examples, in front; returns its signature."""
+    """Add a variant's scores to the examples; returns its signature."""
     rows = [(text, example.references, example.context) for example in examples for text in example.candidates]
     candidates, references, contexts = map(list, zip(*rows, strict=True))
     result = MarsScorer(preset="mini", variant=variant, progress=True).score(candidates, references, contexts)

@@ -31,7 +31,7 @@ from mars_score.space.choices import BY_FORM, PRESET, Choices, space_preset
 from mars_score.space.compared import compared_page
 from mars_score.space.engine import Engine
 from mars_score.space.examples import Example, read_examples
-from mars_score.space.file_pages import histogram_page, table_page
+from mars_score.space.file_pages import histogram_page
 from mars_score.space.fooling import NAMES, fooled, fooling_page, versions_of, with_versions
 from mars_score.space.handlers import CONTROLS, Handlers
 from mars_score.space.inputs import Inquiry, Question, read_question
@@ -39,7 +39,7 @@ from mars_score.space.layout import build
 from mars_score.space.limits import Allowance, Gate, Refused, address_of, check_batch
 from mars_score.space.links import read_query, to_query
 from mars_score.space.pages import METRICS, SCORING, TERMS, headline, ranking_page
-from mars_score.space.uploads import SAMPLE, read_upload
+from mars_score.space.uploads import read_upload
 from mars_score.space.work import Work
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
@@ -376,11 +376,9 @@ def test_a_file_is_scored_in_chunks(handlers, tmp_path):
     assert signature["value"].startswith("mars|")
 
 
-def test_the_sample_and_its_preview(handlers):
-    path = handlers.sample()
-    assert Path(path).read_text(encoding="utf-8") == SAMPLE
-    assert "6 rows" in handlers.preview(path, True)
-    assert handlers.preview(None, True) == ""
+def test_the_sample_can_be_scored(handlers):
+    *_, last = handlers.batch(visitor(), lambda *_, **__: None, handlers.sample(), *SETTINGS)
+    assert "<strong>6</strong>" in last[0]
 
 
 # Answers and pages
@@ -452,7 +450,7 @@ def test_every_term_has_its_meaning():
 
 def test_hostile_texts_are_escaped_everywhere():
     one = answer(HOSTILE, "a", references=(HOSTILE,), context=HOSTILE, paper=True)
-    for page in (ranking_page(one), compared_page(one), table_page([HOSTILE], [[HOSTILE]], HOSTILE)):
+    for page in (ranking_page(one), compared_page(one)):
         assert "<img" not in page
         assert "<script" not in page
         assert not re.search(r"=\"[^\"]*<", page)

@@ -14,17 +14,6 @@ from mars_score.scoring.result import MarsResult
 from mars_score.space.uploads import Batch
 
 
-def table_page(columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """A small table of texts."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(_short(cell))}</td>' for cell in row)}</tr>" for row in rows)
-    return (
-        f'<p class="mars-hint">{escape(caption)}</p><div class="mars-scroll" tabindex="0">'
-        f'<table class="mars-table">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
 def _short(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:120]} …"
 

@@ -26,14 +26,12 @@ def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
                 sample = gr.Button("Use a sample", elem_id="mars-sample")
                 stop = gr.Button("Stop", variant="stop", visible=False, elem_id="mars-stop")
                 start = gr.Button("Score", variant="primary", elem_id="mars-batch")
-            preview = gr.HTML(elem_id="mars-preview")
         with gr.Column(scale=6):
             scores = gr.HTML('<div class="mars-empty">Scores will be here.</div>', elem_id="mars-scores")
             with gr.Row():
                 as_csv = gr.DownloadButton("Download CSV", visible=False, elem_id="mars-csv")
                 as_jsonl = gr.DownloadButton("Download JSONL", visible=False, elem_id="mars-jsonl")
             signature = signature_box("mars-batch-signature", visible=False)
-    upload.change(handlers.preview, [upload, settings["use_context"]], preview, **PRIVATE)
     sample.click(handlers.sample, None, upload, **PRIVATE)
     started = start.click(_stoppable, None, [stop, start], queue=False, **PRIVATE)
     running = started.then(

@@ -19,7 +19,7 @@ from mars_score.space.compared import compared_page
 from mars_score.space.downloads import Downloads
 from mars_score.space.engine import Engine
 from mars_score.space.examples import Example
-from mars_score.space.file_pages import batch_rows, histogram_page, lowest_page, table_page
+from mars_score.space.file_pages import batch_rows, histogram_page, lowest_page
 from mars_score.space.fooling import fooling_page, versions_of, with_versions
 from mars_score.space.inputs import Inquiry, read_question
 from mars_score.space.limits import Refused, check_batch, check_paper
@@ -31,7 +31,6 @@ from mars_score.space.work import Work
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 CONTROLS = [field.name for field in fields(Choices) if field.name != "paper"]  # of the page, in their order
 _log = logging.getLogger(__name__)
-_PREVIEW = 5  # rows
 _LOWEST = 5  # rows that are explained
 _NOTHING_SCORED = "Please score some candidates first."
 
@@ -167,17 +166,6 @@ class Handlers:
     def sample(self) -> str:
         """A file to try."""
         return self._downloads.add("sample.csv", SAMPLE)
-
-    def preview(self, path: str | None, use_context: bool) -> str:
-        """The first rows of an uploaded file."""
-        if path is None:
-            return ""
-        with friendly():
-            batch = read_upload(path, use_context=use_context)
-            columns = zip(batch.candidates, map(" ‖ ".join, batch.references), batch.contexts, strict=True)
-            count = len(batch.candidates)
-            caption = f"{count} row{'' if count == 1 else 's'}; the first of them:"
-            return table_page(("prediction", "reference", "context"), list(columns)[:_PREVIEW], caption)
 
     def batch(
         self,
