@@ -478,7 +478,9 @@ def test_what_the_language_model_wrote_is_underlined(text, page):
 
 def test_notices_are_shown_without_row_numbers():
     notice = "blank candidates score 0.0, although wrong ones can score less: 2 of 3 rows (0, 1)"
-    assert plain_notice(notice, "row") == "Blank candidates score 0.0 (2 of 3 rows)."
+    assert plain_notice(notice, "row") == (
+        "Blank candidates score 0.0, although wrong ones can score less (2 of 3 rows)."
+    )
     assert plain_notice("other", "row") == "other"
 
 
