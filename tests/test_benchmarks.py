@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import io
 import json
+from pathlib import Path
 
 import jsonl
 import numpy as np
@@ -12,6 +13,8 @@ import tiny_models
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks import common
+from benchmarks.all import SCRIPTS
 from benchmarks.arithmetic import Prices, operations
 from mars_score import MarsScorer
 from mars_score.augment.infilling.jobs import Blank, Infill, Job
@@ -178,6 +181,14 @@ def test_picked_references_without_samples(rated, tmp_path):
     expected = np.mean([value(table["all"]) - value(table["one at random"]) for table in sets])
     assert value(gains["all"]) == pytest.approx(expected, abs=2e-3)
     assert [gains[name]["sets"] for name in ("all", "samples alone")] == ["2", "1"]
+
+
+def test_every_benchmark_can_be_run_and_is_documented():
+    folder = Path(common.__file__).parent
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    for name in {*SCRIPTS, "rates", "stages", "same_score"}:
+        assert importlib.import_module(f"benchmarks.{name}").main
+        assert f"| `{name}.py` |" in text
 
 
 def test_rates(monkeypatch, capsys, tiny_mini):
