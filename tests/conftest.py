@@ -34,37 +34,6 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("MARS_STORE", str(tmp_path / "store"))
 
 
-@pytest.fixture(autouse=True, scope="session")
-def passing_samples():
-    """What tiny models draw is noise, of which the gates would drop most, after three attempts: it passes them."""
-    from mars_score.augment.sampling.gates import fault_of
-
-    def judged(text, *others):
-        fault_of(text, *others)
-        return None if text else "empty"
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mars_score.augment.sampling.samples.fault_of", judged)
-        yield
-
-
-@pytest.fixture
-def gates():
-    """The gates of samples drop what they should, also where a test undoes ``monkeypatch``."""
-    from mars_score.augment.sampling.gates import fault_of
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mars_score.augment.sampling.samples.fault_of", fault_of)
-        yield
-
-
-@pytest.fixture(autouse=True)
-def gates_in_slow_tests(request):
-    """Slow tests start processes, in which the gates are at work."""
-    if request.node.get_closest_marker("slow"):
-        request.getfixturevalue("gates")
-
-
 @pytest.fixture(scope="session")
 def converted():
     """The folder ``models`` of a store with the language model of preset mini, which takes long to convert."""

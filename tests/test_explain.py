@@ -75,7 +75,8 @@ def test_nothing_is_explained_unless_asked_for(options):
 
 
 def test_the_nearest_texts(options):
-    result = MarsScorer(**options).score(*ROWS, explain=True)
+    writer = tiny_models.tiny_writer(n_positions=256)
+    result = MarsScorer(**{**options, "language_model": writer}).score(*ROWS, explain=True)
     encoder = options["encoder"]
     for text, row, one in zip(result.texts, result.rows, result.explanations, strict=True):
         if not row.terms:

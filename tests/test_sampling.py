@@ -17,7 +17,6 @@ from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings import SamplingSettings, resolve_settings
 
-pytestmark = pytest.mark.usefixtures("gates")
 TEMPLATE = (
     "{% for message in messages %}<{{ message['role'] }}>{{ message['content'] }}</{{ message['role'] }}>"
     "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
