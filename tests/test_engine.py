@@ -322,7 +322,7 @@ def test_infills_end_with_whole_characters(causal, monkeypatch, sigma):
     """Also where no prefix of a draft does: it is drafted again."""
     again = []
     watch(monkeypatch, JobState, "start_draft", lambda state, *, whole=False: again.append(whole))
-    texts = augment(make(causal, infilling=InfillingSettings(sigma=sigma)), pairs())
+    texts = augment(make(causal, infilling=InfillingSettings(sigma=sigma)), [*pairs(0), *pairs(1), *pairs(2)])
     assert not any("\ufffd" in infilled.text for infilled in texts.values())
     assert any(again) or sigma
 
