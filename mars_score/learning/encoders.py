@@ -1,50 +1,38 @@
 """Training of the heads ``"encoder"`` and ``"ls"``, on ratings or on texts alone.
 
-The training itself is that of sentence-transformers (``CrossEncoderTrainer``): batches, schedule, mixed precision,
-checkpoints and resuming.
+How a network is trained is :mod:`mars_score.learning.trainer`; here is what it learns from.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from datasets import Dataset
 from numpy.typing import NDArray
-from sentence_transformers import CrossEncoderTrainer, CrossEncoderTrainingArguments
-from transformers import EarlyStoppingCallback, TrainerCallback
-from transformers.trainer_callback import PrinterCallback
-from transformers.utils import logging
 
 from mars_score.augment.augmenter import Augmenter
 from mars_score.learning.losses import ContrastLoss, SignalLoss
 from mars_score.learning.pairs import Pair, Source, contrasts, make_pairs, with_sentences
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.signals import MARS, Signals, read_signals
+from mars_score.learning.trainer import Rows, run_trainer
 from mars_score.models.fingerprints import fingerprint
-from mars_score.models.torch_modes import ordinary_mode
-from mars_score.scoring.head_encoder import EncoderHead, LsHead, TextEncoder
+from mars_score.scoring.head_encoder import EncoderHead, LsHead
 from mars_score.scoring.head_folder import HeadFolder, read_head, write_head
 from mars_score.scoring.heads import check_models
 from mars_score.settings import Settings
-from mars_score.store.runtime import Progress, Runtime
+from mars_score.store.runtime import Runtime
 
 Objective = Literal["ratings", "pretrain", "contrastive"]
-Rows = list[dict[str, Any]]
 FORM = {"variant": "fast"}  # of the score that such a head replaces: the cheapest, as it has no part in the head's
 PAIRS = 1_500  # synthetic; 5,000 gave the same mean agreement and harmed more kinds of text (research/learning.md)
 RATE_OF_TEXTS, RATE_OF_RATINGS = 1e-4, 3e-5  # a faster training on few ratings forgets what the encoder knew
 _TEXTS_TOGETHER = 4  # a step reads them with all their versions
-_HELD_OUT = 0.1
 _CENTRED = 128  # rows that say by how much a layer's output is shifted
 
 
@@ -84,9 +72,7 @@ def train_encoder(
 ) -> HeadFolder:
     """Train an encoder and save it; continued where an earlier run with the same input was stopped.
 
-    A checkpoint is written after each epoch, to ``checkpoints`` in the folder, which is removed at the end. A
-    tenth of the texts or groups is held out; the weights with the lowest loss on it are saved. As transformers'
-    trainer does, this sets the seeds of Python, NumPy and torch.
+    As transformers' trainer does, this sets the seeds of Python, NumPy and torch.
 
     Args:
         how: see there.
@@ -126,18 +112,24 @@ def train_encoder(
         rows = _rated_rows(head, sets) if how.objective == "ratings" else _signal_rows(head, pairs, signals)
         loss = SignalLoss(head.network, [1 / size for size in sizes for _ in range(size)])
         _centre(head, rows)
-    used = _run(head.network, loss, rows, how, Path(folder), runtime)
+    rated = how.objective == "ratings"
+    together = 8 * _TEXTS_TOGETHER if rated else _TEXTS_TOGETHER
+    arguments = {
+        "num_train_epochs": how.epochs,
+        "learning_rate": RATE_OF_RATINGS if rated else RATE_OF_TEXTS,
+        "per_device_train_batch_size": together,
+        "per_device_eval_batch_size": together,
+        "seed": how.seed,
+        **how.arguments,
+    }
+    run_trainer(head.network, loss, rows, Path(folder), arguments, how.patience, runtime.report)
     head.network.keep_score()
     return write_head(
         folder,
         head.kind,
         models={"encoder": str(fingerprint(settings.models.encoder))},
         settings=FORM,
-        parameters={
-            "objective": how.objective,
-            "learning_rate": used.learning_rate,
-            "epochs": used.num_train_epochs,
-        },
+        parameters={"objective": how.objective, "learning_rate": arguments["learning_rate"], "seed": how.seed},
         learned_from=learned_from,
         arrays=head.network.trained(),
     )
@@ -215,97 +207,3 @@ def _centre(head: EncoderHead, rows: Rows) -> None:
     outputs = head.outputs(shown[:: -(-len(shown) // _CENTRED)])
     bias = head.network[1].linear.bias
     bias.data -= torch.from_numpy(outputs.mean(0)).to(bias)
-
-
-def _run(
-    network: TextEncoder, loss: torch.nn.Module, rows: Rows, how: EncoderTraining, folder: Path, runtime: Runtime
-) -> CrossEncoderTrainingArguments:
-    """Train the network, and return the arguments that were used."""
-    held_out = [hashlib.sha256(row.pop("group").encode("utf-8", "surrogatepass")).digest()[0] for row in rows]
-    test = [row for row, byte in zip(rows, held_out, strict=True) if byte < _HELD_OUT * 256]
-    training = [row for row, byte in zip(rows, held_out, strict=True) if byte >= _HELD_OUT * 256]
-    if not training:
-        training, test = rows, []
-    checkpoints = folder / "checkpoints" / _key(network, rows, how)
-    by_epoch = "epoch" if test else "no"
-    one_each = how.objective == "ratings"
-    usual = {
-        "num_train_epochs": how.epochs,
-        "per_device_train_batch_size": 8 * _TEXTS_TOGETHER if one_each else _TEXTS_TOGETHER,
-        "per_device_eval_batch_size": 8 * _TEXTS_TOGETHER if one_each else _TEXTS_TOGETHER,
-        "learning_rate": RATE_OF_RATINGS if one_each else RATE_OF_TEXTS,
-        "warmup_steps": 0.1,
-        "eval_strategy": by_epoch,
-        "save_strategy": "epoch",
-        "load_best_model_at_end": bool(test),
-        "metric_for_best_model": "loss",
-        "save_total_limit": 2,
-        "logging_strategy": "no",
-        "report_to": "none",
-        "disable_tqdm": True,
-        "seed": how.seed,
-        "use_cpu": network.device.type == "cpu",
-    }
-    arguments = CrossEncoderTrainingArguments(str(checkpoints), **{**usual, **how.arguments})
-    callbacks: list[Any] = [_Report(runtime.report)]
-    if arguments.load_best_model_at_end:
-        callbacks.append(EarlyStoppingCallback(how.patience))
-    with ordinary_mode(grad=True), _no_bars():
-        trainer = _Trainer(
-            model=network,
-            args=arguments,
-            train_dataset=Dataset.from_list(training),
-            eval_dataset=Dataset.from_list(test) if test else None,
-            loss=loss,
-            callbacks=callbacks,
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=_last_checkpoint(checkpoints))
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    return arguments
-
-
-def _key(network: TextEncoder, rows: Rows, how: EncoderTraining) -> str:
-    """What the training depends on: checkpoints of another are not continued."""
-    key = hashlib.blake2b(
-        json.dumps([rows, how.seed, how.epochs, dict(how.arguments)], default=str).encode(), digest_size=8
-    )
-    for parameter in network.parameters():
-        key.update(parameter.detach().cpu().numpy().tobytes())
-    return key.hexdigest()
-
-
-def _last_checkpoint(folder: Path) -> str | None:
-    """The last one that was written to its end, where the trainer's state comes last."""
-    finished = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
-    return str(max(finished, key=lambda path: int(path.name.rpartition("-")[2]))) if finished else None
-
-
-@contextmanager
-def _no_bars() -> Iterator[None]:
-    """Without transformers' progress bars for each checkpoint."""
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-class _Trainer(CrossEncoderTrainer):  # type: ignore[misc]
-    """Without a card of the model, which would describe checkpoints that are soon removed."""
-
-    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
-        """Add none."""
-
-
-class _Report(TrainerCallback):  # type: ignore[misc]
-    """Reports each step as the stage "train"."""
-
-    def __init__(self, report: Progress) -> None:
-        self._report = report
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """After each step."""
-        self._report("train", state.global_step, state.max_steps)
