@@ -404,7 +404,6 @@ NO_WORK = [
     ({}, {"idf_corpus": None}),
     ({}, {"pos_weights": {"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}}),
     ({}, {"strip_urls_hashtags": True}),
-    ({}, {"variant": "plus"}),
     (MASKED, {"language_model": "another"}),
 ]
 # of those the ones for which texts are embedded that were not, or not so
