@@ -54,6 +54,8 @@ def objects(encoder):
         "preset": "mini",
         "variant": "fast",
         "max_mask_ratio": 0.6,
+        "matching": "sentences",
+        "context_weight": 0.0,
         "encoder": encoder,
         "dtype": "float64",
         "mask_ratio_step": 0.3,
@@ -63,7 +65,14 @@ def objects(encoder):
 @pytest.fixture
 def make(objects):
     """Makes scorers of tiny models with the test's store and settings."""
-    return lambda **settings: MarsScorer(**{**objects, **settings})
+
+    def make_scorer(**settings):
+        chosen = {**objects, **settings}
+        if not chosen.get("use_context", True):
+            del chosen["context_weight"]  # it would have no effect
+        return MarsScorer(**chosen)
+
+    return make_scorer
 
 
 @pytest.fixture
