@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options
 from mars_score.cli.running import print_notices
-from mars_score.cli.runs import OUT, add_run_options, done_run
+from mars_score.cli.runs import OUT, add_run_options, complete_run
 from mars_score.settings import SimilaritySettings
 from mars_score.settings.fields import settings_of
-
-if TYPE_CHECKING:
-    from mars_score.runs.run import Run
-    from mars_score.runs.worker import Executor
 
 
 def add_parser(commands: Any) -> None:
@@ -38,7 +34,7 @@ def add_parser(commands: Any) -> None:
             "file": FORMATS,
             "out": "write each row with its augmented references",
             **USUAL,
-            "samples": "texts to draw for each context (default: 8; 0: none)",
+            "samples": "texts to draw for each context (default: 0)",
             "workers": None,
         },
         [
@@ -51,15 +47,11 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Augment and write; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.errors import Notices
-    from mars_score.runs.writing import write_augmented
+    from mars_score.runs.output import write
 
-    def work(a_run: Run, workers: Executor) -> None:
-        a_run.augment(workers)
-        a_run.sample(workers)
-
-    with done_run(args, work, write_augmented) as (_, told):
-        notices = Notices(**told)
+    with complete_run(args, "augment") as (a_run, folder):
+        write(a_run.output(), folder, args.out)
+        notices = a_run.augment_notices()
     print_notices(notices.sentences(lines=True))
     if not args.quiet:
         print(f"{notices.rows} rows with augmented references written to {args.out}", file=sys.stderr)

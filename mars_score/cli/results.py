@@ -1,40 +1,60 @@
-"""What ``mars score`` prints of a complete run: lines, or JSON."""
+"""What ``mars score`` prints of a run: lines, or JSON."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.running import print_line
-from mars_score.cli.scale import SCALE
 from mars_score.data.lines import one_line
-from mars_score.runs.explaining import EXPLANATIONS
-from mars_score.runs.interval import INTERVAL
-from mars_score.runs.run import Run
-from mars_score.runs.tally import Tally
 from mars_score.scoring.result import row_to_dict
 
+if TYPE_CHECKING:
+    from mars_score.runs.run import Run
+    from mars_score.runs.tally import Tally
+    from mars_score.scoring.explain.explanation import Explanation
 
-def show_json(run: Run, *, detailed: bool) -> None:
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of a run.
+
+    Attributes:
+        run: its work is done.
+        tally: the summary of its scores.
+        scale: the place of the mean between its anchors; None: not asked for.
+        explanations: of the lowest rows.
+        detailed: whether all rows are shown with what they were compared with.
+    """
+
+    run: Run
+    tally: Tally
+    scale: dict[str, float] | None = None
+    explanations: Sequence[Explanation] = field(default=())
+    detailed: bool = False
+
+
+def show_json(shown: Shown) -> None:
     """One JSON object, in ASCII and so safe on any terminal; written piece by piece, however long it is."""
-    tally = Tally.from_dict(run.records.fact("complete"))
-    signature = run.signature
+    run, tally, signature = shown.run, shown.tally, shown.run.signature
     pieces: dict[str, Any] = {
         "mars": tally.mean,
-        INTERVAL: run.records.fact(INTERVAL),
+        "interval": tally.interval,
         "scores": (row.score.score for _, scored in run.scored() for row in scored),
         "signature": str(signature),
         "settings": signature.to_dict(),
         "notices": list(tally.notices.sentences(lines=True)),
     }
-    if scale := run.records.fact(SCALE):
-        pieces[SCALE] = scale
-    if explanations := run.records.fact(EXPLANATIONS):
-        pieces[EXPLANATIONS] = [{name: one[name] for name in one if name != "text"} for one in explanations]
-    if detailed:
-        pieces["rows"] = (row_to_dict(row) for _, row in run.detailed())
+    if shown.scale:
+        pieces["scale"] = shown.scale
+    if shown.explanations:
+        lowest = zip(tally.lowest, shown.explanations, strict=False)
+        pieces["explanations"] = [{"line": row.number + 1, **one.to_dict()} for row, one in lowest]
+    if shown.detailed:
+        pieces["rows"] = (row_to_dict(row.score) for _, scored in run.scored() for row in scored)
     opening = "{"
     for name, piece in pieces.items():
         sys.stdout.write(f"{opening}{json.dumps(name)}: ")
@@ -46,61 +66,51 @@ def show_json(run: Run, *, detailed: bool) -> None:
     print("}")
 
 
-def show_text(run: Run, *, detailed: bool, short: bool = False) -> None:
-    """Score, signature (``short`` or in full), notices and some rows (all of them if ``detailed``)."""
-    signature = run.signature.short if short else str(run.signature)
-    tally = Tally.from_dict(run.records.fact("complete"))
-    partial = not detailed and len(tally.shown) < tally.rows
-    print_line(f"MARS {tally.mean:.4f}   {_interval(run)}   rows {tally.rows}")
-    _show_scale(run)
-    print_line(f"signature {signature}")
+def show_text(shown: Shown, *, short: bool = False) -> None:
+    """Score, signature (``short`` or in full), notices and some rows, or all of them."""
+    run, tally = shown.run, shown.tally
+    partial = not shown.detailed and len(tally.shown) < tally.rows
+    interval = tally.interval
+    told = (
+        f"95 % interval {interval[0]:.4f} to {interval[1]:.4f}"
+        if interval
+        else "no interval: fewer than 10 contexts"
+    )
+    print_line(f"MARS {tally.mean:.4f}   {told}   rows {tally.rows}")
+    if scale := shown.scale:
+        ends = (
+            f"an unrelated reference ({scale['unrelated']:.4f}) to the reference itself ({scale['identical']:.4f})"
+        )
+        print_line(f"scale: {scale['percent']:.1f} % of the way from {ends}")
+    print_line(f"signature {run.signature.short if short else run.signature}")
     for notice in tally.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
     print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
-    lines = _detailed_lines(run) if detailed else ((score, row, text) for score, row, text in tally.shown)
-    for score, row, text in lines:
-        number = "" if row is None else row + 1
-        print_line(f"{number:>4}  {score:.4f}  {one_line(text, None if detailed else 80)}")
-    _show_explanations(run)
-
-
-def _interval(run: Run) -> str:
-    """The 95 % interval of the mean, or that there is none."""
-    ends = run.records.fact(INTERVAL)
-    return f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}" if ends else "no interval: fewer than 10 contexts"
-
-
-def _show_scale(run: Run) -> None:
-    """The mean between its anchors, if that was asked for."""
-    if found := run.records.fact(SCALE):
-        ends = (
-            f"an unrelated reference ({found['unrelated']:.4f}) to the reference itself ({found['identical']:.4f})"
-        )
-        print_line(f"scale: {found['percent']:.1f} % of the way from {ends}")
-
-
-def _show_explanations(run: Run) -> None:
-    """Why the lowest rows have their scores, if that was asked for."""
-    for one in run.records.fact(EXPLANATIONS) or []:
-        print_line(f"\nline {one['line']}")
-        for line in one["text"].split("\n"):
+    rows = ((row.score, row.number, row.row[0]) for row in tally.shown)
+    for score, number, text in _detailed_lines(run) if shown.detailed else rows:
+        print_line(f"{'' if number is None else number + 1:>4}  {score:.4f}  {one_line(text, None if shown.detailed else 80)}")
+    for row, explanation in zip(tally.lowest, shown.explanations, strict=False):
+        print_line(f"\nline {row.number + 1}")
+        for line in str(explanation).split("\n"):
             indent = len(line) - len(line.lstrip(" "))
             print_line(" " * indent + one_line(line))
 
 
 def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
     """Of every row its score and candidate, then the terms that add something and what it was compared with."""
-    for number, (candidate, row) in enumerate(run.detailed()):
-        yield row.score, number, candidate
-        terms = [term for term in row.terms if term.value]
-        if len(terms) > 1:
-            for term in terms:
-                yield term.value, None, f"{term.name}, weight {term.weight:.3f}"
-        for reference in row.references:
-            for kind, similarity, text in reference.compared:
-                yield similarity, None, f"{kind}: {text}"
-        for sample in row.samples:
-            yield sample.similarity, None, f"sample: {sample.text}"
+    for part, scored in run.scored():
+        for number, (candidate, _, _), result in zip(part.file.numbers, part.rows, scored, strict=True):
+            row = result.score
+            yield row.score, number, candidate
+            terms = [term for term in row.terms if term.value]
+            if len(terms) > 1:
+                for term in terms:
+                    yield term.value, None, f"{term.name}, weight {term.weight:.3f}"
+            for reference in row.references:
+                for kind, similarity, text in reference.compared:
+                    yield similarity, None, f"{kind}: {text}"
+            for sample in row.samples:
+                yield sample.similarity, None, f"sample: {sample.text}"
 
 
 def _write_list(items: Iterator[Any]) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.estimate import show_estimate
 from mars_score.cli.options import (
     FORMATS,
     USUAL,
@@ -17,7 +15,11 @@ from mars_score.cli.options import (
     add_short_option,
     scorer_arguments,
 )
-from mars_score.cli.runs import OUT, add_run_options, count, done_run
+from mars_score.cli.runs import OUT, add_run_options, complete_run, count
+
+if TYPE_CHECKING:
+    from mars_score.runs.run import Run
+    from mars_score.runs.tally import Tally
 
 
 def add_parser(commands: Any) -> None:
@@ -38,11 +40,6 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="also say where the mean lies from an unrelated reference (0 %%) to the reference itself (100 %%)",
     )
-    parser.add_argument(
-        "--estimate",
-        action="store_true",
-        help="only say how long it will take, by scoring a few rows; --out is not used",
-    )
     gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
     gate.add_argument("--fail-under", type=float, metavar="X", help="the mean score is below X")
     gate.add_argument("--fail-rows-under", type=float, metavar="Y", help="the score of any row is below Y")
@@ -56,7 +53,6 @@ def add_parser(commands: Any) -> None:
             "json": None,
             "detailed": None,
             "explain": "also explain the N lowest rows",
-            "estimate": "only say how long it will take",
             "fail_under": "exit status 3 if the mean score is below X",
             "workers": None,
         },
@@ -76,48 +72,47 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.out == "-" and args.json:
         raise ValueError("--json and --out - both write to standard output; give one of them")
-    if args.estimate:
-        return show_estimate(args)
     from mars_score.compare.gates import check_threshold, failures
 
     check_threshold("--fail-under", args.fail_under)
     check_threshold("--fail-rows-under", args.fail_rows_under)
-    from mars_score.cli.results import show_json, show_text
-    from mars_score.cli.scale import SCALE, scale_of
-    from mars_score.runs.explaining import EXPLANATIONS, explained
-    from mars_score.runs.interval import INTERVAL
-    from mars_score.runs.tally import Tally
-    from mars_score.runs.writing import write_scores
-    from mars_score.scorer import MarsScorer
+    from mars_score.cli.results import Shown, show_json, show_text
+    from mars_score.runs.output import write
 
-    def work(a_run: Any, workers: Any) -> None:
-        a_run.reuse()
-        a_run.augment(workers)
-        a_run.sample(workers)
-        a_run.score(workers)
-
-    def write(a_run: Any, folder: Path) -> Any:
-        tally, interval = write_scores(a_run, folder, rows=args.out is not None)
-        a_run.records.note(INTERVAL, interval)
-        if args.scale:
-            a_run.records.note(SCALE, scale_of(a_run, MarsScorer(**scorer_arguments(args)), tally.mean))
-        if args.explain:
-            a_run.records.note(EXPLANATIONS, explained(a_run, args.explain))
-        return tally
-
-    with done_run(args, work, write) as (a_run, told):
+    with complete_run(args, "score") as (a_run, folder):
+        tally = a_run.tally(args.explain or 0)
+        scale = _scale(a_run, tally) if args.scale else None
+        lowest = tally.lowest[: args.explain or 0]
+        shown = Shown(a_run, tally, scale, a_run.explain([row.row for row in lowest]), args.detailed)
+        if args.out is not None:
+            write(a_run.output(), folder, args.out)
         if args.out != "-":
             if args.json:
-                show_json(a_run, detailed=args.detailed)
+                show_json(shown)
             else:
-                show_text(a_run, detailed=args.detailed, short=args.short)
+                show_text(shown, short=args.short)
         rows = (
-            (number + 1, row.score.score, candidate)
+            (number + 1, result.score.score, row[0])
             for part, scored in a_run.scored()
-            for number, row, candidate in zip(part.file.numbers, scored, part.candidates, strict=True)
+            for number, result, row in zip(part.file.numbers, scored, part.rows, strict=True)
         )
-        mean = Tally.from_dict(told).mean
-        failed = list(failures(mean, rows, args.fail_under, args.fail_rows_under, row_word="line"))
+        failed = list(
+            failures(tally.mean, rows, args.fail_under, args.fail_rows_under, row_word="line")
+        )
     for line in failed:
         print(f"mars: {line}", file=sys.stderr)
     return 3 if failed else 0
+
+
+def _scale(run: Run, tally: Tally) -> dict[str, float]:
+    """Where the mean lies between its anchors.
+
+    Raises:
+        ValueError: see :func:`mars_score.compare.anchors.find_anchors`.
+    """
+    from mars_score.compare.anchors import anchor_rows, find_anchors
+
+    chosen = set(anchor_rows(tally.rows))
+    rows = [row for number, row in enumerate(run.rows()) if number in chosen]
+    references = [list(references) for _, references, _ in rows]
+    return find_anchors(run.scorer, references, [context for _, _, context in rows]).to_dict(tally.mean)

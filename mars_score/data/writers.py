@@ -8,12 +8,13 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mars_score.data.files import RowFile, row_line
 from mars_score.data.readers import delimiter_of, stream_rows
 from mars_score.data.values import whole
 
@@ -89,18 +90,58 @@ def _write_parquet(rows: Path, path: Path, out: str) -> None:
         while part := list(islice(whole_rows, _AT_ONCE)):
             yield part
 
-    try:
-        schema = pyarrow.schema([])
+    schema = pyarrow.schema([])
+    for part in parts():
+        schema = _unified(schema, part, out)
+    with parquet.ParquetWriter(path, schema) as writer:
         for part in parts():
-            names = dict.fromkeys(name for row in part for name in row)
-            table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in part])
-            schema = pyarrow.unify_schemas([schema, table.schema], promote_options="permissive")
-        with parquet.ParquetWriter(path, schema) as writer:
-            for part in parts():
-                writer.write_table(pyarrow.Table.from_pylist(part, schema=schema))
+            writer.write_table(pyarrow.Table.from_pylist(part, schema=schema))
+
+
+def _unified(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
+    """A schema that also holds these rows, which JSON has held."""
+    import pyarrow
+
+    try:
+        names = dict.fromkeys(name for row in rows for name in row)
+        table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows])
+        return pyarrow.unify_schemas([schema, table.schema], promote_options="permissive")
     except pyarrow.ArrowException as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{out}: Parquet cannot hold these rows ({reason}); write .jsonl instead") from None
+
+
+class Writable:
+    """Tells before anything is computed whether rows can be written in the format of a file's name.
+
+    Args:
+        out: names the format.
+    """
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self._schema: Any = None
+        if out.lower().endswith(".parquet"):
+            import pyarrow
+
+            self._schema = pyarrow.schema([])
+
+    def check(self, file: RowFile) -> None:
+        """Look at the next rows.
+
+        Raises:
+            TypeError: a column holds what JSON cannot hold; names file, line and column.
+            ValueError: Parquet cannot hold the rows.
+        """
+        lines = []
+        for row, number in zip(file.rows, file.numbers, strict=True):
+            try:
+                lines.append(row_line(row))
+            except TypeError as error:
+                raise TypeError(f"{file.path}:{number + 1}: {error}") from None
+        if self._schema is not None:
+            rows = [_without_halves(json.loads(line)) for line in lines]
+            self._schema = _unified(self._schema, rows, self._out)
 
 
 def _without_halves(value: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Runs over files of any length: in chunks, by several processes or machines, and safe to stop at any moment."""
+"""Files of any length: read some rows at a time, scored by one or several workers, written in place when complete."""

@@ -1,19 +1,25 @@
-"""The rows of a run's input, checked, some at a time; read anew in each pass."""
+"""The rows of a run's input, checked, some at a time; the first pass checks all of them and counts words for IDF."""
 
 from __future__ import annotations
 
-import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
-from mars_score.augment.augmenter import Pair, prepare_pairs
-from mars_score.augment.sampling.samples import Request, requests_of
+from mars_score.augment.augmenter import prepare_rows
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.masking.idf import Idf
 from mars_score.data.columns import Columns
 from mars_score.data.files import RowFile, read_parts
 from mars_score.data.validation import Row
-from mars_score.settings import MaskingSettings, SamplingSettings
+from mars_score.data.writers import Writable
+from mars_score.settings import MaskingSettings
+from mars_score.store.results import digest
+from mars_score.store.runtime import Progress
+
+SCORE_COLUMN = "mars"
+_AT_ONCE = 512  # rows of the first pass that are read together
 
 
 @dataclass(frozen=True)
@@ -22,89 +28,132 @@ class Part:
 
     Attributes:
         file: the rows as read, those with several candidates once for each.
-        candidates: without outer whitespace; blank for input without candidates.
-        contexts: without outer whitespace.
-        pairs: for each row its references, each with the context.
-        wanted: for each row whether its references are augmented: not for a blank candidate.
-        number: its place among the parts.
+        rows: what each score depends on: candidate, prepared references and context; blank candidates where the
+            input has none.
     """
 
     file: RowFile
-    candidates: Sequence[str]
-    contexts: Sequence[str]
-    pairs: Sequence[Sequence[Pair]]
-    wanted: Sequence[bool]
-    number: int = 0
-
-    def requests(self, settings: SamplingSettings) -> list[Request]:
-        """What the samples of each row depend on."""
-        return requests_of(self.contexts, [[text for _, text in row] for row in self.pairs], settings)
-
-    @property
-    def rows(self) -> list[Row]:
-        """What each score depends on; a blank candidate's not on references."""
-        texts = (tuple(text for _, text in row) for row in self.wanted_pairs)
-        return list(zip(self.candidates, texts, self.contexts, strict=True))
-
-    @property
-    def wanted_pairs(self) -> list[list[Pair]]:
-        """The pairs of each row, none where they are not wanted."""
-        return [list(pairs) if want else [] for pairs, want in zip(self.pairs, self.wanted, strict=True)]
+    rows: Sequence[Row]
 
 
-@dataclass(frozen=True)
 class Input:
     """A file of rows and how to read it.
 
-    Attributes:
+    Args:
         path: see :func:`mars_score.data.readers.stream_rows`.
-        columns: the names of its columns; without one of candidates, all references are augmented.
+        columns: the names of its columns; without one of candidates, references are to be augmented.
         masking: how references are prepared.
     """
 
-    path: str
-    columns: Columns
-    masking: MaskingSettings
+    def __init__(self, path: str, columns: Columns, masking: MaskingSettings) -> None:
+        self.path, self.columns, self._masking = path, columns, masking
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise ValueError(
+                f"{path} can be read only once, and is read several times; save it to a file, or pass it as "
+                "standard input (-)"
+            )
+        self._state = self._read_state()
 
     def parts(self, size: int) -> Iterator[Part]:
         """All rows from the first, ``size`` of the file's at a time.
 
         Raises:
             OSError: the file cannot be read.
-            ValueError, TypeError: a fault of the file, named with its line and column; or it changed meanwhile.
+            ValueError, TypeError: a fault of the file, named with its line and column; or it has changed since the
+                run began.
         """
-        before = self._state()
-        for number, file in enumerate(read_parts(self.path, size)):
+        try:
+            yield from self._parts(size)
+        except (ValueError, TypeError, OSError):
+            self._check_state()  # the change is to blame
+            raise
+        self._check_state()
+
+    def _parts(self, size: int) -> Iterator[Part]:
+        for file in read_parts(self.path, size):
+            self._check_state()
             if self.columns.prediction is not None:
                 file = file.one_value_each(self.columns.prediction)
-            candidates = self.columns.candidates(file)
-            references = self.columns.references(file)
             contexts = self.columns.contexts(file) or [""] * len(file.rows)
-            yield Part(
-                file,
-                candidates,
-                [context.strip() for context in contexts],
-                prepare_pairs(references, contexts, self.masking),
-                [bool(candidate) or self.columns.prediction is None for candidate in candidates],
-                number,
-            )
-        if self._state() != before:
-            raise ValueError(f"{self.path} changed while it was read; run the command again")
+            references, candidates = self.columns.references(file), self.columns.candidates(file)
+            yield Part(file, prepare_rows(candidates, references, contexts, self._masking))
 
-    def digest(self) -> str:
-        """A hash of what the file holds."""
-        if os.path.exists(self.path) and not os.path.isfile(self.path) and not os.path.isdir(self.path):
-            raise ValueError(
-                f"{self.path} can be read only once, and is read several times; save it to a file, or pass it as "
-                "standard input (-)"
-            )
-        digest, root = hashlib.blake2b(digest_size=16), Path(self.path)
-        for file in sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]:
-            digest.update(file.relative_to(root).as_posix().encode())
-            with file.open("rb") as opened:
-                digest.update(hashlib.file_digest(opened, "blake2b").digest())
-        return digest.hexdigest()
+    def _check_state(self) -> None:
+        if self._read_state() != self._state:
+            raise ValueError(f"{self.path} changed during the run; run the command again")
 
-    def _state(self) -> tuple[int, int]:
-        found = os.stat(self.path)
-        return found.st_size, found.st_mtime_ns
+    def _read_state(self) -> tuple[int, int] | None:
+        if not os.path.exists(self.path):
+            return None
+        state = os.stat(self.path)
+        return state.st_size, state.st_mtime_ns
+
+
+@dataclass
+class Survey:
+    """What the first pass found.
+
+    Attributes:
+        rows: number of candidates.
+        reference_counts: the different numbers of references of a row.
+        idf: counted over the different references of the file; None where no words are masked, or by a corpus.
+    """
+
+    rows: int = 0
+    reference_counts: set[int] = field(default_factory=set)
+    idf: Idf | None = None
+
+
+def survey(
+    rows: Input, *, out: str | None, added: Sequence[str], analyser: WordAnalyser | None, report: Progress
+) -> Survey:
+    """Read and check all rows, before any model is loaded.
+
+    Args:
+        rows: the input.
+        out: the file that is to hold the rows, whose format must be able to; None: none.
+        added: columns that the output has in addition, which the input must not have.
+        analyser: splits references into words where IDF is to be counted; None: it is not.
+        report: called with the number of rows read.
+
+    Raises:
+        ValueError, TypeError, OSError: see :meth:`Input.parts`; or the rows cannot be written.
+    """
+    found, words = Survey(), _WordCounter(analyser)
+    writable = Writable(out) if out is not None else None
+    for part in rows.parts(_AT_ONCE):
+        if writable is not None:
+            for name in added:
+                if any(name in row for row in part.file.rows):
+                    raise ValueError(
+                        f"{rows.path}: the output has a column {name!r} of its own; rename that of the input"
+                    )
+            writable.check(part.file)
+        found.rows += len(part.rows)
+        found.reference_counts.update(len(references) for _, references, _ in part.rows)
+        words.add([reference for _, references, _ in part.rows for reference in references])
+        report("read", found.rows, 0)
+    report("read", found.rows, found.rows)
+    found.idf = words.idf
+    return found
+
+
+class _WordCounter:
+    """Counts in how many different references a word occurs."""
+
+    def __init__(self, analyser: WordAnalyser | None) -> None:
+        self._analyser = analyser
+        self._seen: set[bytes] = set()
+        self._frequencies: Counter[str] = Counter()
+
+    def add(self, references: Sequence[str]) -> None:
+        if self._analyser is None:
+            return
+        new = {key: text for text in references if (key := digest(text)) not in self._seen}
+        self._seen.update(new)
+        for analysis in self._analyser.analyse(list(new.values())):
+            self._frequencies.update(set(analysis.lower_words))
+
+    @property
+    def idf(self) -> Idf | None:
+        return None if self._analyser is None else Idf(len(self._seen), dict(self._frequencies))

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from array import array
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
+from mars_score.data.validation import Row
 from mars_score.errors import Notices
+from mars_score.runs.input import Part
 from mars_score.scoring.result import mean_of
+from mars_score.scoring.rows import ScoredRow, flags_of
+from mars_score.stats.labels import ContextLabels
+from mars_score.stats.means import mean_interval
 
 SHOWN = 3  # lowest, and highest, rows in the summary
-Shown = tuple[float, int, str]  # score, row, candidate
+
+
+@dataclass(frozen=True, order=True)
+class Shown:
+    """A row of the summary: its score, its number in the file from 0, and its texts."""
+
+    score: float
+    number: int
+    row: Row
 
 
 @dataclass
@@ -20,61 +32,46 @@ class Tally:
     """The summary of the rows so far.
 
     Attributes:
+        explained: rows of the lowest scores to keep, for explanations.
         rows: their number.
-        total: the exact sum of their scores.
-        lowest: twice ``SHOWN`` rows of the lowest scores, by rising score, then by row.
+        lowest: the rows with the lowest scores, by rising score, then by number.
         highest: ``SHOWN`` rows of the highest scores, likewise.
         notices: of blank and shortened texts.
     """
 
+    explained: int = 0
     rows: int = 0
-    total: Fraction = Fraction()
     lowest: list[Shown] = field(default_factory=list)
     highest: list[Shown] = field(default_factory=list)
     notices: Notices = field(default_factory=Notices)
+    _total: Fraction = Fraction()
+    _labels: ContextLabels = field(default_factory=ContextLabels)
+    _scores: array[float] = field(default_factory=lambda: array("d"))
+    _contexts: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(
-        self,
-        numbers: Sequence[int],
-        candidates: Sequence[str],
-        scores: Sequence[float],
-        flags: Mapping[str, Sequence[bool]],
-    ) -> None:
-        """The next rows, with their numbers in the file."""
-        some = list(zip(scores, numbers, candidates, strict=True))
-        self.rows += len(some)
-        self.total = sum(map(Fraction, scores), self.total)
-        self.lowest = heapq.nsmallest(2 * SHOWN, [*self.lowest, *some])
-        self.highest = heapq.nlargest(SHOWN, [*self.highest, *some])[::-1]
-        self.notices.add(numbers, flags)
+    def add(self, part: Part, scored: list[ScoredRow]) -> None:
+        """The next rows."""
+        scores = [row.score.score for row in scored]
+        shown = list(map(Shown, scores, part.file.numbers, part.rows))
+        self.rows += len(shown)
+        self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *shown])
+        self.highest = heapq.nlargest(SHOWN, [*self.highest, *shown])[::-1]
+        self.notices.add(part.file.numbers, flags_of(scored))
+        self._total = sum(map(Fraction, scores), self._total)
+        self._scores.extend(scores)
+        self._contexts.extend(self._labels.of([context for _, _, context in part.rows]))
 
     @property
     def mean(self) -> float:
-        """Of the scores; 0.0 for no rows."""
-        return mean_of(self.total, self.rows)
+        """The mean score; 0.0 for no rows."""
+        return mean_of(self._total, self.rows)
+
+    @property
+    def interval(self) -> list[float] | None:
+        """The 95 % interval of the mean, by resampling contexts; None with fewer than ten contexts."""
+        return mean_interval(self._scores, self._contexts).ends
 
     @property
     def shown(self) -> list[Shown]:
         """Rows to show, by rising score: all if they are few, else the first and the last."""
         return self.lowest[: self.rows] if self.rows <= 2 * SHOWN else self.lowest[:SHOWN] + self.highest
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "rows": self.rows,
-            "total": str(self.total),
-            "lowest": self.lowest,
-            "highest": self.highest,
-            "notices": self.notices.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Tally:
-        """What :meth:`to_dict` gave."""
-        return cls(
-            data["rows"],
-            Fraction(data["total"]),
-            [(score, row, text) for score, row, text in data["lowest"]],
-            [(score, row, text) for score, row, text in data["highest"]],
-            Notices(**data["notices"]),
-        )
