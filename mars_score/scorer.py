@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import Augmented, AugmentedReference, cuts
 from mars_score.augment.augmenter import Augmenter, Pair, prepare_pairs, prepare_rows
+from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, requests_of
 from mars_score.data.tables import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_rows
@@ -23,7 +24,7 @@ from mars_score.scoring.evidence import Evidence, Reader
 from mars_score.scoring.form import Form
 from mars_score.scoring.head_folder import read_head
 from mars_score.scoring.heads import Example, LearnedHead, check_fits, load_head
-from mars_score.scoring.result import MarsResult, ScoredTexts
+from mars_score.scoring.result import MarsResult, RowScore, ScoredTexts
 from mars_score.scoring.rows import ScoredRow, flags_of, row_results
 from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.settings.fields import learned_head, unknown
@@ -150,12 +151,7 @@ class MarsScorer:
         with self._reports.bars():
             scored = self._score(prepare_rows(candidates, rows, contexts, settings.masking), settings)
             scores = tuple(row.score for row in scored)
-            explanations: tuple[Explanation, ...] = ()
-            if explain:
-                from mars_score.scoring.explain import explainer
-
-                form = Form.of(settings.similarity)
-                explanations = tuple(explainer.explain(candidates, contexts, scores, self._reader, form))
+            explanations = self._explain(candidates, contexts, scores) if explain else ()
         pipeline = self._augmenter.analyser.pipeline if settings.masking.max_mask_ratio > 0 else None
         signature = make_signature(settings, pipeline, map(len, rows))
         inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
@@ -214,6 +210,43 @@ class MarsScorer:
             read = self._read(self._scorable(prepared, self.settings))
             return [one for chunk, evidence in read for one in chunk.examples(evidence)]
 
+    @unchanging()
+    def score_rows(
+        self, rows: Sequence[Row], idf: Idf | None = None, *, with_references: bool = True
+    ) -> list[ScoredRow]:
+        """The scores of rows that are a part of more, as in a run over a file; they are not checked again.
+
+        Args:
+            rows: checked, with prepared references.
+            idf: counted over all references; None: over those of these rows, or of the corpus of the settings.
+            with_references: False: by their contexts alone.
+        """
+        with self._reports.bars():
+            return self._score(rows, self.settings.given(() if with_references else None), idf)
+
+    @unchanging()
+    def augment_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[tuple[list[Augmented], Samples]]:
+        """The augmented references of each row and the samples of its context; args as for :meth:`score_rows`."""
+        pairs, every = [[(context, text) for text in texts] for _, texts, context in rows], [True] * len(rows)
+        with self._reports.bars():
+            augmented = self._augment(pairs, every, idf)
+            requests, samples = self._draw([context for _, _, context in rows], pairs, every)
+        return [(row, samples[request]) for row, request in zip(augmented, requests, strict=True)]
+
+    def explain_rows(
+        self, rows: Sequence[Row], idf: Idf | None = None, *, with_references: bool = True
+    ) -> tuple[Explanation, ...]:
+        """Why rows have their scores; args as for :meth:`score_rows`."""
+        scores = [row.score for row in self.score_rows(rows, idf, with_references=with_references)]
+        return self._explain([row[0] for row in rows], [row[2] for row in rows], scores)
+
+    def _explain(
+        self, candidates: Sequence[str], contexts: Sequence[str], scores: Sequence[RowScore]
+    ) -> tuple[Explanation, ...]:
+        from mars_score.scoring.explain.explainer import explain
+
+        return tuple(explain(candidates, contexts, scores, self._reader, Form.of(self.settings.similarity)))
+
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
         for name in _LOADED:
@@ -229,33 +262,37 @@ class MarsScorer:
         """References and contexts of each row."""
         return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
 
-    def _score(self, rows: Sequence[Row], settings: Settings) -> list[ScoredRow]:
+    def _score(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> list[ScoredRow]:
         """The scores of prepared rows, stored or new."""
 
         def compute(missing: list[Row], done: Callable[[Row, ScoredRow], None]) -> None:
             rest = iter(missing)
-            for chunk, evidence in self._read(self._scorable(missing, settings, self._head)):
+            for chunk, evidence in self._read(self._scorable(missing, settings, self._head, idf)):
                 for scored, row in zip(chunk.scored(evidence), rest, strict=False):
                     done(row, scored)
 
         scored = get_or_compute(self.runtime.store, row_results(settings), rows, compute)
         return [scored[row] for row in rows]
 
-    def _scorable(self, rows: Sequence[Row], settings: Settings, head: LearnedHead | None = None) -> Scorable:
+    def _scorable(
+        self, rows: Sequence[Row], settings: Settings, head: LearnedHead | None = None, idf: Idf | None = None
+    ) -> Scorable:
         """Prepared rows with their augmented references and samples."""
         candidates, _, contexts = zip(*rows, strict=True)
         pairs = [[(context, text) for text in of_row] for _, of_row, context in rows]
         written = [bool(candidate) for candidate in candidates]
-        augmented = self._augment(pairs, written)
+        augmented = self._augment(pairs, written, idf)
         drawn = self._draw(contexts, pairs, written)
         form = Form.of(settings.similarity)
         return Scorable(candidates, contexts, augmented, *drawn, form, settings.use_context, head)
 
-    def _augment(self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]) -> list[list[Augmented]]:
+    def _augment(
+        self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool], idf: Idf | None = None
+    ) -> list[list[Augmented]]:
         """Augmented references of each wanted row; the references of the others count for the IDF only."""
         needed = [row if want else [] for row, want in zip(pairs, wanted, strict=True)]
         others = [reference for row in pairs for _, reference in row]
-        augmented = self._augmenter.augment([pair for row in needed for pair in row], others)
+        augmented = self._augmenter.augment([pair for row in needed for pair in row], others, idf)
         return [[augmented[pair] for pair in row] for row in needed]
 
     def _draw(

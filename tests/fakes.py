@@ -4,12 +4,12 @@ import zlib
 from typing import ClassVar
 
 import numpy as np
+from mars_score.runs.worker import Worker
 
 from mars_score.augment.augmented import Augmentation, Augmented, AugmentedReference
 from mars_score.augment.masking.analysis import Analysis, Word
 from mars_score.augment.masking.template import Template
 from mars_score.augment.sampling.samples import Samples
-from mars_score.runs.worker import Worker
 from mars_score.scoring.embeddings import Embedding
 from mars_score.scoring.evidence import CONTRADICTION, LIKELIHOOD, MATCH
 from mars_score.scoring.likelihood import Likelihood

@@ -17,6 +17,7 @@ from jsonl import read, write
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.data.readers import stream_rows
+from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.runs.output import is_stream
 
 ROOT = Path(__file__).parent.parent
@@ -114,7 +115,7 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
         {key: str(value) if of_cells and key in ("id", "rank", "mars") else value for key, value in row.items()}
         for row in read(expected)
     ]
-    assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name}
+    assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, "store"}
 
 
 @pytest.mark.usefixtures("words")
@@ -139,7 +140,7 @@ def test_standard_output(tmp_path, capfdbinary, monkeypatch):
         assert score(path, "--out", "-") == 0
         assert score(path, "--out", "-", "--json") == 2
     assert capfdbinary.readouterr().out == Path("out.jsonl").read_bytes()
-    assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl"]
+    assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl", "store"]
 
 
 def test_devices_are_streams_and_files_in_memory_are_not():
@@ -243,35 +244,31 @@ def stopping(monkeypatch):
     return stopped, calls
 
 
-class CountingEncoder:
-    """An encoder that notes which texts it reads."""
-
-    def __init__(self, encoder):
-        self.encoder, self.texts = encoder, []
-
-    def __getattr__(self, name):
-        return getattr(self.encoder, name)
-
-    def encode(self, texts, **options):
-        self.texts += texts
-        return self.encoder.encode(texts, **options)
-
-
-def test_a_stopped_run_goes_on_with_what_the_store_has(stopping, words, tmp_path, capsys):
+@pytest.mark.usefixtures("words")
+def test_a_stopped_run_goes_on_with_what_the_store_has(stopping, tmp_path, monkeypatch, capsys):
     stopped, calls = stopping
+    encode, read_texts = SentenceEncoder.encode, []
+
+    def noting(self, texts, *args, **options):
+        read_texts.extend(texts)
+        return encode(self, texts, *args, **options)
+
+    monkeypatch.setattr(SentenceEncoder, "encode", noting)
     rows = [{**row, "prediction": f"{row['prediction']} {row['id']}"} for row in make_rows(24)]
     path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
-    argv = [path, "--out", out, "--chunk-size", 4, "--idf-corpus", os.devnull]
-    argv = argv[:-2]
+    argv = [path, "--out", out, "--chunk-size", 4]
     out.write_text("as before")
     stopped.after = 3
     assert score(*argv) == 130
     assert "interrupted" in capsys.readouterr().err
     assert out.read_text() == "as before"  # whole or not at all
     assert [len(call) for call in calls] == [4, 4, 4]
+    before = set(read_texts)
+    read_texts.clear()
+    stopped.after = -1
     assert score(*argv) == 0
-    assert len(scores_of(out)) == 24
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
+    assert before.isdisjoint(read_texts)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl", "store"]
     fresh = tmp_path / "fresh.jsonl"
     assert score(path, "--out", fresh, "--no-store") == 0
     assert scores_of(out) == pytest.approx(scores_of(fresh), abs=1e-6)

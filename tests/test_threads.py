@@ -5,11 +5,11 @@ import os
 import pytest
 import threadpoolctl
 import tiny_models
+from mars_score.runs.executors import ProcessExecutor
+from mars_score.runs.worker import Chunk, Plan
 
 from mars_score import MarsScorer
 from mars_score.augment.masking.idf import Idf
-from mars_score.runs.executors import ProcessExecutor
-from mars_score.runs.worker import Chunk, Plan
 from mars_score.scoring import terms
 from mars_score.settings import resolve_settings
 

@@ -1,13 +1,16 @@
 """The command ``mars``: reads rows from files, scores or augments them, prints or writes the outcome.
 
-Exit codes: 0 done; 1 a model cannot be had; 2 bad input or usage; 3 scores below a threshold; 130 interrupted.
+Exit codes: 0 done; 1 a model is not available; 2 bad input or usage; 3 scores below a threshold; 130 interrupted;
+143 terminated.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 from mars_score import __version__
@@ -37,6 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
     wait_asleep()
+    _stop_cleanly()
     try:
         args = make_parser().parse_args(argv)
         code = args.run(args) or 0
@@ -55,6 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError) as error:
         return _fail(str(error), 2)
     return int(code)
+
+
+def _stop_cleanly() -> None:
+    """Let SIGTERM end the command as Ctrl-C does: what it keeps in temporary folders is removed."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def _fail(message: str, code: int) -> int:

@@ -13,7 +13,6 @@ from mars_score.cli.options import (
     add_no_references_option,
     add_scorer_options,
     add_short_option,
-    scorer_arguments,
 )
 from mars_score.cli.runs import OUT, add_run_options, complete_run, count
 
@@ -96,9 +95,7 @@ def run(args: argparse.Namespace) -> int:
             for part, scored in a_run.scored()
             for number, result, row in zip(part.file.numbers, scored, part.rows, strict=True)
         )
-        failed = list(
-            failures(tally.mean, rows, args.fail_under, args.fail_rows_under, row_word="line")
-        )
+        failed = list(failures(tally.mean, rows, args.fail_under, args.fail_rows_under, row_word="line"))
     for line in failed:
         print(f"mars: {line}", file=sys.stderr)
     return 3 if failed else 0

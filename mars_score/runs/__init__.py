@@ -1,1 +1,1 @@
-"""Files of any length: read some rows at a time, scored by one or several workers, written in place when complete."""
+"""Files of any length: read some rows at a time, scored by workers, moved into their place when complete."""

@@ -1,4 +1,4 @@
-"""The rows of a run's input, checked, some at a time; the first pass checks all of them and counts words for IDF."""
+"""The rows of a run's input, checked, some at a time; the first pass checks all and counts words for IDF."""
 
 from __future__ import annotations
 

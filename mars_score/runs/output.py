@@ -1,4 +1,4 @@
-"""The output of a run: written beside its place, in the format of its name, and moved there when it is complete."""
+"""The output of a run: written beside its place, in the format of its name, and moved there when complete."""
 
 from __future__ import annotations
 

@@ -50,21 +50,21 @@ def on_ray(
         work: what is to be done; its store is a folder on each machine.
         chunks: of rows; each is a block of Ray's object store, which spills to disk.
         workers: number of actors; None: one for each GPU of the cluster, or as many as its CPUs.
-        address: of the cluster, as for ``ray.init``. None: the one that ``RAY_ADDRESS`` names, else a new Ray on this
-            machine, which is shut down at the end.
+        address: of the cluster, as for ``ray.init``. None: the one that ``RAY_ADDRESS`` names, else a new Ray on
+            this machine, which is shut down at the end.
 
     Raises:
         ConnectionError: no cluster is at the address.
         RuntimeError: Ray failed, or an actor died again and again.
     """
     with _connected(address or os.environ.get("RAY_ADDRESS") or "local"):
-        resources = ray.cluster_resources()
+        resources: dict[str, Any] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         gpus = int(resources.get("GPU", 0)) if work.arguments.get("device") != "cpu" else 0
         actors = workers or gpus or max(1, int(resources.get("CPU", 1)))
         context = ray.data.DataContext.get_current()
         context.execution_options.preserve_order = True
         context.enable_progress_bars = False
-        blocks = [ray.put(pyarrow.table({"row": [to_json(row) for row in rows]})) for rows in chunks]
+        blocks: list[Any] = [ray.put(pyarrow.table({"row": [to_json(row) for row in rows]})) for rows in chunks]
         scored = ray.data.from_arrow_refs(blocks).map_batches(
             _Actor,
             fn_constructor_args=(work,),
@@ -74,6 +74,7 @@ def on_ray(
             num_gpus=min(1.0, gpus / actors) if gpus else None,
         )
         try:
+            batch: Any
             for batch in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
                 yield from batch.column("result").to_pylist()
         except ray.exceptions.RayError as error:

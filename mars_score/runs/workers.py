@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Any, Literal
 
-from mars_score.augment.augmented import augmented_to_dict, cuts
+from mars_score.augment.augmented import cuts
 from mars_score.augment.masking.idf import Idf
 from mars_score.data.validation import Row
 from mars_score.models.threads import wait_asleep
+from mars_score.scoring.result import augmented_to_dict
 from mars_score.scoring.rows import encode
 from mars_score.store.runtime import Progress
 
@@ -92,9 +93,7 @@ def in_processes(work: Work, chunks: Iterable[Sequence[Row]], workers: int) -> I
     started = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
-        pools = [
-            ProcessPoolExecutor(1, context, _start, (work, number, workers)) for number in range(workers)
-        ]
+        pools = [ProcessPoolExecutor(1, context, _start, (work, number, workers)) for number in range(workers)]
         stack.callback(_stop, pools, started)
         pending: deque[list[tuple[list[int], Future[list[bytes]]]]] = deque()
         for rows in chunks:
