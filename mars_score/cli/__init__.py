@@ -1,7 +1,7 @@
 """The command ``mars``: reads rows from files, scores or augments them, prints or writes the outcome.
 
-Exit codes: 0 done; 1 a model is not available; 2 bad input or usage; 3 scores below a threshold; 130 interrupted;
-143 terminated.
+Exit codes: 0 done; 1 a model is not available, or a worker died; 2 bad input or usage; 3 scores below a threshold;
+130 interrupted; 143 terminated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mars_score import __version__
 from mars_score.cli import augment, cache, compare, meta, references, score, train
 from mars_score.cli.parsing import Parser
 from mars_score.data.lines import one_line
-from mars_score.errors import ModelUnavailableError
+from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.threads import wait_asleep
 
 COMMANDS = (score, augment, compare, references, meta, train, cache)
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has gone, as in: mars score ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ModelUnavailableError, ImportError) as error:
+    except (ModelUnavailableError, ImportError, WorkerError) as error:
         return _fail(str(error), 1)
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2)

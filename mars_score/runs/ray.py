@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from mars_score.data.validation import Row
+from mars_score.errors import WorkerError
 from mars_score.models.threads import wait_asleep
 from mars_score.runs.workers import Work, Worker
 from mars_score.store.lookup import from_json, to_json
@@ -55,7 +56,7 @@ def on_ray(
 
     Raises:
         ConnectionError: no cluster is at the address.
-        RuntimeError: Ray failed, or an actor died again and again.
+        WorkerError: Ray failed, or an actor died again and again.
     """
     with _connected(address or os.environ.get("RAY_ADDRESS") or "local"):
         resources: dict[str, Any] = ray.cluster_resources()  # type: ignore[no-untyped-call]
@@ -81,7 +82,7 @@ def on_ray(
             cause = getattr(error, "cause", None)
             if isinstance(cause, Exception):
                 raise cause from None
-            raise RuntimeError(f"Ray failed: {error}") from None
+            raise WorkerError(f"Ray failed: {error}") from None
 
 
 @contextmanager

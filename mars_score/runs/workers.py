@@ -19,6 +19,7 @@ from typing import Any, Literal
 from mars_score.augment.augmented import cuts
 from mars_score.augment.masking.idf import Idf
 from mars_score.data.validation import Row
+from mars_score.errors import WorkerError
 from mars_score.models.threads import wait_asleep
 from mars_score.scoring.result import augmented_to_dict
 from mars_score.scoring.rows import encode
@@ -88,7 +89,7 @@ def in_processes(work: Work, chunks: Iterable[Sequence[Row]], workers: int) -> I
     """The results of all rows, in order, by processes; rows with the same context go to the same one.
 
     Raises:
-        RuntimeError: a process died.
+        WorkerError: a process died.
     """
     started = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
@@ -124,7 +125,7 @@ def _collect(shards: Sequence[tuple[list[int], Future[list[bytes]]]]) -> list[by
         try:
             results.update(zip(places, future.result(), strict=True))
         except BrokenProcessPool:
-            raise RuntimeError(
+            raise WorkerError(
                 "a worker process died, probably as memory ran out: use fewer workers or a smaller batch size; "
                 "what was computed is in the store, and the same command goes on from there"
             ) from None
