@@ -87,10 +87,9 @@ def show_text(shown: Shown, *, short: bool = False) -> None:
         print_line(f"notice: {notice}")
     print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
     rows = ((row.score, row.number, row.row[0]) for row in tally.shown)
+    width = None if shown.detailed else 80
     for score, number, text in _detailed_lines(run) if shown.detailed else rows:
-        print_line(
-            f"{'' if number is None else number + 1:>4}  {score:.4f}  {one_line(text, None if shown.detailed else 80)}"
-        )
+        print_line(f"{'' if number is None else number + 1:>4}  {score:.4f}  {one_line(text, width)}")
     for row, explanation in zip(tally.lowest, shown.explanations, strict=False):
         print_line(f"\nline {row.number + 1}")
         for line in str(explanation).split("\n"):
