@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -33,7 +34,7 @@ def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
                 as_jsonl = gr.DownloadButton("Download JSONL", visible=False, elem_id="mars-jsonl")
             signature = signature_box("mars-batch-signature", visible=False)
     sample.click(handlers.sample, None, upload, **PRIVATE)
-    started = start.click(_stoppable, None, [stop, start], queue=False, **PRIVATE)
+    started = start.click(partial(_stop_button, True), None, stop, queue=False, **PRIVATE)
     running = started.then(
         handlers.batch,
         [upload, *settings.values()],
@@ -43,16 +44,12 @@ def file_tab(handlers: Handlers, settings: dict[str, Any]) -> None:
         concurrency_id="batch",
         **PRIVATE,
     )
-    running.then(_startable, None, [stop, start], queue=False, **PRIVATE)
-    stop.click(_startable, None, [stop, start], cancels=[running], queue=False, **PRIVATE)
+    running.then(partial(_stop_button, False), None, stop, queue=False, **PRIVATE)
+    stop.click(partial(_stop_button, False), None, stop, cancels=[running], queue=False, **PRIVATE)
 
 
-def _stoppable() -> tuple[Any, Any]:
-    return gr.update(visible=True), gr.update(visible=False)
-
-
-def _startable() -> tuple[Any, Any]:
-    return gr.update(visible=False), gr.update(visible=True)
+def _stop_button(visible: bool) -> Any:
+    return gr.update(visible=visible)
 
 
 def signature_box(elem_id: str, *, visible: bool = True) -> gr.Textbox:
