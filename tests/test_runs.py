@@ -20,6 +20,7 @@ from mars_score.data.readers import stream_rows
 from mars_score.errors import BLANK
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.runs.output import is_stream
+from mars_score.runs.workers import _submit
 
 ROOT = Path(__file__).parent.parent
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
@@ -154,6 +155,35 @@ def test_devices_are_streams_and_files_in_memory_are_not():
 def test_a_device_that_is_full(tmp_path, capsys):
     assert score(write(tmp_path / "rows.jsonl", make_rows(3)), "--out", "/dev/full") == 2
     assert "/dev/full: No space left on device" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+def test_a_closed_standard_output_is_refused(tmp_path):
+    command = ["sh", "-c", '"$@" >&-', "sh", *MARS, "score", str(tmp_path / "rows.jsonl")]
+    process = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert process.returncode == 2
+    assert process.stderr.startswith("mars: error: standard output is closed")
+    assert len(process.stderr.splitlines()) == 1
+
+
+def test_rows_without_contexts_are_divided_among_processes():
+    pools = [RecordingPool() for _ in range(3)]
+    rows = [(f"candidate {number}", (f"reference {number // 2}",), "") for number in range(60)]
+    _submit(pools, rows)
+    assert sorted(row for pool in pools for row in pool.rows) == sorted(rows)
+    assert all(pool.rows for pool in pools)
+    for pool in pools:
+        assert all(row in pool.rows for row in rows if row[1] in {references for _, references, _ in pool.rows})
+
+
+class RecordingPool:
+    """Stands in for the pool of a process: keeps the rows that it gets."""
+
+    def __init__(self):
+        self.rows = []
+
+    def submit(self, function, rows):
+        self.rows += rows
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from mars_score.errors import MarsWarning
 from mars_score.store import results
 from mars_score.store.location import LIMIT
 from mars_score.store.results import CHEAP, KINDS, ResultStore, digest
-from mars_score.store.staged import StagedStore
 
 ROOT = Path(__file__).parent.parent
 NOTHING = dict.fromkeys(KINDS, (0, 0))
@@ -169,22 +168,6 @@ def test_unknown_kinds(store):
         store.put("texts", {digest(1): b"a"})
     with pytest.raises(ValueError, match="kind"):
         store.get("texts", [])
-
-
-def test_staged_results_are_saved_by_commit_alone(store):
-    store.put("infills", entries(2))
-    staged = StagedStore(store)
-    staged.put("infills", entries(2, start=1, size=500))
-    staged.put("scores", entries(1))
-    assert staged.get("infills", list(entries(4))) == entries(2) | entries(2, start=1, size=500)
-    assert store.info() == NOTHING | {"infills": (2, 2000)}
-    staged.commit()
-    assert store.info() == NOTHING | {"infills": (3, 2000), "scores": (1, 1000)}
-    staged.put("infills", entries(9))
-    staged.discard()
-    staged.commit()
-    assert staged.get("infills", list(entries(9))) == store.get("infills", list(entries(9)))
-    assert len(staged.get("infills", list(entries(9)))) == 3
 
 
 def test_clear(full):

@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
     wait_asleep()
     _stop_cleanly()
+    if sys.stdout is None:  # closed by the caller, as in: mars score ... >&-
+        return _fail("standard output is closed; send it to /dev/null if nobody is to read it", 2)
     try:
         args = make_parser().parse_args(argv)
         code = args.run(args) or 0

@@ -86,7 +86,8 @@ def here(work: Work, chunks: Iterable[Sequence[Row]], progress: Progress | None)
 
 
 def in_processes(work: Work, chunks: Iterable[Sequence[Row]], workers: int) -> Iterator[bytes]:
-    """The results of all rows, in order, by processes; rows with the same context go to the same one.
+    """The results of all rows, in order, by processes; rows with the same context go to the same one, those
+    without a context by their references.
 
     Raises:
         WorkerError: a process died.
@@ -110,8 +111,9 @@ def _submit(
 ) -> list[tuple[list[int], Future[list[bytes]]]]:
     """Hand out a chunk: for each process that gets rows, their places in the chunk and the future results."""
     shards: dict[int, list[int]] = {}
-    for place, (_, _, context) in enumerate(rows):
-        shards.setdefault(zlib.crc32(context.encode("utf-8", "surrogatepass")) % len(pools), []).append(place)
+    for place, (_, references, context) in enumerate(rows):
+        shared = context or "\n".join(references)
+        shards.setdefault(zlib.crc32(shared.encode("utf-8", "surrogatepass")) % len(pools), []).append(place)
     return [
         (places, pools[number].submit(_work, [rows[place] for place in places]))
         for number, places in shards.items()
