@@ -79,10 +79,16 @@ def on_ray(
             for batch in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
                 yield from batch.column("result").to_pylist()
         except ray.exceptions.RayError as error:
-            cause = getattr(error, "cause", None)
-            if isinstance(cause, Exception):
-                raise cause from None
-            raise WorkerError(f"Ray failed: {error}") from None
+            raise _reason(error) from None
+
+
+def _reason(error: BaseException) -> BaseException:
+    """What a worker raised, out of the exceptions that Ray wraps around it; where that is lost, what Ray says."""
+    reason: BaseException | None = error
+    while isinstance(reason, ray.exceptions.RayError):
+        reason = getattr(reason, "cause", None) or reason.__cause__
+    last = next((line for line in reversed(str(error).splitlines()) if line.strip()), "no reason given")
+    return reason or WorkerError(f"Ray failed: {last}")
 
 
 @contextmanager
