@@ -19,10 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mars_score import MarsScorer
-from mars_score.settings.presets import DEFAULT_VARIANT
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-VARIANTS = (DEFAULT_VARIANT,)
+VARIANTS = ("plus",)
 
 
 class Rated(NamedTuple):

@@ -1,5 +1,7 @@
 """The snippets of README and docs run, in order and in one namespace, and their tables say what the code says."""
 
+import contextlib
+import io
 import json
 import re
 import shlex
@@ -68,37 +70,41 @@ def folder(tmp_path, monkeypatch):
 
 
 def run_snippets():
-    """All python blocks, in one namespace; returns what they leave."""
-    namespace = {"__name__": "readme"}
-    snippets = [(page, snippet) for page in PAGES for snippet in blocks("python", page)]
-    assert len(snippets) >= 4
-    for page, snippet in snippets:
-        line = PAGES[page][: PAGES[page].index(snippet)].count("\n")
-        exec(compile("\n" * line + snippet, page, "exec"), namespace)  # faults name the page's line
-    return namespace
-
-
-def check_snippets(left):
-    assert isinstance(left["detailed"]["mars"], float)
-    assert left["detailed"]["mars"] == pytest.approx(left["result"].score, abs=1e-6)
-    assert len(left["detailed"]["scores"]) == len(left["rows"]["predictions"])
-    assert left["augmented"][0][0] == left["rows"]["references"][0]
-    assert left["augmented"] == left["detailed"]["augmented_references"]
-    assert left["found"].sets["rated"].pearson("Overlap") == pytest.approx(-0.341, abs=1e-3)
+    """All python blocks, in one namespace; returns what they leave, and what each printed beside what is shown."""
+    namespace, printed = {"__name__": "readme"}, []
+    for page, text in PAGES.items():
+        pattern = r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?"
+        for block in re.finditer(pattern, text, flags=re.MULTILINE | re.DOTALL):
+            line = text[: block.start(1)].count("\n")
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile("\n" * line + block[1], page, "exec"), namespace)  # faults name the page's line
+            if block[2]:
+                printed.append((output.getvalue(), block[2]))
+    return namespace, printed
 
 
 @pytest.mark.usefixtures("tiny_mini", "folder")
 def test_python():
-    check_snippets(run_snippets())
+    left, _ = run_snippets()
+    assert left["detailed"]["mars"] == pytest.approx(left["result"].score, abs=1e-6)
+    assert len(left["detailed"]["scores"]) == len(left["rows"]["predictions"])
+    assert left["augmented"][0][0] == left["rows"]["references"][0]
+    assert left["found"].sets["rated"].pearson("Overlap") == pytest.approx(-0.341, abs=1e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("folder", "store_with_mini")
-def test_python_with_the_models_of_mini():
-    left = run_snippets()
-    check_snippets(left)
-    fitting, unfitting = left["detailed"]["scores"]
-    assert fitting > unfitting
+def test_python_prints_what_is_shown():
+    """With the models of mini; the last digit may differ with the machine."""
+    _, printed = run_snippets()
+    assert len(printed) == 2
+    number = re.compile(r"-?\d+\.\d+(?![\w.])")
+    for ours, shown in printed:
+        assert number.sub("", ours) == number.sub("", shown)
+        assert [float(one) for one in number.findall(ours)] == pytest.approx(
+            [float(one) for one in number.findall(shown)], abs=0.011
+        )
 
 
 @pytest.mark.parametrize("argv", commands("mars"), ids=" ".join)
@@ -112,29 +118,6 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
         assert len(json.loads(capsys.readouterr().out)["scores"]) == 2
     if "--out" in argv:
         assert len((folder / argv[argv.index("--out") + 1]).read_text().splitlines()) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("store_with_mini")
-def test_heads_are_learned_and_used_with_the_models_of_mini(folder, capsys):
-    """The block of ``mars train``, with ratings of questions, for which no samples are drawn."""
-    towns = ["Porto", "Turin", "Lyon", "Ghent", "Basel", "Graz", "Bergen", "Malmo", "Vilnius", "Tartu", "Split"]
-    rated = [
-        {"references": [f"She lives in {town}."], "context": f"Where near {town} does she live?", **of_candidate}
-        for place, town in enumerate(towns)
-        for of_candidate in (
-            {"candidate": f"In {town}, I think.", "human": 4 + place % 2},
-            {"candidate": f"She she lives lives in in {towns[place - 1]}.", "human": 1 + place % 3 / 2},
-        )
-    ]
-    jsonl.write(folder / "rated.jsonl", rated)
-    (block,) = blocks("sh", "README.md")
-    train, *scored = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
-    assert train[0] == "train"
-    assert len(scored) == 2
-    for argv in (train, *scored):
-        assert main([*argv, "--quiet"]) == 0, capsys.readouterr().err
-    assert (folder / "head" / "head.safetensors").is_file()
 
 
 def test_there_are_command_lines():

@@ -72,7 +72,7 @@ def test_datasets_map(real, tiny_mini):
     names = {"dataset": Dataset.from_dict(rows)}
     (block,) = blocks("datasets.map")
     exec(block.replace("batch_size=1000", "batch_size=1"), names)
-    scorer = MarsScorer("mini", variant="fast", max_mask_ratio=0.6)
+    scorer = MarsScorer("mini", variant="paper")
     together = scorer.score(*rows.values()).scores
     assert names["scored"]["mars"] == pytest.approx(together, abs=1e-9)
     alone = [scorer.score(*([column[row]] for column in rows.values())).scores[0] for row in range(4)]

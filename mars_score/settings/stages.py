@@ -124,7 +124,7 @@ _sampled = partial(setting, needs=("samples", POSITIVE))
 
 @dataclass(frozen=True)
 class SamplingSettings(Checked):
-    """Texts drawn from the language model given the context alone (docs/beyond-the-paper.md)."""
+    """Texts drawn from the language model given the context alone (docs/method.md)."""
 
     samples: int = setting(
         0, "Texts to draw for each context; 0: none.", low=0, high=1000, needs=("use_context", True)
@@ -149,7 +149,7 @@ class SamplingSettings(Checked):
 
 @dataclass(frozen=True)
 class SimilaritySettings(Checked):
-    """How similarities become a score (section 2.3; docs/beyond-the-paper.md)."""
+    """How similarities become a score (section 2.3; docs/method.md)."""
 
     matching: Literal["tokens", "sentences"] = setting(
         "tokens",
