@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 import word_recall
@@ -65,15 +64,21 @@ def test_prints_json(rated, run):
 
 def test_writes_a_report(rated, run, tmp_path):
     folder = tmp_path / "new" / "report"
-    code, out, _ = run(rated(), "--metrics", "mars,length,mars_naive", "--report", folder, "--resamples", 20)
+    code, out, _ = run(rated(), "--metrics", "mars,length,bleu1", "--report", folder, "--resamples", 20)
     assert code == 0
-    assert out.splitlines()[-1] == f"report: {folder / 'index.html'}"
-    assert {path.name for path in folder.iterdir()} == {"index.html", "report.md", "results.json", "scores"}
+    assert out.splitlines()[-1] == f"report: {folder / 'report.md'}"
+    assert {path.name for path in folder.iterdir()} == {
+        "report.md",
+        "chart-1.svg",
+        "chart-2.svg",
+        "results.json",
+        "scores",
+    }
     scores = [json.loads(line) for line in (folder / "scores" / "toy.jsonl").read_text().splitlines()]
     assert [one["id"] for one in scores] == [f"item-{number}" for number in range(12)]
     assert scores[0]["scores"]["length"] == 2.0
     assert json.loads((folder / "results.json").read_text())["sets"]["toy"]["items"] == 12
-    assert "<table" in (folder / "index.html").read_text(encoding="utf-8")
+    assert "Agreement with people" in (folder / "report.md").read_text(encoding="utf-8")
 
 
 def test_columns_and_settings_are_options(rated, run, scored):
@@ -99,12 +104,12 @@ def test_columns_and_settings_are_options(rated, run, scored):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--metrics", "mars,blue"], "unknown metric 'blue'; choose among: mars, "),
+        (["--metrics", "mars,blue"], "unknown metric 'blue'; did you mean 'bleu'?"),
+        (["--metrics", "mars_v2[sigma=0]"], "unknown metric 'mars_v2[sigma=0]'; did you mean 'mars[sigma=0]'?"),
         (["--within-groups", "other"], "unknown data set 'other'; choose among: toy"),
         (["--groups", "0"], "the number of groups must be at least 1"),
         (["--rating-column", "stars"], "toy.jsonl:1: column 'stars' is missing"),
         (["--metrics", "mars[sigma=-1]"], "sigma must be an integer of at least 0"),
-        (["--published", "missing.json"], "missing.json: No such file"),
         (["--resamples", "0"], "resamples"),
     ],
 )
@@ -117,16 +122,26 @@ def test_bad_usage_is_one_line_and_runs_nothing(rated, run, scored, argv, messag
     assert scored == []
 
 
-def test_published_figures_are_checked(rated, run, tmp_path):
-    path = tmp_path / "published.json"
-    path.write_text('{"toy": {"length": 0.5}}')
-    code, _, err = run(rated(), "--metrics", "length", "--published", path)
-    assert code == 2
-    assert "not of the form" in err
-    path.write_text('{"toy": {"length": {"s0": 0.5}}}')
-    folder = tmp_path / "report"
-    assert run(rated(), "--metrics", "length", "--published", path, "--report", folder)[0] == 0
-    assert "0.500" in (folder / "report.md").read_text(encoding="utf-8")
+def test_says_what_was_left_out_and_how_many_items_count(run, tmp_path):
+    path = tmp_path / "partly.jsonl"
+    rows = [row(number, human=number / 2 if number < 4 else float("nan")) for number in range(24)]
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    code, out, err = run(path, "--metrics", "length", "--no-attacks", "--quiet")
+    assert code == 0
+    assert "mars: notice: partly: 20 of 24 items have no rating and are left out\n" in err
+    assert next(line for line in out.splitlines() if line.startswith("n ")).split() == ["n", "4"]
+
+
+def test_fails_where_every_metric_failed(rated, run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    code, out, err = run(rated(), "--metrics", "chrf", "--quiet")
+    assert (code, out) == (1, "")
+    assert "skipped: chrF" in err
+    assert "no metric gave a score" in err
+
+
+def test_takes_both_batch_sizes(rated, run):
+    assert run(rated(), "--metrics", "mars", "--encoder-batch-size", 8, "--batch-size", 4, "--quiet")[0] == 0
 
 
 def test_a_missing_file_is_named(run):
@@ -140,4 +155,3 @@ def test_help_names_the_metrics(capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "reference_cosine" in shown
     assert "--rating-column" in shown
-    assert Path("index.html").name in shown

@@ -1,7 +1,6 @@
 """Metrics over a set: kept row by row, resumed, blank candidates kept from them, failures stated."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,7 +136,7 @@ def test_failures_are_stated_and_the_others_go_on():
 def test_names():
     variant = "mars[variant=paper,sigma=0]"
     assert parse_names(f"bleu1, {variant} ,length") == ["bleu1", variant, "length"]
-    with pytest.raises(ValueError, match=r"unknown metric 'blue'; choose among: mars, .*bleu1"):
+    with pytest.raises(ValueError, match="unknown metric 'blue'; did you mean 'bleu'"):
         parse_names("mars,blue")
     with pytest.raises(ValueError, match="unknown metric"):
         make_metric("blue", make_models())
@@ -160,12 +159,7 @@ def test_variants_of_mars_are_settings():
         make_metric("mars[sigma]", make_models())
 
 
-def test_every_metric_has_its_file_and_its_line():
-    """A module that no name stands for, or a name without one, is a slip."""
-    shared = {"__init__", "base", "evaluate_module", "extras", "mars", "tokens"}
-    folder = Path(__file__).parent.parent / "mars_score" / "meta" / "metrics"
-    named = {target.partition(".")[0] for target in METRICS.values() if not target.startswith("mars[")}
-    assert {path.stem for path in folder.glob("*.py")} - shared == named
+def test_every_metric_has_a_title_of_its_own():
     metrics = [make_metric(name, make_models()) for name in METRICS]
     assert len({metric.title for metric in metrics}) == len(METRICS)
 

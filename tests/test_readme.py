@@ -9,7 +9,6 @@ import shutil
 from itertools import pairwise
 from pathlib import Path
 
-import jsonl
 import pytest
 import word_recall
 

@@ -10,8 +10,7 @@ import pytest
 from mars_score import MarsScorer
 from mars_score.augment.sampling.samples import Samples
 from mars_score.cli import main
-from mars_score.meta.references import survey_references
-from mars_score.meta.references_rows import reference_row
+from mars_score.meta.references import reference_row, survey_references
 
 CONTEXT = "It was late and they lost the old game."
 SAMPLES = ("They won.", "By the river, where they waited.")
@@ -79,18 +78,13 @@ def rows(tmp_path):
     return str(path)
 
 
-def test_the_command(rows, tmp_path, capsys):
-    page = tmp_path / "page.html"
-    assert main(["references", rows, "--suggest", "2", "--likelihood", "--report", str(page), "--quiet"]) == 0
+def test_the_command(rows, capsys):
+    assert main(["references", rows, "--suggest", "2", "--likelihood", "--quiet"]) == 0
     out = capsys.readouterr().out
     assert "references per row" in out
     assert "1 in 1, 2 in 2" in out
     assert "Near-duplicates" in out
     assert out.index("They lost.") < out.rindex("They won <b>it</b>.")  # one reference needs another more than two
-    html = page.read_text("utf-8")
-    assert html.count("<svg") >= 6
-    assert "&lt;b&gt;" in html
-    assert "<b>it" not in html
 
 
 def test_as_json(rows, capsys):
@@ -100,7 +94,7 @@ def test_as_json(rows, capsys):
     assert [row["duplicates"] for row in found["rows"]][:2] == [[[0, 1]], []]
     assert [len(row["samples"]) for row in found["rows"]] == [2, 2, 0]
     assert found["rows"][1]["lexical"] is None
-    assert "variant:v3-lm|references:varying" in found["signature"]
+    assert "variant:plus|references:varying" in found["signature"]
 
 
 def test_bad_input(rows, capsys):

@@ -18,6 +18,8 @@ from mars_score.cli.options import (
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.store.progress import progress_bars
 
+SAMPLES = 4  # unless --samples says otherwise: they show how open-ended a row is
+
 
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
@@ -36,7 +38,6 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="also find references that are stranger to the language model than its samples; it reads all of them",
     )
-    parser.add_argument("--report", metavar="FILE.html", help="write one page with pictures")
     parser.add_argument("--json", action="store_true", help="print one JSON object, with the numbers of every row")
     add_short_option(parser)
     add_scorer_options(parser)
@@ -45,11 +46,10 @@ def add_parser(commands: Any) -> None:
             "file": FORMATS,
             "suggest": "rows where one more reference would help most",
             "likelihood": "also find strange references",
-            "report": None,
             "json": None,
             **USUAL,
         },
-        ["mars references rows.jsonl --preset mini --suggest 5 --report references.html"],
+        ["mars references rows.jsonl --preset mini --suggest 5"],
     )
     parser.set_defaults(run=run)
 
@@ -58,22 +58,17 @@ def run(args: argparse.Namespace) -> None:
     """Look, write and print; see :func:`mars_score.cli.main` for errors."""
     if args.suggest < 0:
         raise ValueError(f"--suggest must be at least 0, got {args.suggest}")
-    from mars_score.data.files import read_rows, whole_file
-    from mars_score.meta.references import survey_references
-    from mars_score.meta.references_report import build_report, row_tables, suggestion_table, summary_table
-    from mars_score.report.page import to_html
+    from mars_score.data.files import read_rows
+    from mars_score.meta.references import row_tables, suggestion_table, summary_table, survey_references
     from mars_score.scorer import MarsScorer
 
     file, names = read_rows(args.file), columns(args)
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-        scorer = MarsScorer(**scorer_arguments(args), progress=progress)
+        arguments = {"variant": "plus", "samples": SAMPLES, **scorer_arguments(args)}
+        scorer = MarsScorer(**arguments, progress=progress)
         found = survey_references(scorer, names.references(file), names.contexts(file), likelihood=args.likelihood)
     print_notices(notices)
     suggested = found.suggest(args.suggest)
-    if args.report:
-        page = to_html(build_report(found, suggested))
-        with whole_file(args.report) as report:
-            report.write(page)
     if args.json:
         print(json.dumps({**found.to_dict(), "suggested": [row.row for row in suggested]}))
         return
@@ -82,5 +77,3 @@ def run(args: argparse.Namespace) -> None:
     for table in (summary_table(found), *row_tables(found), *([suggestion_table(suggested)] if suggested else [])):
         show_table(table)
     print_line(f"signature {found.signature.short if args.short else found.signature}")
-    if args.report:
-        print_line(f"report: {args.report}")

@@ -1,8 +1,8 @@
 """Meta-evaluation: how well metrics of generated text agree with human ratings.
 
 In the order that data flows: ``items`` (rated candidates), ``attacks`` -> ``metrics`` (one file each),
-``scoring`` -> ``agreement`` (by ``mars_score.stats``), ``sweeps`` -> ``evaluation`` (all of it) -> ``report``,
-``plain`` (for people, for programs).
+``scoring`` -> ``agreement`` (by ``mars_score.stats``) -> ``evaluation`` (all of it) -> ``tables``, ``report``,
+``plain`` (for people, for programs). ``references`` looks at the references of a data set.
 
 >>> from mars_score.meta import meta_evaluate, read_rated_sets  # doctest: +SKIP
 >>> found = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP
@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mars_score.data.rated import read_rated_sets
-    from mars_score.meta.evaluation import MetaEvaluation, meta_evaluate
+    from mars_score.meta.evaluation import MetaEvaluation, MetaOptions, meta_evaluate
     from mars_score.meta.metrics.base import Metric, Models, Scoring
 
-__all__ = ["MetaEvaluation", "Metric", "Models", "Scoring", "meta_evaluate", "read_rated_sets"]
+__all__ = ["MetaEvaluation", "MetaOptions", "Metric", "Models", "Scoring", "meta_evaluate", "read_rated_sets"]
 
 _HOME = {
     "MetaEvaluation": "mars_score.meta.evaluation",
+    "MetaOptions": "mars_score.meta.evaluation",
     "meta_evaluate": "mars_score.meta.evaluation",
     "read_rated_sets": "mars_score.data.rated",
     "Metric": "mars_score.meta.metrics.base",

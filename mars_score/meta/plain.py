@@ -15,11 +15,10 @@ from mars_score.meta.evaluation import MetaEvaluation, SetResult
 def to_dict(found: MetaEvaluation) -> dict[str, Any]:
     """All figures; not the scores of single items."""
     return {
-        "seed": found.seed,
-        "resamples": found.resamples,
+        "seed": found.options.seed,
+        "resamples": found.options.resamples,
         "titles": dict(found.titles),
         "sets": {name: _set(one) for name, one in found.sets.items()},
-        "sweep": {name: _set(one) for name, one in found.sweep.items()},
     }
 
 
@@ -64,7 +63,6 @@ def _set(one: SetResult) -> dict[str, Any]:
             }
             for name, metric in one.scored.metrics.items()
         },
-        **({"worth": _plain(dataclasses.asdict(one.worth))} if one.worth else {}),
     }
 
 

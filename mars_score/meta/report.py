@@ -1,17 +1,16 @@
-"""From a meta-evaluation to the contents of its report."""
+"""From a meta-evaluation to the tables and charts of its report."""
 
 from __future__ import annotations
 
-import math
+import os
+from pathlib import Path
 
 import numpy as np
 
 from mars_score import __version__
 from mars_score.meta.agreement import MARS
-from mars_score.meta.evaluation import MetaEvaluation, SetResult
-from mars_score.meta.sweep_tables import sweep_tables
+from mars_score.meta.evaluation import MetaEvaluation
 from mars_score.meta.tables import (
-    Published,
     attack_tables,
     coefficient_table,
     intervals_table,
@@ -19,57 +18,27 @@ from mars_score.meta.tables import (
     mars_tables,
     system_table,
 )
-from mars_score.meta.worth_tables import worth_tables
-from mars_score.report.contents import Bars, Disagreement, Report, Scatter, Section, Table, number
-
-_WORTH_READING = 3  # disagreements of a set, at either end
+from mars_score.report import write_report
+from mars_score.report.contents import Bars, Scatters, Table, number
 
 
-def build_report(found: MetaEvaluation, published: Published | None = None) -> Report:
-    """All tables and charts of a meta-evaluation.
-
-    Args:
-        found: the evaluation.
-        published: figures of others, shown beside ours: data set -> metric -> system -> Pearson's r.
-    """
-    published = published or {}
-    systems = [table for name in found.sets if (table := system_table(found, name, published))]
-    sections = (
-        Section("Agreement with people", "", (main_table(found), intervals_table(found), *_bars(found))),
-        Section("What MARS brings", "", tuple(mars_tables(found))),
-        Section("Worth of augmentations", "", tuple(worth_tables(found))),
-        Section("Attacks", "", tuple(attack_tables(found))),
-        Section("Settings", "", tuple(sweep_tables(found))),
-        Section("Per system", "", tuple(systems)),
-        Section(
-            "Other coefficients and levels",
-            "",
-            (
-                coefficient_table(found, "items", "spearman"),
-                coefficient_table(found, "items", "kendall"),
-                coefficient_table(found, "within_groups", "pearson"),
-                coefficient_table(found, "systems", "pearson"),
-            ),
-        ),
-        Section(
-            "Scores and ratings",
-            "One chart per metric: a point is an item, the line the least-squares fit.",
-            tuple(chart for name, one in found.sets.items() for chart in _scatters(found, name, one)),
-        ),
-        Section(
-            "Disagreements worth reading",
-            "Where MARS lies furthest above or below what the rating led one to expect (residual of a linear fit, "
-            "in standard deviations of the score).",
-            tuple(part for name, one in found.sets.items() for part in _disagreements(name, one)),
-        ),
-        Section("Signatures", "", tuple(_signatures(found))),
-    )
-    return Report(
-        "MARS: agreement with people",
-        _summary(found),
-        _notices(found),
-        tuple(one for one in sections if one.parts),
-    )
+def write_meta_report(found: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
+    """Write all tables and charts of a meta-evaluation; see :func:`mars_score.report.write_report`."""
+    parts: list[Table | Bars | Scatters] = [
+        main_table(found),
+        intervals_table(found),
+        *_bars(found),
+        *mars_tables(found),
+        *attack_tables(found),
+        *(table for name in found.sets if (table := system_table(found, name))),
+        coefficient_table(found, "items", "spearman"),
+        coefficient_table(found, "items", "kendall"),
+        coefficient_table(found, "within_groups", "pearson"),
+        coefficient_table(found, "systems", "pearson"),
+        *_scatters(found),
+        *_signatures(found),
+    ]
+    return write_report(folder, "MARS: agreement with people", [*_summary(found), *_notes(found)], parts)
 
 
 def _summary(found: MetaEvaluation) -> tuple[str, ...]:
@@ -77,8 +46,19 @@ def _summary(found: MetaEvaluation) -> tuple[str, ...]:
     groups = sum(len(set(one.scored.data.groups)) for one in found.sets.values())
     return (
         f"{items} rated candidates, {groups} groups, {len(found.sets)} sets, {len(found.available())} metrics.",
-        f"Version {__version__}; seed {found.seed}, {found.resamples} resamples.",
+        f"Version {__version__}; seed {found.options.seed}, {found.options.resamples} resamples.",
     )
+
+
+def _notes(found: MetaEvaluation) -> list[str]:
+    """What limits the figures: failures, what was left out, and how metrics read their texts."""
+    notes = {
+        f"{metric.title}: {metric.note}"
+        for result in found.sets.values()
+        for metric in result.scored.metrics.values()
+        if metric.note and not metric.failure
+    }
+    return [*(f"skipped: {failure}" for failure in found.failures()), *found.notices(), *sorted(notes)]
 
 
 def _signatures(found: MetaEvaluation) -> list[Table]:
@@ -90,20 +70,6 @@ def _signatures(found: MetaEvaluation) -> list[Table]:
     )
     note = "IDF is counted over the references of the whole file, so that a sample is scored as the whole."
     return [Table("Signatures", note, ("data set", "task", "MARS"), rows)] if rows else []
-
-
-def _notices(found: MetaEvaluation) -> tuple[str, ...]:
-    notes = {
-        f"{one.title}: {one.note}"
-        for result in found.sets.values()
-        for one in result.scored.metrics.values()
-        if one.note and not one.failure
-    }
-    return (
-        *(f"skipped: {failure}" for failure in found.failures()),
-        *(f"{name}: {notice}" for name, one in found.sets.items() for notice in one.scored.data.notices),
-        *sorted(notes),
-    )
 
 
 def _bars(found: MetaEvaluation) -> list[Bars]:
@@ -125,37 +91,19 @@ def _bars(found: MetaEvaluation) -> list[Bars]:
     return charts
 
 
-def _scatters(found: MetaEvaluation, name: str, one: SetResult) -> list[Scatter]:
-    return [
-        Scatter(
-            name,
-            title,
-            tuple(map(float, one.scored.metrics[metric].scores)),
-            tuple(one.scored.data.ratings),
-            f"r = {number(one.agreements[metric].coefficients['items']['pearson'].value, 2)}",
+def _scatters(found: MetaEvaluation) -> list[Scatters]:
+    """A block of plots per set."""
+    blocks = []
+    for name, one in found.sets.items():
+        values = {
+            metric: one.agreements[metric].coefficients["items"]["pearson"].value for metric in one.agreements
+        }
+        blocks.append(
+            Scatters(
+                f"{name}: scores (across) and ratings (up) of the items, with the least-squares line",
+                tuple(f"{title}, r = {number(values[metric], 2)}" for metric, title in found.available()),
+                tuple(tuple(map(float, one.scored.metrics[metric].scores)) for metric, _ in found.available()),
+                tuple(one.scored.data.ratings),
+            )
         )
-        for metric, title in found.available()
-    ]
-
-
-def _disagreements(name: str, one: SetResult) -> list[Disagreement]:
-    """The items of largest and smallest residual of MARS."""
-    scores = one.scored.metrics.get(MARS)
-    ratings = np.array(one.scored.data.ratings)
-    if not scores or not scores.details or math.isnan(one.agreements[MARS].coefficients["items"]["pearson"].value):
-        return []
-    slope, intercept = np.polyfit(ratings, scores.scores, 1)
-    residuals = (scores.scores - slope * ratings - intercept) / scores.scores.std()
-    order = [int(index) for index in np.argsort(-residuals, kind="stable")]
-    chosen = dict.fromkeys([*order[:_WORTH_READING], *order[-_WORTH_READING:]])
-    return [_disagreement(name, one, index, float(residuals[index])) for index in chosen]
-
-
-def _disagreement(name: str, one: SetResult, index: int, residual: float) -> Disagreement:
-    item, scores = one.scored.data.items[index], one.scored.metrics[MARS]
-    candidate, references, context = item.row
-    augmentations = tuple(one for reference in scores.details[index].references for one in reference.compared[1:])
-    rating, score = f"{item.rating:g}", number(float(scores.scores[index]))
-    return Disagreement(
-        name, item.id, item.system, rating, score, residual, context, references, augmentations, candidate
-    )
+    return blocks

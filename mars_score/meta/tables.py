@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
@@ -11,7 +12,6 @@ from mars_score.report.contents import MISSING, Table, mean, number, signed
 from mars_score.stats.correlation import Coefficient, Level
 from mars_score.stats.draws import Interval
 
-Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # set -> metric -> system -> Pearson's r
 _LEVELS: dict[Level, str] = {
     "items": "over all items",
     "within_groups": "within groups: values centred by their group (ranks within it), then pooled",
@@ -50,13 +50,15 @@ def _metric_table(
 
 
 def main_table(found: MetaEvaluation) -> Table:
-    """Pearson's r at each set's main level: the figure to look at first."""
+    """Pearson's r at each set's main level, and how many items it rests on: the figures to look at first."""
     within = [name for name, one in found.sets.items() if one.level == "within_groups"]
     note = "Pearson correlation with the human ratings over all items"
     note += f" ({', '.join(within)}: within groups)" if within else ""
-    return _metric_table(
+    table = _metric_table(
         found, "Agreement with people", f"{note}. Mean: over the sets with a value.", SetResult.pearson
     )
+    items = ("n", *(str(len(one.scored.data.items)) for one in found.sets.values()), "")
+    return replace(table, rows=(*table.rows, items))
 
 
 def coefficient_table(found: MetaEvaluation, level: Level, coefficient: Coefficient) -> Table:
@@ -83,33 +85,25 @@ def intervals_table(found: MetaEvaluation) -> Table:
         (title, *(interval(one.pearson(name), one.agreements[name].interval) for one in found.sets.values()))
         for name, title in found.available()
     )
-    note = (
-        f"Percentile bootstrap, {found.resamples} resamples of whole groups with replacement, seed {found.seed}."
-    )
+    options = found.options
+    note = f"Percentile bootstrap, {options.resamples} resamples of whole groups, seed {options.seed}."
     return Table("95 % confidence intervals", note, ("metric", *found.sets), rows)
 
 
-def system_table(found: MetaEvaluation, name: str, published: Published) -> Table | None:
+def system_table(found: MetaEvaluation, name: str) -> Table | None:
     """Pearson's r over the items of each system, with intervals; None for one system."""
-    one, known = found.sets[name], published.get(name, {})
+    one = found.sets[name]
     systems = sorted(set(one.scored.data.systems))
     if len(systems) < 2:
         return None
-    with_published = {system for system in systems if any(system in of_metric for of_metric in known.values())}
-    columns = ["metric"]
-    for system in systems:
-        columns += [system, "published"] if system in with_published else [system]
     rows = []
     for metric, title in found.available():
-        row, agreement = [title], one.agreements[metric]
-        for system in systems:
-            row.append(interval(agreement.per_system[system].value, agreement.system_intervals[system]))
-            if system in with_published:
-                row.append(number(known.get(metric, {}).get(system, math.nan)))
-        rows.append(tuple(row))
+        agreement = one.agreements[metric]
+        cells = [interval(agreement.per_system[of].value, agreement.system_intervals[of]) for of in systems]
+        rows.append((title, *cells))
     items = len(one.scored.data.items) / len(systems)
     note = f"Pearson's r over the items of one system (about {items:.0f} items each), 95 % bootstrap interval."
-    return Table(f"Per system: {name}", note, tuple(columns), tuple(rows))
+    return Table(f"Per system: {name}", note, ("metric", *systems), tuple(rows))
 
 
 def interval(value: float, ends: Interval) -> str:

@@ -1,36 +1,53 @@
-"""Tables and charts for people: a :class:`~mars_score.report.contents.Report` as one HTML page and as Markdown.
+"""Tables and charts for people: terminal, Markdown and LaTeX; PNG and SVG.
 
-A report holds tables, points, bars and texts, computed and ordered already. Charts need matplotlib (the extra
-``mars-score[meta]``).
+Tables and charts are computed and ordered already. Charts need matplotlib (the extra ``mars-score[meta]``).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from mars_score.data.files import whole_file
-from mars_score.report.contents import Report
-from mars_score.report.markdown import to_markdown
-from mars_score.report.page import to_html
+from mars_score.report.charts import check_charts, save_chart
+from mars_score.report.contents import Bars, Scatters, Table
+from mars_score.report.markdown import line_to_markdown, table_to_markdown
 
 __all__ = ["write_report"]
 
 
-def write_report(report: Report, folder: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write ``index.html`` and ``report.md``, both whole, into ``folder``, which is made where it is missing.
+def write_report(
+    folder: str | os.PathLike[str], title: str, lines: Sequence[str], parts: Sequence[Table | Bars | Scatters]
+) -> Path:
+    """Write ``report.md`` with its charts beside it as ``chart-1.svg``, ``chart-2.svg``, and so on.
+
+    Args:
+        folder: made where it is missing.
+        title: the first line.
+        lines: what the tables say in short, and what limits them; a list under the title.
+        parts: tables and charts in order.
 
     Returns:
-        The paths of the page and of the Markdown.
+        The path of ``report.md``.
 
     Raises:
-        ImportError: the report has charts and matplotlib is missing; nothing is written.
+        ImportError: there are charts and matplotlib is missing; nothing is written.
         OSError: the folder cannot be made or written.
     """
-    html, markdown = to_html(report), to_markdown(report)
-    page, text = Path(folder) / "index.html", Path(folder) / "report.md"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(page) as page_file, whole_file(text) as text_file:
-        page_file.write(html)
-        text_file.write(markdown)
-    return page, text
+    if not all(isinstance(part, Table) for part in parts):
+        check_charts()
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    blocks = [f"# {line_to_markdown(title)}", "\n".join(f"- {line_to_markdown(line)}" for line in lines)]
+    charts = 0
+    for part in parts:
+        if isinstance(part, Table):
+            blocks.append(table_to_markdown(part))
+            continue
+        charts += 1
+        save_chart(part, folder / f"chart-{charts}.svg")
+        blocks.append(f"**{line_to_markdown(part.title)}**\n\n![chart {charts}](chart-{charts}.svg)")
+    with whole_file(folder / "report.md") as file:
+        file.write("\n\n".join(filter(None, blocks)) + "\n")
+    return folder / "report.md"

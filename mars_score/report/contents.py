@@ -1,12 +1,11 @@
-"""What a report consists of: everything is computed and ordered already, for the renderers to show."""
+"""What is shown to people: tables and charts, computed and ordered already."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 
 from mars_score.data.values import whole
 
@@ -33,24 +32,20 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Scatter:
-    """The points of one metric on one data set, as in Figure 3 of Liu et al. (ACL 2021).
-
-    Neighbours in a section that share a title are shown as one block of small charts.
+class Scatters:
+    """Scores of metrics against the same ratings, a small plot each, as in Figure 3 of Liu et al. (ACL 2021).
 
     Attributes:
-        title: what the block shows, such as the data set.
-        metric: names the chart.
-        x: scores; a point with a value that is not finite is left out.
-        y: ratings, one per score.
-        coefficient: the agreement as text: "r = 0.43".
+        title: what the plots show, such as the data set.
+        names: of the plots.
+        x: the scores of each plot; a point with a value that is not finite is left out.
+        y: ratings, as many as each plot has scores.
     """
 
     title: str
-    metric: str
-    x: tuple[float, ...]
+    names: tuple[str, ...]
+    x: tuple[tuple[float, ...], ...]
     y: tuple[float, ...]
-    coefficient: str
 
 
 @dataclass(frozen=True)
@@ -72,77 +67,6 @@ class Bars:
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     highlighted: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """A row on which metric and people disagree, with the texts that explain it.
-
-    Attributes:
-        data_set: its name.
-        item: id of the item within the data set.
-        system: what wrote the candidate.
-        rating: the human rating as text.
-        score: the metric's score as text.
-        residual: how far the score lies above (+) or below (-) what the rating led one to expect.
-        context: what the text was generated from.
-        references: the human references.
-        augmentations: (label, similarity with the candidate, text) of each.
-        candidate: the text that was rated.
-    """
-
-    data_set: str
-    item: str
-    system: str
-    rating: str
-    score: str
-    residual: float
-    context: str
-    references: tuple[str, ...]
-    augmentations: tuple[tuple[str, float, str], ...]
-    candidate: str
-
-
-Part = Table | Scatter | Bars | Disagreement
-
-
-@dataclass(frozen=True)
-class Section:
-    """A chapter: title, plain text to read it by (may be empty), and parts in order."""
-
-    title: str
-    note: str
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True)
-class Report:
-    """A whole report.
-
-    Attributes:
-        title: a line.
-        summary: the findings, one line each.
-        notices: what limits them, one line each.
-        sections: in order.
-    """
-
-    title: str
-    summary: tuple[str, ...]
-    notices: tuple[str, ...]
-    sections: tuple[Section, ...]
-
-
-def together(parts: Iterable[Part]) -> Iterator[tuple[str, list[Part]]]:
-    """Neighbours that are shown under one title: scatters that share it, and disagreements of one data set."""
-
-    def title(numbered: tuple[int, Part]) -> tuple[str, int | type]:
-        place, part = numbered
-        if isinstance(part, Disagreement):
-            return part.data_set, Disagreement
-        return part.title, Scatter if isinstance(part, Scatter) else place
-
-    for (shown, _), found in groupby(enumerate(parts), key=title):
-        yield shown, [part for _, part in found]
 
 
 def showable(text: str) -> str:

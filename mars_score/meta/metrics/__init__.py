@@ -1,6 +1,7 @@
 """The metrics that are compared: MARS with its variants, what a user would pick instead, and trivial ones.
 
-A metric is one file with one subclass of :class:`Metric`, and one line here. Variants of MARS need no file:
+A metric is a subclass of :class:`Metric`, a name in ``METRICS`` and a line in
+``_peer``. Variants of MARS need no file:
 ``mars[sigma=0,planner=none]`` is MARS with these settings, with ``references=false`` by the contexts
 alone. ``evaluate:NAME_OR_PATH`` is a module of evaluate.
 """
@@ -8,15 +9,13 @@ alone. ``evaluate:NAME_OR_PATH`` is a module of evaluate.
 from __future__ import annotations
 
 import re
-from importlib import import_module
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
-
-from mars_score.data.rated import check_names
 
 if TYPE_CHECKING:
     from mars_score.meta.metrics.base import Metric, Models
 
-# Name -> module and class, in the order in which tables show them; names of MARS's variants -> their settings.
+# In the order in which tables show them; variants of MARS with their settings.
 METRICS = {
     "mars": "mars[]",
     "mars_paper": "mars[variant=paper]",
@@ -28,20 +27,19 @@ METRICS = {
     "mars_no_planning": "mars[variant=paper,planner=none]",
     "mars_naive": "mars[variant=paper,planner=self,infiller=masked]",
     "reference_cosine": "mars[variant=paper,max_mask_ratio=0,strip_urls_hashtags=false]",
-    "bleu": "bleu.Bleu",
-    "bleu1": "bleu.Bleu1",
-    "meteor": "meteor.Meteor",
-    "rouge_l": "rouge.RougeL",
-    "chrf": "chrf.Chrf",
-    "bertscore": "bert.BertScore",
-    "sentence_mover": "sms.SentenceMover",
-    "moverscore": "mover.MoverScore",
-    "perplexity": "likelihood.Perplexity",
-    "context_perplexity": "likelihood.ContextPerplexity",
-    "context_cosine": "cosine.ContextCosine",
-    "context_sentences_cosine": "cosine.ContextSentencesCosine",
-    "coverage": "coverage.Coverage",
-    "length": "length.Length",
+    "bleu": "",
+    "bleu1": "",
+    "meteor": "",
+    "rouge_l": "",
+    "chrf": "",
+    "bertscore": "",
+    "sentence_mover": "",
+    "moverscore": "",
+    "perplexity": "",
+    "context_perplexity": "",
+    "context_cosine": "",
+    "context_sentences_cosine": "",
+    "length": "",
 }
 _VARIANT = re.compile(r"mars\[(.*)\]", re.DOTALL)
 _MODULE = re.compile(r"evaluate:(.+)", re.DOTALL)
@@ -54,9 +52,8 @@ def parse_names(text: str) -> list[str]:
         ValueError: a name that is not known.
     """
     names = [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]
-    check_names(
-        "metric", [name for name in names if not (_VARIANT.fullmatch(name) or _MODULE.fullmatch(name))], METRICS
-    )
+    for name in names:
+        _check(name)
     return names
 
 
@@ -67,8 +64,8 @@ def make_metric(name: str, models: Models) -> Metric:
         ValueError: an unknown name, or a setting out of range.
         TypeError: an unknown setting.
     """
-    variant = _VARIANT.fullmatch(METRICS.get(name, name))
-    if variant:
+    _check(name)
+    if variant := _VARIANT.fullmatch(METRICS.get(name, name)):
         from mars_score.meta.metrics.mars import Mars
 
         return Mars(models, name, variant[1])
@@ -76,7 +73,40 @@ def make_metric(name: str, models: Models) -> Metric:
         from mars_score.meta.metrics.evaluate_module import EvaluateModule
 
         return EvaluateModule(models, of_evaluate[1])
-    check_names("metric", [name], METRICS)
-    module, _, cls = METRICS[name].partition(".")
-    metric: Metric = getattr(import_module(f"{__name__}.{module}"), cls)(models)
-    return metric
+    return _peer(name)(models)
+
+
+def _check(name: str) -> None:
+    """Raise ValueError for a name that is not known; says which was probably meant."""
+    if name in METRICS or _VARIANT.fullmatch(name) or _MODULE.fullmatch(name):
+        return
+    meant, bracket, changes = name.partition("[")
+    near = get_close_matches(meant, METRICS, 1)
+    guess = f"mars[{changes}" if bracket else near[0] if near else ""
+    if bracket and meant in METRICS and METRICS[meant].startswith("mars["):
+        fixed = METRICS[meant][5:-1]
+        guess = f"mars[{fixed},{changes}" if fixed else f"mars[{changes}"
+    hint = f"did you mean {guess!r}?" if guess else "mars meta --help-all lists the names"
+    raise ValueError(f"unknown metric {name!r}; {hint}")
+
+
+def _peer(name: str) -> type[Metric]:
+    """The class of a metric other than MARS, whose packages are imported with it."""
+    from mars_score.meta.metrics import bert, bleu, chrf, cosine, length, likelihood, meteor, mover, rouge, sms
+
+    classes: dict[str, type[Metric]] = {
+        "bleu": bleu.Bleu,
+        "bleu1": bleu.Bleu1,
+        "meteor": meteor.Meteor,
+        "rouge_l": rouge.RougeL,
+        "chrf": chrf.Chrf,
+        "bertscore": bert.BertScore,
+        "sentence_mover": sms.SentenceMover,
+        "moverscore": mover.MoverScore,
+        "perplexity": likelihood.Perplexity,
+        "context_perplexity": likelihood.ContextPerplexity,
+        "context_cosine": cosine.ContextCosine,
+        "context_sentences_cosine": cosine.ContextSentencesCosine,
+        "length": length.Length,
+    }
+    return classes[name]
