@@ -20,7 +20,7 @@ from mars_score.errors import MarsWarning
 try:
     from starlette.middleware import Middleware
 
-    from mars_score.scoring.explain.page import CSS as WORDS_CSS
+    from mars_score.scoring.explain.explanation import CSS as WORDS_CSS
     from mars_score.space import limits
     from mars_score.space.engine import Engine
     from mars_score.space.examples import read_examples

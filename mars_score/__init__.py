@@ -6,12 +6,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mars_score.settings.version import __version__
+
 if TYPE_CHECKING:
     from mars_score.functions import score, score_iter
     from mars_score.scorer import MarsScorer
     from mars_score.scoring.result import MarsResult
 
-__version__ = "0.1.0"
 __all__ = ["MarsResult", "MarsScorer", "__version__", "score", "score_iter"]
 
 _HOME = {

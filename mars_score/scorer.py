@@ -23,8 +23,9 @@ from mars_score.scoring.batch import Scorable
 from mars_score.scoring.evidence import Evidence, Reader
 from mars_score.scoring.form import Form
 from mars_score.scoring.head_folder import read_head
-from mars_score.scoring.heads import Example, LearnedHead, check_fits, load_head
+from mars_score.scoring.heads import LearnedHead, check_fits, load_head
 from mars_score.scoring.result import MarsResult, RowScore, ScoredTexts
+from mars_score.scoring.row import Example
 from mars_score.scoring.rows import ScoredRow, flags_of, row_results
 from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.settings.fields import learned_head, unknown

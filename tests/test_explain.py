@@ -10,8 +10,7 @@ import mars_metric
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.explain.explainer import words_of
-from mars_score.scoring.explain.explanation import Explanation, Match, Word
-from mars_score.scoring.explain.page import whole_page
+from mars_score.scoring.explain.explanation import Explanation, Match, Word, whole_page
 
 CONTEXT = "The baker opens her shop. The children walk along the river to look at the boats."
 ROWS = (

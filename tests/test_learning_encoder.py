@@ -19,7 +19,8 @@ from mars_score.learning.losses import ContrastLoss, SignalLoss
 from mars_score.learning.pairs import Source, contrasts, make_pairs, with_sentences
 from mars_score.learning.ratings import TrainingSet
 from mars_score.scoring.head_encoder import ALPHA, EncoderHead, LsHead, SegmentEncoder
-from mars_score.scoring.heads import Example, load_head
+from mars_score.scoring.heads import load_head
+from mars_score.scoring.row import Example
 from mars_score.settings import resolve_settings
 from mars_score.store.runtime import Runtime
 

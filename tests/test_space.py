@@ -23,7 +23,7 @@ from mars_score.augment.sampling.prompts import task_of
 from mars_score.data.attacks import CHANGES
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.result import Term
+from mars_score.scoring.row import Term
 from mars_score.settings import resolve_settings
 from mars_score.space import downloads, limits
 from mars_score.space.answer import Metric, plain_notice

@@ -13,12 +13,12 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from mars_score import __version__
 from mars_score.cli import augment, cache, compare, meta, references, score, train
 from mars_score.cli.parsing import Parser
 from mars_score.data.lines import one_line
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.threads import wait_asleep
+from mars_score.settings.version import __version__
 
 COMMANDS = (score, augment, compare, references, meta, train, cache)
 

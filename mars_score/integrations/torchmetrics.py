@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import mars_score
 from mars_score.data.validation import Row, check_candidates, check_contexts, check_lengths, check_references
 from mars_score.integrations.once import score_once
-from mars_score.scorer import ARGUMENTS
+from mars_score.scorer import ARGUMENTS, MarsScorer
 from mars_score.settings import SETTING_NAMES
 
 try:
@@ -33,9 +32,9 @@ class MarsScore(Metric):
 
     Args:
         preset: which models: ``"mini"``, ``"base"``, ``"paper"`` or ``"multilingual"``.
-        options: arguments and settings of :class:`mars_score.MarsScorer`, and those of ``torchmetrics.Metric``.
+        options: arguments and settings of :class:`MarsScorer`, and those of ``torchmetrics.Metric``.
             Without ``device`` the models are on the metric's device, unless that is the CPU: then on the default
-            device of :class:`mars_score.MarsScorer`.
+            device of :class:`MarsScorer`.
 
     Raises:
         TypeError, ValueError: an unknown setting, or one that is out of range.
@@ -52,7 +51,7 @@ class MarsScore(Metric):
         own = {name: options.pop(name) for name in _OPTIONS if name in options}
         super().__init__(**options)
         self.options = own if preset is None else {"preset": preset, **own}
-        mars_score.MarsScorer(**self.options)  # checks them; loads nothing
+        MarsScorer(**self.options)  # checks them; loads nothing
         self.add_state("rows", default=[], dist_reduce_fx="cat")
 
     def update(self, preds: Any, target: Any, contexts: Any = None) -> None:
@@ -100,7 +99,7 @@ class MarsScore(Metric):
         if options.get("device") is None and self.device.type != "cpu":
             options["device"] = str(self.device)
         candidates, references, contexts = zip(*rows, strict=True)
-        return mars_score.MarsScorer(**options).score(candidates, references, contexts).score
+        return MarsScorer(**options).score(candidates, references, contexts).score
 
 
 def to_tensor(rows: Iterable[Row], device: torch.device | str = "cpu") -> Tensor:

@@ -19,8 +19,8 @@ from mars_score.learning.ratings import TrainingSet
 from mars_score.models.fingerprints import fingerprint
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.head_folder import HeadFolder, read_head, write_head
-from mars_score.scoring.heads import ENCODER, FEATURES, Example, TermsHead, check_fits, check_models, with_encoder
-from mars_score.scoring.result import weighted_sum
+from mars_score.scoring.heads import ENCODER, FEATURES, TermsHead, check_fits, check_models, with_encoder
+from mars_score.scoring.row import Example, weighted_sum
 from mars_score.settings import Settings
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mars_score import __version__
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation
 from mars_score.meta.tables import (
@@ -20,6 +19,7 @@ from mars_score.meta.tables import (
 )
 from mars_score.report import write_report
 from mars_score.report.contents import Bars, Scatters, Table, number
+from mars_score.settings.version import __version__
 
 
 def write_meta_report(found: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:

@@ -77,7 +77,7 @@ def make_signature(settings: Settings, spacy_pipeline: str | None, reference_cou
         spacy_pipeline: name and version; None where no word is masked.
         reference_counts: number of human references of each row.
     """
-    from mars_score import __version__
+    from mars_score.settings.version import __version__
 
     usual = dict(resolve_settings("base", settings.variant).items())
     values = dict(settings.items())

@@ -22,25 +22,17 @@ from mars_score.errors import (
 )
 from mars_score.models.threads import one_blas_thread
 from mars_score.scoring.contradiction import LIKELY
-from mars_score.scoring.evidence import (
-    EMBED,
-    LIKELIHOOD,
-    MATCH,
-    Evidence,
-    Needs,
-    Reader,
-    ScorableRow,
-    all_needs,
-    needs,
-)
+from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, Reader, all_needs, needs
 from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
+from mars_score.scoring.row import ScorableRow
 from mars_score.scoring.rows import ScoredRow
 from mars_score.scoring.terms import Similarities, contradiction, score_row
 from mars_score.store.runtime import Progress
 
 if TYPE_CHECKING:
-    from mars_score.scoring.heads import Example, LearnedHead
+    from mars_score.scoring.heads import LearnedHead
+    from mars_score.scoring.row import Example
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mars_score.augment.augmented import AugmentedReference
 from mars_score.data.overlap import windows
 from mars_score.models.stored import Readings
 from mars_score.scoring.contradiction import contradictions
 from mars_score.scoring.embeddings import embeddings, encoder_of
 from mars_score.scoring.form import Form
 from mars_score.scoring.likelihood import likelihoods
+from mars_score.scoring.row import ScorableRow
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
 
@@ -25,25 +24,6 @@ KINDS = (EMBED, MATCH, LIKELIHOOD, CONTRADICTION)
 
 Needs = dict[str, list[Any]]  # kind -> different items
 Evidence = Mapping[str, Mapping[Any, Any]]  # kind -> item -> what was read
-
-
-@dataclass(frozen=True)
-class ScorableRow:
-    """A candidate with all that it is compared with.
-
-    Attributes:
-        candidate: without outer whitespace.
-        references: with their augmentations; none where the candidate is blank or is scored without references.
-        context: blank for none.
-        task: what the candidate is to the context; see :mod:`mars_score.augment.sampling.prompts`.
-        samples: drawn given the context.
-    """
-
-    candidate: str
-    references: tuple[AugmentedReference, ...]
-    context: str
-    task: str = ""
-    samples: tuple[str, ...] = ()
 
 
 def premises(row: ScorableRow) -> list[str]:

@@ -11,7 +11,7 @@ from mars_score.settings import SimilaritySettings, resolve_settings
 from mars_score.settings.fields import settings_of
 
 if TYPE_CHECKING:
-    from mars_score.scoring.evidence import ScorableRow
+    from mars_score.scoring.row import ScorableRow
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from mars_score.models.torch_modes import exclusive, ordinary_mode
 from mars_score.models.windows import position_limit
 from mars_score.scoring.evidence import EMBED, Reader
 from mars_score.scoring.head_folder import HeadFolder
-from mars_score.scoring.heads import Example
-from mars_score.scoring.result import Term
+from mars_score.scoring.row import Example, Term
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
 

@@ -10,10 +10,11 @@ from mars_score.data.overlap import copied_share
 from mars_score.data.repetition import repetition
 from mars_score.data.words import split_words
 from mars_score.models.threads import one_blas_thread
-from mars_score.scoring.evidence import LIKELIHOOD, Evidence, ScorableRow
+from mars_score.scoring.evidence import LIKELIHOOD, Evidence
 from mars_score.scoring.form import Form
-from mars_score.scoring.heads import Example, LearnedHead
-from mars_score.scoring.result import RowScore, weighted_sum
+from mars_score.scoring.heads import LearnedHead
+from mars_score.scoring.result import RowScore
+from mars_score.scoring.row import Example, ScorableRow, weighted_sum
 
 
 @one_blas_thread()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from mars_score.models.fingerprints import fingerprint, may_be
 from mars_score.scoring.head_folder import HeadFolder
-from mars_score.scoring.result import Term, weighted_sum
+from mars_score.scoring.row import Example, Term, weighted_sum
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
 
@@ -20,25 +20,6 @@ if TYPE_CHECKING:
 KINDS = ("terms", "encoder", "ls")
 ENCODER = "encoder"  # the feature that is the score of a trained encoder
 FEATURES = ("repetition", "length", "copied", "log_probability", "lift", ENCODER)
-
-
-@dataclass(frozen=True)
-class Example:
-    """A row to learn from or to score; its texts have no outer whitespace.
-
-    Attributes:
-        candidate: not blank.
-        references: may be none.
-        context: blank for none.
-        terms: those of MARS's own score.
-        features: what else MARS knows of the row, by name.
-    """
-
-    candidate: str
-    references: tuple[str, ...]
-    context: str
-    terms: tuple[Term, ...] = ()
-    features: Mapping[str, float] = field(default_factory=dict)
 
 
 class LearnedHead(Protocol):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.augment.augmented import AugmentedReference
 from mars_score.data.contexts import as_prose
 from mars_score.models.signature import Signature
+from mars_score.scoring.row import Term
 
 if TYPE_CHECKING:
     from mars_score.scoring.explain.explanation import Explanation
+
+_SHOWN = 10  # rows in a notebook
 
 
 @dataclass(frozen=True)
@@ -44,28 +47,6 @@ class SampleScore:
 
     text: str
     similarity: float
-
-
-@dataclass(frozen=True)
-class Term:
-    """A part of a row's score.
-
-    Attributes:
-        name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``
-            or ``"contradiction"``.
-        value: similarity with the references, the context or the samples, in [-1, 1]; nats per token for
-            ``"likelihood"``.
-        weight: the factor of the value in the score.
-    """
-
-    name: str
-    value: float
-    weight: float
-
-
-def weighted_sum(terms: Iterable[Term]) -> float:
-    """The score that terms make."""
-    return sum(term.weight * term.value for term in terms)
 
 
 @dataclass(frozen=True)
@@ -146,9 +127,17 @@ class MarsResult:
 
     def _repr_html_(self) -> str:
         """For notebooks: the mean, and the explanations of the lowest rows where there are any."""
-        from mars_score.scoring.explain.page import result_page
+        from mars_score.scoring.explain.explanation import Explanation, whole_page
 
-        return result_page(self)
+        texts = zip(self.texts, self.rows, strict=True)
+        plain = [Explanation(text.candidate, row.score, row.terms) for text, row in texts]
+        lowest = sorted(self.explanations or plain, key=lambda explanation: explanation.score)[:_SHOWN]
+        left = len(self.rows) - len(lowest)
+        more = f"<p>The lowest {len(lowest)}; {left} more.</p>" if left else ""
+        return (
+            f"<p><b>MARS {self.score:.3f}</b>, rows: {len(self.rows)}</p>{more}{whole_page(lowest)}"
+            f"<p><small>{escape(str(self.signature))}</small></p>"
+        )
 
     def to_records(self) -> list[dict[str, Any]]:
         """Per candidate a dict of its input row's number, the texts, the score as ``"mars"``, and its terms.

@@ -13,7 +13,8 @@ from mars_score.data.validation import Row
 from mars_score.errors import NOTICES
 from mars_score.models.fingerprints import is_here
 from mars_score.models.signature import make_signature, used_models
-from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore, Term
+from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
+from mars_score.scoring.row import Term
 from mars_score.settings import Settings
 from mars_score.store.lookup import Results, from_json, to_json
 

@@ -12,17 +12,10 @@ from numpy.typing import NDArray
 from mars_score.data.overlap import RUN_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.data.words import plain_words
-from mars_score.scoring.evidence import (
-    CONTRADICTION,
-    EMBED,
-    LIKELIHOOD,
-    MATCH,
-    Evidence,
-    ScorableRow,
-    premises,
-)
+from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence, premises
 from mars_score.scoring.form import Form, Weights
-from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore, Term, weighted_sum
+from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
+from mars_score.scoring.row import ScorableRow, Term, weighted_sum
 
 
 class Similarities:

@@ -8,8 +8,7 @@ from typing import Any
 
 from mars_score.meta.metrics.bleu import sentence_bleu
 from mars_score.meta.metrics.rouge import rouge_l
-from mars_score.scoring.explain.explanation import Explanation
-from mars_score.scoring.explain.page import LEGEND, explanation_page
+from mars_score.scoring.explain.explanation import LEGEND, Explanation, explanation_page
 from mars_score.scoring.result import MarsResult
 from mars_score.space.uploads import Batch
 

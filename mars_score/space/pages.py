@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mars_score.scoring.explain.page import LEGEND, match_page
-from mars_score.scoring.result import RowScore, Term
+from mars_score.scoring.explain.explanation import LEGEND, match_page
+from mars_score.scoring.result import RowScore
+from mars_score.scoring.row import Term
 from mars_score.space.answer import Answer, Metric
 
 # What the terms of a score are (mars_score.scoring.result.Term), in plain words.

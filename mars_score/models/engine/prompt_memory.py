@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from mars_score.models.engine.cache import KeyValueCache
 
-if TYPE_CHECKING:
-    from mars_score.models.engine.language_model import CausalLanguageModel
-
 PROMPT_BYTES = 2**29  # about 11,000 tokens of preset mini's language model
+
+
+class _Model(Protocol):
+    """What is needed of :class:`mars_score.models.engine.language_model.CausalLanguageModel`."""
+
+    @property
+    def token_bytes(self) -> int: ...
+
+    def new_cache(self, rows: int, slots: int) -> KeyValueCache: ...
+
+    def read(self, prompts: Sequence[tuple[int, ...]], cache: KeyValueCache, rows: Sequence[int]) -> Any: ...
 
 
 class PromptMemory:
@@ -26,7 +34,7 @@ class PromptMemory:
         self._read_before: OrderedDict[tuple[int, ...], KeyValueCache] = OrderedDict()  # the last used last
         self._bytes = 0
 
-    def read(self, model: CausalLanguageModel, prompts: Sequence[tuple[int, ...]]) -> KeyValueCache:
+    def read(self, model: _Model, prompts: Sequence[tuple[int, ...]]) -> KeyValueCache:
         """A cache with one row for each prompt (token ids; may be empty); unknown prompts are read."""
         cache = model.new_cache(len(prompts), max(1, *map(len, prompts)))
         new = []
@@ -44,7 +52,7 @@ class PromptMemory:
             self._add(model, prompts[row], cache, row)
         return cache
 
-    def _add(self, model: CausalLanguageModel, prompt: tuple[int, ...], cache: KeyValueCache, row: int) -> None:
+    def _add(self, model: _Model, prompt: tuple[int, ...], cache: KeyValueCache, row: int) -> None:
         if prompt in self._read_before or len(prompt) * model.token_bytes > self._most_bytes:
             return
         self._read_before[prompt] = model.new_cache(1, len(prompt))

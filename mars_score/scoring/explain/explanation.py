@@ -1,12 +1,23 @@
-"""What explains a score, as plain data and as text; :mod:`mars_score.scoring.explain.page` has it as HTML."""
+"""What explains a score: as plain data, as text, and as HTML, in which all texts are escaped."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
 from typing import Any
 
-from mars_score.scoring.result import Term
+from mars_score.scoring.row import Term
+
+CSS = Path(__file__).with_name("words.css")
+# One hue from light to dark, which every kind of colour vision tells apart.
+LEGEND = (
+    '<p class="mars-legend">Words by their match with a word of the candidate: '
+    + "".join(f'<span class="mars-word" style="--match:{one}%">{one / 100:g}</span>' for one in range(0, 101, 25))
+    + " The partner is shown when a word is pointed at or focused.</p>"
+)
 
 
 @dataclass(frozen=True)
@@ -90,8 +101,6 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from mars_score.scoring.explain.page import whole_page
-
         return whole_page([self])
 
 
@@ -100,3 +109,49 @@ def _matched(word: Word) -> str:
     if word.similarity is None:
         return f"{word.text}=(not read)"
     return f"{word.text}={word.partner}({word.similarity:.2f})" if word.partner else f"{word.text}=(nothing)"
+
+
+def match_page(match: Match) -> str:
+    """A text with its words coloured; on hover and focus each shows its partner."""
+    name = "nearest sentence of the context" if match.kind == "context" else match.kind
+    name = "nearest sample" if match.kind == "sample" else name
+    return (
+        f'<p class="mars-match"><small>{escape(name)} {match.similarity:.2f}</small> '
+        f"<span>{_words(match)}</span></p>"
+    )
+
+
+def _words(match: Match) -> str:
+    parts, done = [], 0
+    for word in match.words:
+        parts += [escape(match.text[done : word.start]), _word(word)]
+        done = word.start + len(word.text)
+    return "".join([*parts, escape(match.text[done:])])
+
+
+def _word(word: Word) -> str:
+    if word.similarity is None:
+        return f'<span class="mars-unread">{escape(word.text)}</span>'
+    partner = f"{word.partner} {word.similarity:.2f}" if word.partner else "no match"
+    shade = round(100 * min(max(word.similarity, 0.0), 1.0))
+    return (
+        f'<span class="mars-word" tabindex="0" style="--match:{shade}%" '
+        f'aria-description="{escape(partner)}">{escape(word.text)}</span>'
+    )
+
+
+def explanation_page(explanation: Explanation) -> str:
+    """The matches of an explanation."""
+    return f'<div class="mars-explained">{"".join(map(match_page, explanation.matches))}</div>'
+
+
+def whole_page(explanations: Sequence[Explanation]) -> str:
+    """Explanations with their scores, terms and styles."""
+    parts = [
+        f"<section><p><b>{one.score:.3f}</b> {escape(one.candidate)}</p>"
+        f'<p class="mars-legend">{"<br>".join(map(escape, one.sums()))}</p>{explanation_page(one)}</section>'
+        for one in explanations
+    ]
+    legend = LEGEND if any(match.words for one in explanations for match in one.matches) else ""
+    style = f"<style>{CSS.read_text(encoding='utf-8')}</style>"
+    return f'{style}<div class="mars-notebook">{"".join(parts)}{legend}</div>'
