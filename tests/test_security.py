@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pickle
+import re
 import stat
 import subprocess
 import sys
