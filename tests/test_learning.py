@@ -1,4 +1,4 @@
-"""Learned heads: ratings to learn from, folders and what is refused, the head of terms, and a joined encoder."""
+"""Learned heads: ratings to learn from, folders and what is refused, and the head of terms."""
 
 import json
 import pickle
@@ -14,11 +14,9 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.data.rated import Item, RatedSet, read_rated_set
 from mars_score.errors import MarsWarning
-from mars_score.learning.encoders import EncoderTraining, train_encoder
-from mars_score.learning.ratings import TrainingSet, training_sets
+from mars_score.learning.ratings import training_sets
 from mars_score.learning.terms import centred, fit_weights, learn_weights, train_terms
 from mars_score.scoring.head_folder import read_head, write_head
-from mars_score.store.runtime import Runtime
 
 
 def rated(ratings, groups=None, name="talk"):
@@ -242,16 +240,11 @@ def test_a_fingerprint_is_of_the_content(tmp_path):
     assert sorted(path.name for path in saved[0].path.iterdir()) == ["head.json", "head.safetensors"]
 
 
-def test_few_ratings_change_little_and_training_goes_on_from_another_head(trained, rated_file, tmp_path, models):
+def test_few_ratings_change_little(rated_file, models):
     (data,) = training_sets([read_rated_set(rated_file)])
     examples = MarsScorer(**models).examples(data.rows)
     much, little = (learn_weights([data], [examples], penalty=penalty) for penalty in (0.1, 1000))
     assert abs(little["repetition"]) < abs(much["repetition"]) / 10
-    again = train_terms([data], tmp_path, start=trained.path, **models)
-    first, second = (
-        head.arrays["weights"][head.parameters["features"].index("repetition")] for head in (trained, again)
-    )
-    assert second < first < 0  # pulled to the first weights instead of to 0
 
 
 def test_weights_are_those_that_maximise_the_correlation():
@@ -259,10 +252,8 @@ def test_weights_are_those_that_maximise_the_correlation():
     features, scores = rng.normal(size=(300, 2)), rng.normal(size=300)
     ratings = scores + 0.5 * features[:, 0] - features[:, 1]
     part = (*centred((features, scores, ratings)), 300)
-    assert fit_weights([part], [(None, None)] * 2, 1e-9, np.zeros(2)).tolist() == pytest.approx(
-        [0.5, -1], abs=1e-3
-    )
-    bounded = fit_weights([part], [(0, None)] * 2, 1e-9, np.zeros(2))
+    assert fit_weights([part], [(None, None)] * 2, 1e-9).tolist() == pytest.approx([0.5, -1], abs=1e-3)
+    bounded = fit_weights([part], [(0, None)] * 2, 1e-9)
     assert bounded[1] == 0 < bounded[0]
 
 
@@ -270,112 +261,26 @@ def test_a_feature_that_is_the_same_in_all_rows_gets_no_weight():
     scores, ratings = np.random.default_rng(0).normal(size=(2, 160))
     columns = centred((np.column_stack([np.full(160, np.log(1.5)), ratings]), scores, ratings))
     assert columns[0][:, 0].any()  # rounding leaves differences from the mean
-    constant, other = fit_weights([(*columns, 160)], [(None, None)] * 2, 0.1, np.zeros(2))
+    constant, other = fit_weights([(*columns, 160)], [(None, None)] * 2, 0.1)
     assert constant == 0 < other
 
 
-GOOD = ("baker", "opens", "shop", "window", "bread", "fishermen", "weather")
-BAD = ("children", "school", "river", "library", "museum", "bridge", "boats")
 ROWS = (["bread shop window", "river school boats"], ["the old harbour town"] * 2, ["wakes early"] * 2)
 
 
-def words(name, seed, count=160):
-    """Candidates of six words, rated by how many are in GOOD, which an encoder can learn and no term sees."""
-    drawn = np.random.default_rng(seed).choice(len(GOOD + BAD), (count, 6))
-    texts = [" ".join((GOOD + BAD)[index] for index in of_text) for of_text in drawn]
-    rows = tuple((text, ("the old harbour town",), "wakes early") for text in texts)
-    ratings = (drawn < len(GOOD)).sum(axis=1).astype(float)
-    groups = tuple(str(index // 4) for index in range(count))
-    return TrainingSet(name, rows, (ratings - ratings.mean()) / ratings.std(), groups)
-
-
-@pytest.fixture(scope="module")
-def joining(models, tmp_path_factory):
-    """A trained encoder, and a head of terms joined with it."""
-    folders = [tmp_path_factory.mktemp(name) for name in ("encoder", "joined")]
-    how = EncoderTraining(
-        epochs=8, patience=8, arguments={"learning_rate": 6e-3, "per_device_train_batch_size": 16}
-    )
-    encoder = train_encoder(how, folders[0], MarsScorer(**models).settings, Runtime(), [words("lesson", 0)])
-    return encoder, train_terms([words("own", 1)], folders[1], joined=encoder.path, store=False, **models)
-
-
-def test_a_joined_encoder_is_a_term_that_helps(joining, models):
-    encoder, joined = joining
-    result = MarsScorer(learned=joined.path, **models).score(*ROWS)
-    named = {name: models[name] for name in ("encoder", "dtype")}
-    alone = MarsScorer(learned=encoder.path, **named).score(*ROWS)
-    for row, score in zip(result.rows, alone.scores, strict=True):
-        terms = {term.name: term for term in row.terms}
-        assert terms["encoder"].value == pytest.approx(score)
-        assert terms["encoder"].weight > 0
-        assert terms["references"].weight > 0
-    test = words("test", 2)
-    columns = list(zip(*test.rows, strict=True))
-    before, after = (
-        np.corrcoef(MarsScorer(**models, **head).score(*columns).scores, test.ratings)[0, 1]
-        for head in ({}, {"learned": joined.path})
-    )
-    assert after > before + 0.1
-
-
-def test_one_folder_holds_all_of_a_joined_head(joining, models, tmp_path):
-    encoder, joined = joining
-    assert joined.arrays.keys() == {"weights", *encoder.arrays}
-    assert joined.parameters["encoder"]["fingerprint"] == encoder.fingerprint
-    assert [data["name"] for data in joined.parameters["encoder"]["learned_from"]] == ["lesson"]
-    assert [data["name"] for data in joined.learned_from] == ["own"]
-    again = train_terms([words("more", 3)], tmp_path, start=joined.path, store=False, **models)
-    assert again.parameters["encoder"] == joined.parameters["encoder"]
-    assert again.arrays["1.linear.weight"].tolist() == joined.arrays["1.linear.weight"].tolist()
-
-
-def test_an_encoder_without_weight_is_left_out(joining, models, tmp_path):
-    data = words("opposite", 1)
-    opposite = TrainingSet(data.name, data.rows, -data.ratings, data.groups)
-    saved = train_terms([opposite], tmp_path, joined=joining[0].path, store=False, **models)
-    assert "encoder" not in saved.parameters["features"]
-    assert saved.arrays.keys() == {"weights"}
-
-
-def test_what_cannot_be_joined_is_refused(joining, models, tmp_path):
-    encoder, joined = joining
-    for name, start, other, message in (
-        ("lesson", None, encoder, r"was trained on lesson, too: .* learn terms from other ratings"),
-        ("own", None, joined, "is a head of kind 'terms'; only 'encoder' can be joined"),
-        ("more", joined, encoder, r"is joined with an encoder already; leave .* out"),
-        ("own", encoder, None, "is a head of kind 'encoder'; start from one of kind 'terms'"),
-    ):
-        folders = {"start": start and start.path, "joined": other and other.path}
-        with pytest.raises(ValueError, match=message):
-            train_terms([words(name, 1)], tmp_path, **folders, **models)
-    some = next(name for name in joined.arrays if name.startswith("0."))
-    arrays = {name: array for name, array in joined.arrays.items() if name != some}
-    about = {name: getattr(joined, name) for name in ("models", "settings", "parameters", "learned_from")}
-    part = write_head(tmp_path / "part", "terms", **about, arrays=arrays)
-    with pytest.raises(ValueError, match=f"part: the weights of {some} are missing"):
-        MarsScorer(learned=part.path, **models).score(*ROWS)
-
-
 @pytest.mark.slow
-def test_a_head_that_one_process_has_trained_scores_the_same_in_another(named_models, tmp_path, rated_file, run):
+@pytest.mark.parametrize("chosen", [["--variant=fast"], ["--head=encoder", "--epochs=1"]])
+def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, rated_file, run, chosen):
     """With models in folders, as objects cannot be shared; through the command line."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
-    encoder, head = tmp_path / "encoder", tmp_path / "head"
-    other = shutil.copy(rated_file, tmp_path / "other.jsonl")
-    base = ["--quiet", *options]
-    code, printed, errors = run("train", rated_file, "--head=encoder", "--epochs=1", "--out", encoder, *base)
+    code, printed, errors = run("train", rated_file, *chosen, "--out", tmp_path, "--quiet", *options)
     assert code == 0, errors
     assert "learned from 40 ratings" in printed
-    joined = ["train", other, "--with", encoder, "--out", head, "--variant=fast", *base]
-    code, printed, errors = run(*joined)
-    assert code == 0, errors
-    assert run(*joined, "--head", "encoder")[0] == 2
     script = (
         "import json, sys; from mars_score import MarsScorer; "
         "print(json.dumps(MarsScorer(**json.loads(sys.argv[1])).score(*json.loads(sys.argv[2])).scores))"
     )
-    arguments = {**named_models, "learned": str(head)}
+    arguments = {**named_models, "learned": str(tmp_path)}
     command = [sys.executable, "-c", script, json.dumps(arguments), json.dumps(ROWS)]
     there = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(there.stdout) == pytest.approx(MarsScorer(**arguments).score(*ROWS).scores, abs=1e-6)

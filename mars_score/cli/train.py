@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from mars_score.scoring.head_folder import HeadFolder
     from mars_score.store.runtime import Progress
 
-HEADS = ("terms", "encoder", "ls")
-OBJECTIVES = ("ratings", "pretrain", "contrastive")
+KINDS = {"ratings": "terms", "pretrain": "encoder", "contrastive": "ls"}  # heads by objective
 
 
 def add_parser(commands: Any) -> None:
@@ -33,27 +32,20 @@ def add_parser(commands: Any) -> None:
     add("--out", required=True, metavar="FOLDER", help="folder of the head; an older one is replaced")
     add(
         "--head",
-        choices=HEADS,
-        help="terms (default for ratings): a correction of MARS's score by a few features; encoder: a network "
-        "over the texts; ls: one over candidate and context, which needs no ratings",
-    )
-    add("--from", dest="start", metavar="FOLDER", help="a trained head to start from")
-    add(
-        "--with",
-        dest="joined",
-        metavar="FOLDER",
-        help="a trained encoder whose score becomes one more term (head terms); it must have learned from other "
-        "ratings than these",
+        choices=("terms", "encoder"),
+        help="what learns ratings: terms (default), a correction of MARS's score by a few features; or encoder, a "
+        "network over the texts",
     )
     add_rated_options(parser)
     encoders = parser.add_argument_group("encoders")
     encoders.add_argument(
         "--objective",
-        choices=OBJECTIVES,
+        choices=tuple(KINDS),
         default="ratings",
-        help="ratings (default); pretrain: signals of synthetic pairs; contrastive: prefer texts to their damaged "
-        "versions (head ls, unless another is named). The latter two read references and contexts only",
+        help="ratings (default); pretrain: signals of synthetic pairs, before ratings; contrastive: prefer texts "
+        "to their damaged versions (LS_Score). The latter two read references and contexts only",
     )
+    encoders.add_argument("--from", dest="start", metavar="FOLDER", help="a trained encoder to start from")
     encoders.add_argument("--pairs", type=count, metavar="N", help="synthetic pairs (default: 1500)")
     encoders.add_argument("--epochs", type=count, metavar="N", help="at most (default: 3)")
     encoders.add_argument("--seed", type=int, metavar="N", help="of all that is drawn (default: 0)")
@@ -64,11 +56,11 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Train, save and print; see :func:`mars_score.cli.main` for errors."""
     rated = args.objective == "ratings"
-    kind = args.head or {"ratings": "terms", "pretrain": "encoder", "contrastive": "ls"}[args.objective]
-    if kind == "terms" and not rated:
-        raise ValueError(f"--objective {args.objective} trains an encoder: name --head encoder or ls, or none")
-    if kind != "terms" and args.joined:
-        raise ValueError("--with joins an encoder with head terms: leave it out, or --head and --objective")
+    kind = args.head if args.head and rated else KINDS[args.objective]
+    if args.head not in (None, kind):
+        raise ValueError(f"--objective {args.objective} trains a head {kind}: leave --head {args.head} out")
+    if kind == "terms" and args.start:
+        raise ValueError("--from starts an encoder from another: leave it out, or name --head encoder")
     sets = _rated_sets(args) if rated else []
     sources = [] if rated else _sources(args)
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
@@ -76,9 +68,9 @@ def run(args: argparse.Namespace) -> None:
             from mars_score.learning.terms import train_terms
 
             arguments = scorer_arguments(args)
-            saved = train_terms(sets, args.out, args.start, args.joined, progress=progress, **arguments)
+            saved = train_terms(sets, args.out, progress=progress, **arguments)
         else:
-            saved = _train_encoder(args, kind, sets, sources, progress)
+            saved = _train_encoder(args, sets, sources, progress)
     print_notices(notices)
     learned = f"{sum(len(data.rows) for data in sets)} ratings" if rated else f"{len(sources)} texts"
     print_line(f"{saved.path}: {saved.fingerprint}, learned from {learned}")
@@ -86,7 +78,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _train_encoder(
     args: argparse.Namespace,
-    kind: Any,
     sets: list[TrainingSet],
     sources: list[Source],
     progress: Progress | None,
@@ -96,7 +87,7 @@ def _train_encoder(
 
     named = {name: getattr(args, name) for name in ("pairs", "epochs", "seed") if getattr(args, name) is not None}
     scorer = MarsScorer(progress=progress, **scorer_arguments(args))
-    how = EncoderTraining(args.objective, kind, args.start, **named)
+    how = EncoderTraining(args.objective, args.start, **named)
     return train_encoder(how, args.out, scorer.settings, scorer.runtime, sets, sources)
 
 

@@ -42,9 +42,9 @@ class EncoderTraining:
 
     Attributes:
         objective: "ratings": to predict those of people; "pretrain": to predict signals of synthetic pairs;
-            "contrastive": to prefer texts to their damaged versions.
-        kind: of the head: "encoder" or "ls". With "ls", references are never looked at.
-        start: folder of a head whose weights it starts from; None: the preset's encoder.
+            "contrastive": to prefer texts to their damaged versions, which is for head "ls", that looks at no
+            reference. The other two are for head "encoder".
+        start: folder of a head of the same kind whose weights it starts from; None: the preset's encoder.
         pairs: synthetic pairs, for "pretrain".
         epochs: at most.
         patience: epochs without a lower held-out loss after which training ends.
@@ -53,7 +53,6 @@ class EncoderTraining:
     """
 
     objective: Objective = "ratings"
-    kind: Literal["encoder", "ls"] = "encoder"
     start: str | os.PathLike[str] | None = None
     pairs: int = PAIRS
     epochs: int = 3
@@ -86,10 +85,6 @@ def train_encoder(
         ValueError: nothing to learn from; a start that does not fit.
         ModelUnavailableError, UnsupportedModelError, ImportError: a model or a package is missing or unfit.
     """
-    if how.objective == "ratings" and how.kind == "ls":
-        raise ValueError("head 'ls' learns without ratings; train it with objective 'contrastive'")
-    if how.objective == "pretrain" and how.kind == "ls":
-        raise ValueError("head 'ls' has no layer for signals; train it with objective 'contrastive'")
     if not (sets if how.objective == "ratings" else sources):
         raise ValueError("there is nothing to learn from; name a file of ratings or of texts")
     signals: Signals = {}
@@ -98,12 +93,16 @@ def train_encoder(
         pairs = make_pairs(with_sentences(sources), how.pairs, how.seed, Augmenter(settings, runtime))
         signals = read_signals(pairs, settings, runtime, how.seed)
     sizes = [signals[name].shape[1] for name in (MARS, *sorted({*signals} - {MARS}))] if signals else [1]
-    head = (LsHead if how.kind == "ls" else EncoderHead)(settings, runtime, sum(sizes))
+    head = (LsHead if how.objective == "contrastive" else EncoderHead)(settings, runtime, sum(sizes))
     learned_from: list[Mapping[str, Any]] = [data.summary() for data in sets]
     if how.start is not None:
         saved = read_head(how.start)
+        if saved.kind != head.kind:
+            raise ValueError(
+                f"{saved.path} is a head of kind {saved.kind!r}; start from one of kind {head.kind!r}"
+            )
         check_models(saved, settings)
-        head.network.take(saved.arrays, saved.path, layer=saved.kind == head.kind)
+        head.network.take(saved.arrays, saved.path)
         learned_from = [*saved.learned_from, *learned_from]
     loss: torch.nn.Module
     if how.objective == "contrastive":
@@ -123,7 +122,9 @@ def train_encoder(
         **how.arguments,
     }
     run_trainer(head.network, loss, rows, Path(folder), arguments, how.patience, runtime.report)
-    head.network.keep_score()
+    arrays = head.network.trained()
+    if signals:  # the score is the first output, and the others are no longer needed
+        arrays |= {name: array[: sizes[0]] for name, array in arrays.items() if name.startswith("1.")}
     return write_head(
         folder,
         head.kind,
@@ -131,7 +132,7 @@ def train_encoder(
         settings=FORM,
         parameters={"objective": how.objective, "learning_rate": arguments["learning_rate"], "seed": how.seed},
         learned_from=learned_from,
-        arrays=head.network.trained(),
+        arrays=arrays,
     )
 
 

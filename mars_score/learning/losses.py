@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from mars_score.learning.pairs import INTACT
-from mars_score.scoring.head_encoder import TextEncoder
+from mars_score.scoring.head_encoder import LsEncoder, TextEncoder
 
 MARGIN = 1.0  # of the hinge loss: the paper's
 
@@ -72,7 +72,7 @@ class ContrastLoss(torch.nn.Module):
     The columns of the data are ``candidates``, the first of which is the text, and ``context``.
     """
 
-    def __init__(self, model: TextEncoder) -> None:
+    def __init__(self, model: LsEncoder) -> None:
         super().__init__()
         self.model = model
 

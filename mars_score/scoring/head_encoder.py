@@ -76,11 +76,6 @@ class TextEncoder(CrossEncoder):  # type: ignore[misc]
         """The layer before training; ``size`` is the dimension of a token vector."""
         raise NotImplementedError
 
-    def quality(self, scores: Tensor) -> Tensor:
-        """One number for each row of the output, (rows,); larger is better."""
-        quality: Tensor = scores[:, 0]
-        return quality
-
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text; what spells a special token is text."""
         ways = {"add_special_tokens": False, "split_special_tokens": True, "truncation": False, "verbose": False}
@@ -106,28 +101,24 @@ class TextEncoder(CrossEncoder):  # type: ignore[misc]
         """Save a checkpoint, without the card that describes a model to people."""
         super().save_pretrained(path, *arguments, **{**more, "create_model_card": False})
 
-    def keep_score(self) -> None:
-        """Give up all outputs but the score, as others are learned from only on the way."""
-
     def trained(self) -> dict[str, NDArray[Any]]:
         """The weights that may differ from the encoder's own, by name."""
         named = self.named_parameters()
         return {name: one.detach().cpu().numpy() for name, one in named if one.requires_grad}
 
-    def take(self, arrays: Mapping[str, NDArray[Any]], where: object, *, layer: bool = True) -> None:
+    def take(self, arrays: Mapping[str, NDArray[Any]], where: object) -> None:
         """Take over weights that :meth:`trained` gave.
 
         Args:
             arrays: by name. The layer may have fewer outputs than here; the others keep their weights.
             where: they are from, for the error.
-            layer: False: only the transformer's.
 
         Raises:
             ValueError: weights of another network.
         """
         for name, parameter in self.named_parameters():
             of_layer, array = name.startswith("1."), arrays.get(name)
-            if not parameter.requires_grad or (of_layer and not layer):
+            if not parameter.requires_grad:
                 continue
             rows = len(array) if of_layer and array is not None else len(parameter)
             if array is None or array.shape != tuple(parameter[:rows].shape):
@@ -152,13 +143,6 @@ class SegmentEncoder(TextEncoder):
         names = {"module_input_name": "pooled", "module_output_name": "scores"}
         linear = torch.nn.Identity()
         return Dense(len(START) * size, outputs, True, linear, weights, torch.zeros(outputs), **names)
-
-    def keep_score(self) -> None:
-        """See :meth:`TextEncoder.keep_score`."""
-        linear = self[1].linear
-        linear.weight, linear.bias = (
-            torch.nn.Parameter(part.data[:1].clone()) for part in (linear.weight, linear.bias)
-        )
 
     def preprocess(self, inputs: Sequence[Segments], prompt: str | None = None, **more: Any) -> dict[str, Tensor]:
         """Begin, reference, separator, candidate, separator, context, separator."""
@@ -204,7 +188,7 @@ class LsEncoder(TextEncoder):
             return Dense(size, size, True, torch.nn.GELU(), **names)
 
     def quality(self, scores: Tensor) -> Tensor:
-        """LS_Score."""
+        """LS_Score of each row of the output, (rows,)."""
         return BETA * scores[:, 0] + ALPHA * scores[:, 1]
 
     def preprocess(self, inputs: Sequence[Segments], prompt: str | None = None, **more: Any) -> dict[str, Tensor]:

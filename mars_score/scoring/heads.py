@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from mars_score.models.fingerprints import fingerprint, may_be
 from mars_score.scoring.head_folder import HeadFolder
-from mars_score.scoring.row import Example, Term, weighted_sum
+from mars_score.scoring.row import Example, Term
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
 
-if TYPE_CHECKING:
-    from mars_score.scoring.head_encoder import EncoderHead
-
 KINDS = ("terms", "encoder", "ls")
-ENCODER = "encoder"  # the feature that is the score of a trained encoder
-FEATURES = ("repetition", "length", "copied", "log_probability", "lift", ENCODER)
+FEATURES = ("repetition", "length", "copied", "log_probability", "lift")
 
 
 class LearnedHead(Protocol):
@@ -46,7 +42,7 @@ def load_head(saved: HeadFolder, settings: Settings, runtime: Runtime) -> Learne
     """
     check_fits(saved, settings)
     if saved.kind == TermsHead.kind:
-        return TermsHead.load(saved, settings, runtime)
+        return TermsHead.load(saved)
     from mars_score.scoring.head_encoder import EncoderHead, LsHead
 
     return (LsHead if saved.kind == LsHead.kind else EncoderHead).load(saved, settings, runtime)
@@ -82,17 +78,16 @@ class TermsHead:
 
     Args:
         weights: by name of :data:`FEATURES`.
-        encoder: whose score is the feature ``"encoder"``; None: there is no such feature.
     """
 
     kind = "terms"
 
-    def __init__(self, weights: Mapping[str, float], encoder: EncoderHead | None = None) -> None:
-        self.weights, self.encoder = dict(weights), encoder
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self.weights = dict(weights)
 
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
         """See :class:`LearnedHead`."""
-        return [self._terms(example) for example in with_encoder(examples, self.encoder)]
+        return [self._terms(example) for example in examples]
 
     def _terms(self, example: Example) -> tuple[Term, ...]:
         own = {term.name: term for term in example.terms}
@@ -103,12 +98,11 @@ class TermsHead:
         )
 
     @classmethod
-    def load(cls, saved: HeadFolder, settings: Settings, runtime: Runtime) -> TermsHead:
+    def load(cls, saved: HeadFolder) -> TermsHead:
         """The head of a folder.
 
         Raises:
-            ValueError: it has features that this version lacks, other than one weight each, or weights of another
-                encoder.
+            ValueError: it has features that this version lacks, or other than one weight each.
         """
         names, weights = saved.parameters.get("features"), saved.arrays.get("weights")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -117,20 +111,4 @@ class TermsHead:
             raise ValueError(f"{saved.path}: the head has features that this version lacks: {', '.join(unknown)}")
         if weights is None or weights.shape != (len(names),) or not np.isfinite(weights).all():
             raise ValueError(f"{saved.path}: {len(names)} features need as many weights; train the head again")
-        encoder = None
-        if ENCODER in names:
-            from mars_score.scoring.head_encoder import EncoderHead
-
-            encoder = EncoderHead.load(saved, settings, runtime)
-        return cls(dict(zip(names, weights.tolist(), strict=True)), encoder)
-
-
-def with_encoder(examples: Sequence[Example], encoder: EncoderHead | None) -> Sequence[Example]:
-    """The examples with the encoder's scores as a feature, if there is an encoder."""
-    if encoder is None:
-        return examples
-    scores = map(weighted_sum, encoder.score(examples))
-    return [
-        replace(example, features={**example.features, ENCODER: score})
-        for example, score in zip(examples, scores, strict=True)
-    ]
+        return cls(dict(zip(names, weights.tolist(), strict=True)))
