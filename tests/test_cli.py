@@ -172,12 +172,11 @@ def test_several_candidates_of_a_row(score, write, tmp_path):
     assert json.loads(text)["scores"] == pytest.approx([1.0, 1.0, 0.0, 0.0, 0.5])
 
 
-@pytest.mark.parametrize("short", [False, True])
-def test_signatures_in_full_or_short(score, write, short):
-    _, out, _ = score(write(), *(["--short"] if short else []))
+def test_the_signature_is_shown_in_full(score, write):
+    _, out, _ = score(write())
     signature = out.splitlines()[1]
-    assert signature.startswith("signature mars|ver:" if short else "signature mars|version:")
-    assert ("|enc:" in signature, "|encoder:" in signature) == (short, not short)
+    assert signature.startswith("signature mars|version:")
+    assert "|encoder:" in signature
 
 
 def test_without_contexts(run, write):

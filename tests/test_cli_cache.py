@@ -34,7 +34,7 @@ def filled(folder):
     store = ResultStore(folder)
     store.put("infills", {digest(number): bytes(1000) for number in range(300)})
     store.put("embeddings", {digest(number): bytes(1536) for number in range(2)})
-    for model, size in ((MODEL, 3_000_000), (f"{MODEL}.partial-a1b_2", 500), ("mine", 7), ("gpt-2-1.0", 7)):
+    for model, size in ((MODEL, 3_000_000), (f".{MODEL}.1234.tmp", 500), ("mine", 7), ("gpt-2-1.0", 7)):
         (folder / "models" / model / "within").mkdir(parents=True)
         (folder / "models" / model / "within" / "model.safetensors").write_bytes(bytes(size))
     (folder / "notes.txt").write_text("notes")
@@ -62,7 +62,7 @@ def test_info_as_json(run, filled):
             "scores": {"entries": 0, "bytes": 0},
             "rows": {"entries": 0, "bytes": 0},
         },
-        "models": {MODEL: 3_000_000, f"{MODEL}.partial-a1b_2": 500},
+        "models": {MODEL: 3_000_000, f".{MODEL}.1234.tmp": 500},
     }
 
 
@@ -79,8 +79,8 @@ def test_info_for_people(run, filled, monkeypatch):
         ["embeddings", "2", "3.0", "KiB"],
         ["scores", "0", "0", "B"],
         ["rows", "0", "0", "B"],
+        ["model", f".{MODEL}.1234.tmp", "500", "B"],
         ["model", MODEL, "2.9", "MiB"],
-        ["model", f"{MODEL}.partial-a1b_2", "500", "B"],
     ]
 
 

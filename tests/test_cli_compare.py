@@ -120,12 +120,9 @@ def test_the_interval_is_that_of_score(compare, tmp_path, run):
     assert systems[0]["interval"] == systems[1]["interval"] == scored["interval"]
 
 
-def test_short_signatures(compare):
-    for options in ([], ["--table", "latex"]):
-        _, full, _ = compare("--resamples", 9, *options)
-        _, short, _ = compare("--resamples", 9, *options, "--short")
-        assert ("version:" in full, "version:" in short, "ver:" in short) == (True, False, True)
-        assert len(short) < len(full)
+@pytest.mark.parametrize("form", ["text", "latex"])
+def test_the_signature_is_shown_in_full(compare, form):
+    assert "mars|version:" in compare("--resamples", 9, "--table", form)[1].replace("\\textbar{}", "|")
 
 
 def test_rows_of_a_group_are_drawn_together(compare):

@@ -151,7 +151,7 @@ def test_a_missing_file_is_named(run):
 
 
 def test_help_names_the_metrics(capsys):
-    assert main(["meta", "--help-all"]) == 0
+    assert main(["meta", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "reference_cosine" in shown
     assert "--rating-column" in shown

@@ -22,7 +22,7 @@ from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.models.engine.prompt_memory import PromptMemory
 from mars_score.scoring import evidence
 from mars_score.scoring.embeddings import Embedding
-from mars_score.scoring.form import form_of
+from mars_score.scoring.form import Form
 from mars_score.scoring.likelihood import Likelihood
 from mars_score.scoring.terms import Similarities, score_row, token_recall
 from mars_score.settings import resolve_settings
@@ -348,7 +348,7 @@ def test_what_copying_adds_to_a_likelihood_is_limited():
         "match": read,
         "likelihood": {("They met. She called.", "She called."): Likelihood(-1, -5, False)},
     }
-    similarities = Similarities(found, form_of("plus"))
+    similarities = Similarities(found, Form.of(resolve_settings("base", "plus").similarity))
     row = evidence.ScorableRow(
         "She called.", (AugmentedReference(texts[0], ()),), "They met. She called.", "story"
     )

@@ -417,7 +417,8 @@ def test_columns_and_texts_of_a_file_are_never_paths(command, secret, tmp_path, 
     jsonl.write(tmp_path / "rows.jsonl", rows)
     encoder = encoder_with(tmp_path)
     before = set(tmp_path.iterdir())
-    models_of = ["--language-model", str(language_model[0]), "--encoder", str(encoder), "--dtype", "float64"]
+    models_of = ["--language-model", str(language_model[0]), "--dtype", "float64"]
+    models_of += ["--encoder", str(encoder)] if command == "score" else []
     argv = [command, str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "out.jsonl"), "--preset", "mini"]
     with watched() as seen:
         assert main([*argv, *models_of, "--max-mask-ratio", "0.2", "--quiet"]) == 0

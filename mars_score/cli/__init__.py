@@ -12,15 +12,26 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from mars_score.cli import augment, cache, compare, meta, references, score, train
-from mars_score.cli.parsing import Parser
 from mars_score.data.lines import one_line
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.threads import wait_asleep
 from mars_score.settings.version import __version__
 
 COMMANDS = (score, augment, compare, references, meta, train, cache)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage that argparse puts before it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what :func:`main` reports."""
+        raise ValueError(f"{message} (see: {self.prog} --help)")
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -6,17 +6,18 @@ import argparse
 import sys
 from typing import Any
 
-from mars_score.cli.options import FORMATS, USUAL, add_input_options, add_scorer_options
+from mars_score.cli.options import add_input_options, add_scorer_options
 from mars_score.cli.running import print_notices
 from mars_score.cli.runs import OUT, add_run_options, complete_run
-from mars_score.settings import SimilaritySettings
-from mars_score.settings.fields import settings_of
+
+STAGES = ("masking", "planning", "infilling", "sampling", "models")
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Augment the references of a file in the light of their contexts."
-    parser = commands.add_parser("augment", help=text, description=text)
+    example = "example: mars augment rows.csv --preset mini --out augmented.csv"
+    parser = commands.add_parser("augment", help=text, description=text, epilog=example)
     add_input_options(parser, ("reference", "context"))
     parser.add_argument(
         "--out",
@@ -28,20 +29,7 @@ def add_parser(commands: Any) -> None:
         ),
     )
     add_run_options(parser)
-    add_scorer_options(parser, unused=(*(one.name for one in settings_of(SimilaritySettings)), "encoder"))
-    parser.shorten_help(
-        {
-            "file": FORMATS,
-            "out": "write each row with its augmented references",
-            **USUAL,
-            "samples": "texts to draw for each context (default: 0)",
-            "workers": None,
-        },
-        [
-            "mars augment rows.jsonl --preset mini --out augmented.jsonl",
-            "mars augment rows.csv --preset mini --out augmented.csv",
-        ],
-    )
+    add_scorer_options(parser, STAGES, without=("encoder", "entailment_model"))
     parser.set_defaults(run=run)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mars_score.cli.running import print_line, scoring
+from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.models.wheels import is_wheel
 from mars_score.store.location import store_folder
 from mars_score.store.results import ResultStore
@@ -39,8 +38,7 @@ def run_info(args: argparse.Namespace) -> None:
     folder, kept = _store(args)
     with scoring() as notices:
         results = kept.info()
-    for notice in notices:
-        print(f"mars: notice: {notice}", file=sys.stderr)
+    print_notices(notices)
     models = {path.name: _bytes(path) for path in _models(folder)}
     if args.json:
         kinds = {kind: {"entries": entries, "bytes": size} for kind, (entries, size) in results.items()}
@@ -83,9 +81,9 @@ def _store(args: argparse.Namespace) -> tuple[Path, ResultStore]:
 
 
 def _models(folder: Path) -> list[Path]:
-    """The folders of converted models, finished (``wheel-version``) or not; nothing else that may be there."""
-    found = (folder / "models").glob("*")
-    return sorted(path for path in found if is_wheel(path.name.partition(".partial-")[0].rpartition("-")[0]))
+    """The folders of converted models, finished (``wheel-version``) or not (``.wheel-version.1234.tmp``)."""
+    paths = (folder / "models").glob("*")
+    return sorted(path for path in paths if is_wheel(path.name.removeprefix(".").rpartition("-")[0]))
 
 
 def _bytes(path: Path) -> int:

@@ -8,17 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mars_score.cli import pairs
-from mars_score.cli.options import (
-    USUAL,
-    add_column_options,
-    add_no_references_option,
-    add_scorer_options,
-    add_short_option,
-    columns,
-    scorer_arguments,
-)
+from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, scoring
+from mars_score.data.files import RowFile, read_rows
 from mars_score.stats import TESTS
 from mars_score.store.progress import progress_bars
 
@@ -28,12 +20,12 @@ TABLES = ("text", "markdown", "latex")
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Compare the candidates of two or more systems for the same references and contexts."
-    parser = commands.add_parser("compare", help=text, description=text)
+    example = "example: mars compare ours.jsonl theirs.jsonl --preset mini --table latex"
+    parser = commands.add_parser("compare", help=text, description=text, epilog=example)
     parser.add_argument(
         "files", metavar="FILE", nargs="+", help="of each system its candidates, the other columns being the same"
     )
     add_column_options(parser, ("prediction", "reference", "context"))
-    add_no_references_option(parser)
     parser.add_argument(
         "--group-column",
         metavar="NAME",
@@ -49,23 +41,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the comparison; .svg or .png")
     parser.add_argument("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_short_option(parser)
     add_scorer_options(parser)
-    parser.shorten_help(
-        {
-            "files": "one of each system: the same rows with its candidates",
-            **USUAL,
-            "group_column": "draw rows with one value there together (documents)",
-            "rows": None,
-            "table": "form of the tables: text, markdown, latex",
-            "plot": None,
-            "json": None,
-        },
-        [
-            "mars compare ours.jsonl theirs.jsonl --preset mini",
-            "mars compare a.csv b.csv c.csv --preset mini --table latex",
-        ],
-    )
     parser.set_defaults(run=run)
 
 
@@ -75,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"a comparison needs at least two files, got {args.files[0]} alone; add another")
     if args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
-    files = pairs.read(args)
+    files = _read(args)
     names = columns(args)
     remedy = "add it or name another with --group-column"
     groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
@@ -103,9 +79,41 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(ranking.to_dict(args.rows)))  # in ASCII: safe on any terminal
         return
-    show_ranking(ranking, args.rows, args.table, short=args.short)
+    show_ranking(ranking, args.rows, args.table)
     if args.plot:
         print_line(f"plot: {args.plot}")
+
+
+def _read(args: argparse.Namespace) -> list[RowFile]:
+    """The files of ``args.files``, each compared with the first.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ.
+    """
+    first, *others = map(read_rows, args.files)
+    names = columns(args)
+    references, contexts = names.references(first), names.contexts(first) or ()
+    for other in others:
+        _check(first, other, args.reference_column, references, names.references(other))
+        _check(first, other, args.context_column, contexts, names.contexts(other) or ())
+        longer, shorter = sorted((first, other), key=lambda file: -len(file.rows))
+        if len(longer.rows) > len(shorter.rows):
+            number = len(shorter.rows)
+            raise ValueError(
+                f"{longer.path}:{number + 1}: {shorter.path} has only {number} lines; all files need the same rows"
+            )
+    return [first, *others]
+
+
+def _check(first: RowFile, other: RowFile, name: str, first_values: Sequence[Any], values: Sequence[Any]) -> None:
+    """Raise ValueError at the first row in which a column differs; the files may differ in length."""
+    for row, (first_value, value) in enumerate(zip(first_values, values, strict=False)):
+        if first_value != value:
+            raise ValueError(
+                f"{other.place(name)(row)} differs from {first.path}:{row + 1}; all files need the same "
+                "references and contexts, line by line"
+            )
 
 
 def _names(files: Sequence[str]) -> list[str]:

@@ -15,8 +15,8 @@ from mars_score.stats import TESTS
 from mars_score.stats.draws import Interval
 
 
-def show_ranking(ranking: SystemRanking, rows: int, form: str, *, short: bool = False) -> None:
-    """Print tables, verdict, signature (``short`` or in full), notices and the ``rows`` rows that differ most.
+def show_ranking(ranking: SystemRanking, rows: int, form: str) -> None:
+    """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
 
     In the forms "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
     are shown.
@@ -24,7 +24,7 @@ def show_ranking(ranking: SystemRanking, rows: int, form: str, *, short: bool = 
     scores, pairs = _score_table(ranking), _pair_table(ranking)
     lines = [
         f"verdict: {ranking.verdict}",
-        f"signature {ranking.signature.short if short else ranking.signature}",
+        f"signature {ranking.signature}",
         *(f"notice: {notice}" for notice in ranking.notices),
     ]
     lines = [one_line(line) for line in lines]

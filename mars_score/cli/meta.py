@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import USUAL, add_scorer_options, scorer_arguments
+from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.rated import add_rated_options, rated_columns, set_names
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.data.files import row_line, whole_file
@@ -28,6 +28,7 @@ def add_parser(commands: Any) -> None:
         "meta",
         help=text,
         description=f"{text} A run that was stopped continues where it was if it has the same store.",
+        epilog="example: mars meta rated.jsonl --preset mini --metrics mars,bertscore --report report",
     )
     parser.add_argument(
         "files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, a JSON object"
@@ -61,20 +62,6 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser, without=("task",))
-    parser.shorten_help(
-        {
-            "metrics": "names, listed by --help-all (default: all)",
-            "rating_column": None,
-            "groups": "a sample: at most N groups per file",
-            "preset": USUAL["preset"],
-            "report": "write a report in Markdown, with charts",
-            "json": None,
-        },
-        [
-            "mars meta rated.jsonl --preset mini --metrics mars,bertscore",
-            "mars meta rated.jsonl --preset mini --report report",
-        ],
-    )
     parser.set_defaults(run=run)
 
 

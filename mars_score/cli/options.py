@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,12 +15,6 @@ from mars_score.settings import SETTING_NAMES, Settings
 from mars_score.settings.fields import Setting, settings_of
 from mars_score.settings.presets import DEFAULT_PRESET, PRESETS
 
-# Of options that most commands list in --help.
-USUAL = {
-    "preset": f"models: {', '.join(PRESETS)} (default: {DEFAULT_PRESET})",
-    "task": "dialogue, summary, answer, ... (default: by the context)",
-}
-FORMATS = "JSONL, JSON, CSV, TSV or Parquet; -: standard input"
 _SCORER_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "store")
 
 
@@ -35,21 +29,14 @@ def add_input_options(parser: argparse.ArgumentParser, columns: tuple[str, ...])
 
 
 def add_column_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
-    """The names of a file's columns."""
+    """The names of a file's columns; where candidates are among them, references can be left out."""
+    group = parser.add_argument_group("columns")
     for column in columns:
         text = f"column of the {column}s (default: {column})"
-        parser.add_argument(f"--{column}-column", metavar="NAME", default=column, help=text)
-
-
-def add_no_references_option(parser: argparse.ArgumentParser) -> None:
-    """The option to score all rows without references."""
-    text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
-    parser.add_argument("--no-references", action="store_true", help=text)
-
-
-def add_short_option(parser: argparse.ArgumentParser) -> None:
-    """The option to show the short form of the signature."""
-    parser.add_argument("--short", action="store_true", help="show the short form of the signature")
+        group.add_argument(f"--{column}-column", metavar="NAME", default=column, help=text)
+    if "prediction" in columns:
+        text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
+        group.add_argument("--no-references", action="store_true", help=text)
 
 
 def columns(args: argparse.Namespace) -> Columns:
@@ -60,14 +47,14 @@ def columns(args: argparse.Namespace) -> Columns:
 
 
 def add_scorer_options(
-    parser: argparse.ArgumentParser, without: tuple[str, ...] = (), unused: tuple[str, ...] = ()
+    parser: argparse.ArgumentParser, stages: Iterable[str] = tuple(Settings.STAGES), without: tuple[str, ...] = ()
 ) -> None:
-    """Preset, device and the like, and all settings.
+    """Preset, device and the like, the general settings, and those of some stages.
 
     Args:
         parser: of a command.
-        without: settings for which the command has options of its own.
-        unused: settings without effect there; taken, so that commands can share their options, but not listed.
+        stages: of :attr:`mars_score.settings.Settings.STAGES`, those that the command uses.
+        without: settings of these that it does not use, or has options of its own for.
     """
     group = parser.add_argument_group("models and machine")
     add = partial(group.add_argument, default=argparse.SUPPRESS)  # defaults stand in MarsScorer alone
@@ -81,7 +68,7 @@ def add_scorer_options(
     )
     add("--no-store", dest="store", action="store_false", help="no store: everything is computed anew")
     group.add_argument("--quiet", action="store_true", help="no progress bars")
-    _add_settings(parser, without, unused)
+    _add_settings(parser, stages, without)
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
@@ -89,22 +76,23 @@ def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_SCORER_OPTIONS, *SETTING_NAMES) if hasattr(args, name)}
 
 
-def _add_settings(parser: argparse.ArgumentParser, without: tuple[str, ...], unused: tuple[str, ...]) -> None:
+def _add_settings(parser: argparse.ArgumentParser, stages: Iterable[str], without: tuple[str, ...]) -> None:
     """One option for each setting, in a group for each stage."""
-    for name, stage in {"": Settings, **Settings.STAGES}.items():
-        title, text = (f"settings: {name}", inspect.getdoc(stage)) if name else ("settings", None)
-        group = parser.add_argument_group(title, text)
-        for one in settings_of(stage):
-            if one.name in without:
+    groups = [parser.add_argument_group("settings")]
+    groups += [
+        parser.add_argument_group(f"settings: {name}", inspect.getdoc(Settings.STAGES[name])) for name in stages
+    ]
+    for group, stage in zip(groups, (Settings, *(Settings.STAGES[name] for name in stages)), strict=True):
+        for setting in settings_of(stage):
+            if setting.name in without:
                 continue
-            notes = [one.text]
-            if one.kind is tuple:
+            notes = [setting.text]
+            if setting.kind is tuple:
                 notes.append("The file has one text per line.")
-            if one.default not in (None, dataclasses.MISSING):
-                notes.append(f"(default: {one.default})")
-            option, shown = f"--{one.name.replace('_', '-')}", " ".join(notes).replace("%", "%%")
-            shown = argparse.SUPPRESS if one.name in unused else shown
-            group.add_argument(option, default=argparse.SUPPRESS, help=shown, **_parsing(one))
+            if setting.default not in (None, dataclasses.MISSING):
+                notes.append(f"(default: {setting.default})")
+            option, text = f"--{setting.name.replace('_', '-')}", " ".join(notes).replace("%", "%%")
+            group.add_argument(option, default=argparse.SUPPRESS, help=text, **_parsing(setting))
 
 
 def _parsing(setting: Setting) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from mars_score.data.rated import RatedColumns
 
 def add_rated_options(parser: argparse.ArgumentParser) -> None:
     """The names of columns, and which data sets are compared within groups."""
+    group = parser.add_argument_group("columns")
     for column in dataclasses.fields(RatedColumns):
         help_text = f"column of the {column.name} (default: {column.default})"
         names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
-        parser.add_argument(*names, metavar="NAME", default=column.default, help=help_text)
-    parser.add_argument(
+        group.add_argument(*names, metavar="NAME", default=column.default, help=help_text)
+    group.add_argument(
         "--within-groups",
         type=set_names,
         default=[],

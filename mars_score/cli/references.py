@@ -6,15 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from mars_score.cli.options import (
-    FORMATS,
-    USUAL,
-    add_input_options,
-    add_scorer_options,
-    add_short_option,
-    columns,
-    scorer_arguments,
-)
+from mars_score.cli.options import add_input_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.store.progress import progress_bars
 
@@ -24,7 +16,8 @@ SAMPLES = 4  # unless --samples says otherwise: they show how open-ended a row i
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Look at the references of a file: number, length, diversity, overlap with the context, odd ones."
-    parser = commands.add_parser("references", help=text, description=text)
+    example = "example: mars references rows.jsonl --preset mini --suggest 5"
+    parser = commands.add_parser("references", help=text, description=text, epilog=example)
     add_input_options(parser, ("reference", "context"))
     parser.add_argument(
         "--suggest",
@@ -39,18 +32,7 @@ def add_parser(commands: Any) -> None:
         help="also find references that are stranger to the language model than its samples; it reads all of them",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with the numbers of every row")
-    add_short_option(parser)
     add_scorer_options(parser)
-    parser.shorten_help(
-        {
-            "file": FORMATS,
-            "suggest": "rows where one more reference would help most",
-            "likelihood": "also find strange references",
-            "json": None,
-            **USUAL,
-        },
-        ["mars references rows.jsonl --preset mini --suggest 5"],
-    )
     parser.set_defaults(run=run)
 
 
@@ -76,4 +58,4 @@ def run(args: argparse.Namespace) -> None:
 
     for table in (summary_table(found), *row_tables(found), *([suggestion_table(suggested)] if suggested else [])):
         show_table(table)
-    print_line(f"signature {found.signature.short if args.short else found.signature}")
+    print_line(f"signature {found.signature}")

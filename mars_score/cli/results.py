@@ -66,8 +66,8 @@ def show_json(shown: Shown) -> None:
     print("}")
 
 
-def show_text(shown: Shown, *, short: bool = False) -> None:
-    """Score, signature (``short`` or in full), notices and some rows, or all of them."""
+def show_text(shown: Shown) -> None:
+    """Score, signature, notices and some rows, or all of them."""
     run, tally = shown.run, shown.tally
     partial = not shown.detailed and len(tally.shown) < tally.rows
     interval = tally.interval
@@ -82,7 +82,7 @@ def show_text(shown: Shown, *, short: bool = False) -> None:
             f"an unrelated reference ({scale['unrelated']:.4f}) to the reference itself ({scale['identical']:.4f})"
         )
         print_line(f"scale: {scale['percent']:.1f} % of the way from {ends}")
-    print_line(f"signature {run.signature.short if short else run.signature}")
+    print_line(f"signature {run.signature}")
     for notice in tally.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
     print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))

@@ -6,14 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import (
-    FORMATS,
-    USUAL,
-    add_input_options,
-    add_no_references_option,
-    add_scorer_options,
-    add_short_option,
-)
+from mars_score.cli.options import add_input_options, add_scorer_options
 from mars_score.cli.runs import OUT, add_run_options, complete_run, count
 
 if TYPE_CHECKING:
@@ -24,12 +17,11 @@ if TYPE_CHECKING:
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Score the candidates of a file by their references and contexts, or by their contexts alone."
-    parser = commands.add_parser("score", help=text, description=text)
+    example = "example: mars score rows.csv --preset mini --out scores.csv"
+    parser = commands.add_parser("score", help=text, description=text, epilog=example)
     add_input_options(parser, ("prediction", "reference", "context"))
-    add_no_references_option(parser)
     parser.add_argument("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars"'))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_short_option(parser)
     parser.add_argument("--detailed", action="store_true", help="also show the augmented references of every row")
     parser.add_argument(
         "--explain", type=count, metavar="N", help="also explain the N lowest rows: matches by word, nearest texts"
@@ -44,22 +36,6 @@ def add_parser(commands: Any) -> None:
     gate.add_argument("--fail-rows-under", type=float, metavar="Y", help="the score of any row is below Y")
     add_run_options(parser)
     add_scorer_options(parser)
-    parser.shorten_help(
-        {
-            "file": FORMATS,
-            **USUAL,
-            "out": "write each row with its score, in any of these formats",
-            "json": None,
-            "detailed": None,
-            "explain": "also explain the N lowest rows",
-            "fail_under": "exit status 3 if the mean score is below X",
-            "workers": None,
-        },
-        [
-            "mars score rows.jsonl --preset mini",
-            "mars score rows.csv --preset mini --out scores.csv --reference-column answer",
-        ],
-    )
     parser.set_defaults(run=run)
 
 
@@ -89,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 show_json(shown)
             else:
-                show_text(shown, short=args.short)
+                show_text(shown)
         rows = (
             (number + 1, result.score.score, row[0])
             for part, scored in a_run.scored()

@@ -25,7 +25,10 @@ def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Train a learned head on human ratings; mars score --learned FOLDER then uses it."
     parser = commands.add_parser(
-        "train", help=text, description=f"{text} A training that was stopped goes on when it is started again."
+        "train",
+        help=text,
+        description=f"{text} A training that was stopped goes on when it is started again.",
+        epilog="example: mars train rated.jsonl --preset mini --variant plus --out head",
     )
     add = parser.add_argument
     add("files", metavar="FILE", nargs="+", help="rated candidates, as for mars meta; or texts, also .txt")

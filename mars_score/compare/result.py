@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mars_score.data.values import plain
 from mars_score.models.signature import Signature
 from mars_score.stats import Test
 from mars_score.stats.draws import SAME, Interval
@@ -139,10 +140,7 @@ class SystemRanking:
                 {"name": one.name, "mars": one.score, "interval": one.interval.ends, "scores": list(one.scores)}
                 for one in self.systems
             ],
-            "pairs": [
-                {**asdict(pair), "interval": pair.interval.ends, "p": None if math.isnan(pair.p) else pair.p}
-                for pair in self.pairs
-            ],
+            "pairs": [{**asdict(pair), "interval": pair.interval.ends, "p": plain(pair.p)} for pair in self.pairs],
             "verdict": self.verdict,
             "test": self.test,
             "groups": self.groups,

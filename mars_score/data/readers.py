@@ -62,18 +62,8 @@ def _text_rows(name: str) -> Iterator[dict[str, Any]]:
         if delimiter:
             yield from _cell_rows(file, name, delimiter)
         else:
-            yield from _json_rows(file, name)
-
-
-def json_rows(name: str) -> Iterator[dict[str, Any]]:
-    """The rows of a file of JSON, whatever its name; errors as for :func:`stream_rows`."""
-    with _opened(name) as file:
-        yield from _json_rows(file, name)
-
-
-def _json_rows(file: io.BufferedReader, name: str) -> Iterator[dict[str, Any]]:
-    rows = _list_rows if file.peek(64).lstrip().startswith(b"[") else _line_rows
-    yield from rows(file, name)
+            rows = _list_rows if file.peek(64).lstrip().startswith(b"[") else _line_rows
+            yield from rows(file, name)
 
 
 def _delimiter_of_header(begin: bytes, name: str) -> str | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from mars_score.models.fingerprints import Current, model_key
-from mars_score.store.lookup import Done, Item, Results, Storage, Value, from_json, get_or_compute, to_json
+from mars_score.store.lookup import Done, Item, Results, Value, from_json, get_or_compute, to_json
+from mars_score.store.results import ResultStore
 
 Model = TypeVar("Model")
 
@@ -34,7 +35,7 @@ class Readings(Generic[Model, Item, Value]):
     decode: Callable[[bytes], Value] = from_json
 
     def read(
-        self, store: Storage, items: Iterable[Item], progress: Callable[[int, int], None] | None = None
+        self, store: ResultStore, items: Iterable[Item], progress: Callable[[int, int], None] | None = None
     ) -> dict[Item, Value]:
         """The result of each different item; ``progress`` counts the new ones.
 

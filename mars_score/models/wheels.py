@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import shutil
-import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mars_score.data.files import replaced
 from mars_score.errors import ModelUnavailableError, warn
 from mars_score.store.location import make_private
 
@@ -89,24 +88,22 @@ def _convert(gguf: Path, folder: Path) -> None:
 
     make_private(folder.parent.parent)
     make_private(folder.parent)
-    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own
             tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
             model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-        # The weights are plain float32 by now; saving goes by these two marks.
-        del model.config.quantization_config
-        model.hf_quantizer = None
-        model.save_pretrained(partial)
-        tokenizer.save_pretrained(partial)
-        if not folder.exists():  # another process may have been faster
-            partial.rename(folder)
     except ImportError as error:
         raise ModelUnavailableError(
             f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
         ) from error
+    # The weights are plain float32 by now; saving goes by these two marks.
+    del model.config.quantization_config
+    model.hf_quantizer = None
+    try:
+        with replaced(folder) as beside:
+            make_private(beside)
+            model.save_pretrained(beside)
+            tokenizer.save_pretrained(beside)
     except OSError:
-        if not folder.exists():
+        if not folder.exists():  # else another process was faster
             raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 from mars_score.data.words import split_words
-from mars_score.settings import SimilaritySettings, resolve_settings
+from mars_score.settings import SimilaritySettings
 from mars_score.settings.fields import settings_of
 
 if TYPE_CHECKING:
@@ -115,9 +114,3 @@ class Form(SimilaritySettings):
             best_sample=best_sample * of_samples,
             copying=float(dialogue),
         )
-
-
-@cache
-def form_of(variant: str) -> Form:
-    """The form of a variant, with its references."""
-    return Form.of(resolve_settings("base", variant).similarity)

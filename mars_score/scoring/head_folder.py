@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.files import whole_file
+from mars_score.data.files import replaced, whole_file
 from mars_score.settings import SETTINGS, ModelSettings
 from mars_score.settings.fields import settings_of
 
@@ -134,9 +134,8 @@ def write_head(
         "learned_from": list(learned_from),
         "numbers": _hash(numbers),
     }
-    beside = folder / f"{_NUMBERS}.unfinished"
-    beside.write_bytes(numbers)
-    os.replace(beside, folder / _NUMBERS)  # an older head.json refuses it until that is replaced as well
+    with replaced(folder / _NUMBERS) as beside:  # an older head.json refuses it until that is replaced as well
+        beside.write_bytes(numbers)
     with whole_file(folder / _ABOUT) as file:
         file.write(json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     return read_head(folder)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mars_score.store.results import KEY_BYTES, ResultStore, digest
 
@@ -17,22 +16,6 @@ FLUSH_SECONDS = 2.0  # computed results are saved this often, so that a killed p
 Item = TypeVar("Item", bound=Hashable)
 Value = TypeVar("Value")
 Done = Callable[[Item, Value], None]
-
-
-class Storage(Protocol):
-    """Where results are looked up and saved, such as :class:`mars_score.store.results.ResultStore`.
-
-    Attributes:
-        folder: the store's folder, which also holds converted models; None: nothing is saved.
-    """
-
-    folder: Path | None
-
-    def get(self, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The stored values of those ``keys`` that have one."""
-
-    def put(self, kind: str, entries: Mapping[bytes, bytes]) -> None:
-        """Save ``entries``, key to value."""
 
 
 def to_json(value: Any) -> bytes:
@@ -81,7 +64,7 @@ class Results(Generic[Item, Value]):
 
 
 def get_or_compute(
-    store: Storage,
+    store: ResultStore,
     results: Results[Item, Value],
     items: Iterable[Item],
     compute: Callable[[list[Item], Done[Item, Value]], None],
@@ -123,7 +106,7 @@ class _Saving(Generic[Item, Value]):
 
     def __init__(
         self,
-        store: Storage,
+        store: ResultStore,
         results: Results[Item, Value],
         count: int,
         progress: Callable[[int, int], None] | None,

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mars_score.settings.fields import is_number
-from mars_score.store.lookup import Storage
 from mars_score.store.results import ResultStore
 
 Progress = Callable[[str, int, int], None]
@@ -31,7 +30,7 @@ class Runtime:
     batch_size: int | None = None
     encoder_batch_size: int | None = None
     device: str | None = None
-    store: Storage = field(default_factory=lambda: ResultStore(None))
+    store: ResultStore = field(default_factory=lambda: ResultStore(None))
     progress: Progress | None = None
 
     def __post_init__(self) -> None:

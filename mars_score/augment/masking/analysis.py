@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline, language_code
-from mars_score.store.lookup import Results, Storage, get_or_compute
+from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.results import ResultStore
 
 # Only tok2vec, tagger and attribute_ruler (tags to universal tags) are needed.
@@ -84,7 +84,7 @@ class WordAnalyser:
             tokenizer, and not tagged, except as punctuation (``PUNCT``) and anything else (``X``).
     """
 
-    def __init__(self, store: Storage | None = None, language: str = ENGLISH) -> None:
+    def __init__(self, store: ResultStore | None = None, language: str = ENGLISH) -> None:
         self._store = store or ResultStore(None)
         self._language = language
 

@@ -86,7 +86,7 @@ def _check(name: str) -> None:
     if bracket and meant in METRICS and METRICS[meant].startswith("mars["):
         fixed = METRICS[meant][5:-1]
         guess = f"mars[{fixed},{changes}" if fixed else f"mars[{changes}"
-    hint = f"did you mean {guess!r}?" if guess else "mars meta --help-all lists the names"
+    hint = f"did you mean {guess!r}?" if guess else "mars meta --help lists the names"
     raise ValueError(f"unknown metric {name!r}; {hint}")
 
 
