@@ -3,9 +3,9 @@
 import json
 import types
 
+import jsonl
 import pytest
 
-from mars_score.cli import main
 from mars_score.compare.anchors import ROWS, Anchors, find_anchors
 from mars_score.scorer import MarsScorer
 
@@ -14,27 +14,25 @@ CONTEXTS = ["They walk to the river.", "The baker opens her shop.", "The baker o
 
 
 class Counting:
-    """A scorer whose scores say which texts were scored together."""
+    """A scorer that notes which texts were scored together."""
 
     def __init__(self):
         self.calls = []
 
     def score(self, candidates, references, contexts):
         self.calls.append(list(zip(candidates, references, contexts, strict=True)))
-        return types.SimpleNamespace(scores=[1.0 if one in row else 0.25 for one, row, _ in self.calls[-1]])
+        return types.SimpleNamespace(scores=[1.0 if text in row else 0.25 for text, row, _ in self.calls[-1]])
 
 
 def test_each_reference_against_itself_and_against_another_context():
     scorer = Counting()
     assert find_anchors(scorer, REFERENCES, CONTEXTS) == Anchors(unrelated=0.25, identical=1.0)
     [rows] = scorer.calls
-    assert [one for one, _, _ in rows[:3]] == [row[0] for row in REFERENCES]
-    assert [one for one, _, _ in rows[3:]] == ["Bread is warm.", *["The boys look at the boats."] * 2]
-
-
-def test_percent():
-    anchors = Anchors(0.25, 0.75)
-    assert [anchors.percent(score) for score in (0.25, 0.5, 0.75, 0.125)] == [0, 50, 100, -25]
+    assert [row[1:] for row in rows] == [*zip(REFERENCES, CONTEXTS, strict=True)] * 2
+    assert [text for text, _, _ in rows[:3]] == [row[0] for row in REFERENCES]
+    assert [text for text, _, _ in rows[3:]] == ["Bread is warm.", *["The boys look at the boats."] * 2]
+    places = [Anchors(0.25, 0.75).to_dict(score)["percent"] for score in (0.25, 0.5, 0.75, 0.125)]
+    assert places == [0, 50, 100, -25]
 
 
 def test_of_many_rows_some_are_scored():
@@ -58,32 +56,16 @@ def test_rows_without_a_scale(references, contexts, message):
         find_anchors(Counting(), references, contexts)
 
 
-def test_the_command(named_models, tmp_path, capsys):
-    path = tmp_path / "rows.jsonl"
+def test_the_command(named_models, tmp_path, run):
     names = ("prediction", "reference", "context")
     rows = zip(["The boats.", "Bread.", "A train."], REFERENCES, CONTEXTS, strict=True)
-    path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows))
-    encoder = named_models["encoder"]
-    command = [
-        "score",
-        str(path),
-        "--variant",
-        "fast",
-        "--encoder",
-        encoder,
-        "--samples",
-        "0",
-        "--dtype",
-        "float64",
-    ]
-    scorer = MarsScorer(variant="fast", encoder=encoder, samples=0, dtype="float64")
-    anchors = find_anchors(scorer, REFERENCES, CONTEXTS)
-    if anchors.identical <= anchors.unrelated:
-        pytest.fail("the tiny encoder tells nothing apart")
-    assert main([*command, "--scale", "--json", "--chunk-size", "2"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["scale"] == pytest.approx(anchors.to_dict(found["mars"]))
-    assert main([*command, "--scale"]) == 0
-    assert f"scale: {found['scale']['percent']:.1f} % of the way" in capsys.readouterr().out
-    assert main([*command, "--json"]) == 0
-    assert "scale" not in json.loads(capsys.readouterr().out)
+    path = jsonl.write(tmp_path / "rows.jsonl", [dict(zip(names, row, strict=True)) for row in rows])
+    models = {"variant": "fast", "encoder": named_models["encoder"], "dtype": "float64"}
+    command = ["score", path, *(f"--{name}={value}" for name, value in models.items())]
+    anchors = find_anchors(MarsScorer(**models), REFERENCES, CONTEXTS)
+    code, out, _ = run(*command, "--scale", "--json", "--chunk-size", "2")
+    assert code == 0
+    printed = json.loads(out)
+    assert printed["scale"] == pytest.approx(anchors.to_dict(printed["mars"]))
+    assert f"scale: {printed['scale']['percent']:.1f} % of the way" in run(*command, "--scale")[1]
+    assert "scale" not in json.loads(run(*command, "--json")[1])

@@ -51,17 +51,16 @@ def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(scorer):
 
 
 def test_a_single_row_has_no_intervals_and_no_p_values(scorer):
-    ranking = rank_systems(scorer, {"A": ["a"], "B": ["b"]}, ["a"], [""], test="bootstrap")
+    ranking = rank_systems(scorer, {"A": ["a"], "B": ["b"]}, ["a"], [""])
     plain = json.loads(json.dumps(ranking.to_dict(), allow_nan=False))
     assert (plain["pairs"][0]["p"], plain["pairs"][0]["interval"]) == (None, None)
     assert plain["systems"][0]["interval"] is None
     assert plain["most_different"][0]["candidates"] == ["a", "b"]
 
 
-@pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
-def test_rows_of_one_context_are_drawn_together(scorer, test):
+def test_rows_of_one_context_are_drawn_together(scorer):
     """Intervals are those that ``mars score`` prints; p-values are adjusted for the three pairs."""
-    options = {"test": test, "seed": 3, "resamples": 200}
+    options = {"resamples": 200}
     ranking = rank_systems(scorer, LONG, ["a b"] * 14, MANY, **options)
     assert ranking.groups == 12
     labels = [f"label {context}" for context in MANY]
@@ -106,7 +105,6 @@ def test_equal_systems_with_repeated_contexts_are_rarely_told_apart(scorer):
         ({"groups": [1]}, "groups must be one label per item"),
         ({"resamples": 0}, "resamples must be positive"),
         ({"confidence": 1}, "confidence must lie between 0 and 1"),
-        ({"test": "t"}, "test must be one of randomisation, bootstrap, got 't'"),
         ({"systems": {"A": [], "B": []}, "references": [], "contexts": []}, "there are no rows to compare"),
     ],
 )
@@ -136,7 +134,7 @@ def test_verdict():
         names = dict.fromkeys(name for pair in pairs for name in pair[:2])
         systems = tuple(SystemScore(name, (0.0,), unknown) for name in names)
         tested = tuple(SystemPair(*pair[:3], unknown, pair[3], 0, 1, 0) for pair in pairs)
-        return SystemRanking(systems, tested, (), "randomisation", 1, 0.95, 1, None).verdict
+        return SystemRanking(systems, tested, (), 1, 0.95, 1, None).verdict
 
     better, close, equal = ("B", "A", 0.03, 0.01), ("B", "C", 0.031, 0.06), ("A", "C", 0.001, 0.8)
     start = "B scores higher than A (+0.030, p = 0.01)"
@@ -146,9 +144,6 @@ def test_verdict():
     assert verdict(better, close, equal).startswith(f"{start}, but cannot be told apart from C (p = 0.06); ")
     assert verdict(("A", "B", 1.0, math.nan)) == "A cannot be told apart from B (no test)"
     assert verdict(("A", "B", 1.0, 0.05)).startswith("A scores higher")
-
-
-# Plot
 
 
 @pytest.mark.parametrize("kind", ["svg", "png"])
@@ -166,18 +161,5 @@ def test_plot(scorer, tmp_path, kind):
     if kind == "png":
         assert drawn.startswith(b"\x89PNG")
         return
-    text = drawn.decode()
-    for words in ("0.625", "0.250", "$ours$ &lt;\ufffd&gt;", "2 won, 2 tied, 0 lost", "95% intervals"):
-        assert words in text
-
-
-def test_the_plot_shows_every_difference_of_the_best_two(scorer):
-    pytest.importorskip("matplotlib")
-    from mars_score.compare.plot import ranking_figure
-    from mars_score.report.charts import chart_settings
-
-    with chart_settings():
-        left, right = ranking_figure(rank_systems(scorer, SYSTEMS, REFERENCES, CONTEXTS)).axes
-    assert [float(line.get_xdata()[0]) for line in left.lines] == [0.625, 0.25, 0]
-    heights = np.concatenate([area.get_paths()[0].vertices[:, 1] for area in right.collections])
-    assert {round(float(height), 6) for height in heights} == {0.0, 0.5, 1.0}
+    for words in ("0.62", "0.25", "$ours$ &lt;\ufffd&gt;"):
+        assert words in drawn.decode()

@@ -11,7 +11,6 @@ from typing import Any
 from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, scoring
 from mars_score.data.files import RowFile, read_rows
-from mars_score.stats import TESTS
 from mars_score.store.progress import progress_bars
 
 TABLES = ("text", "markdown", "latex")
@@ -34,10 +33,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
     parser.add_argument("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
-    parser.add_argument(
-        "--test", choices=TESTS, default="randomisation", help="what gives the p-values (default: randomisation)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the tests (0)")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the comparison; .svg or .png")
     parser.add_argument("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -70,7 +65,8 @@ def run(args: argparse.Namespace) -> None:
             names.references(files[0]) if names.reference else None,
             names.contexts(files[0]),
             groups=groups,
-            **{name: getattr(args, name) for name in ("test", "confidence", "resamples", "seed")},
+            confidence=args.confidence,
+            resamples=args.resamples,
         )
     if args.plot:
         from mars_score.compare.plot import write_plot

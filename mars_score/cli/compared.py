@@ -11,7 +11,6 @@ from mars_score.cli.tables import fitted, show_table
 from mars_score.compare import ComparedRow, SystemRanking
 from mars_score.data.lines import one_line
 from mars_score.report.contents import MISSING, Table
-from mars_score.stats import TESTS
 from mars_score.stats.draws import Interval
 
 
@@ -62,7 +61,7 @@ def _pair_table(ranking: SystemRanking) -> Table:
     adjusted = f", p adjusted for {count} tests (Holm)" if count > 1 else ""
     return Table(
         "differences",
-        f"{TESTS[ranking.test]}, {ranking.resamples} resamples of {_groups(ranking)}{adjusted}",
+        f"approximate randomisation, {ranking.resamples} resamples of {_groups(ranking)}{adjusted}",
         ("systems", "difference", f"{ranking.confidence:.0%} interval", "p", "wins, ties, losses"),
         tuple(
             (

@@ -27,25 +27,20 @@ class Anchors:
     unrelated: float
     identical: float
 
-    def percent(self, score: float) -> float:
-        """Where a score lies between them, in per cent: 0 unrelated, 100 identical; outside where it is beyond."""
-        return 100 * (score - self.unrelated) / (self.identical - self.unrelated)
-
     def to_dict(self, score: float) -> dict[str, float]:
-        """The place of a score and the two anchors, as plain data."""
-        return {"percent": self.percent(score), "unrelated": self.unrelated, "identical": self.identical}
+        """The anchors, and the place of a score between them in per cent: 0 unrelated, 100 identical."""
+        percent = 100 * (score - self.unrelated) / (self.identical - self.unrelated)
+        return {"percent": percent, "unrelated": self.unrelated, "identical": self.identical}
 
 
 def anchor_rows(total: int) -> list[int]:
-    """The rows that anchors are found from: all, or ``ROWS`` of them, evenly spaced."""
+    """The rows that anchors are computed from: all, or ``ROWS`` of them, evenly spaced."""
     count = min(ROWS, total)
     return [number * total // count for number in range(count)]
 
 
 def find_anchors(scorer: MarsScorer, references: Sequence[Sequence[str]], contexts: Sequence[str]) -> Anchors:
     """The anchors of some rows; of many rows at most ``ROWS``, evenly spaced.
-
-    Samples and vectors come from the scorer's store where they are there.
 
     Args:
         scorer: of the settings that the rows are scored with.
@@ -58,31 +53,27 @@ def find_anchors(scorer: MarsScorer, references: Sequence[Sequence[str]], contex
     """
     if not all(references):
         raise ValueError("a scale needs references: leave it out where candidates are scored given contexts alone")
-    kept = anchor_rows(len(references))
-    count = len(kept)
-    own = [list(references[row]) for row in kept]
-    around = [contexts[row] for row in kept]
-    others = [_other(place, own, around) for place in range(count)]
-    if None in others:
+    rows = [(list(references[row]), contexts[row]) for row in anchor_rows(len(references))]
+    unrelated = [text for place in range(len(rows)) if (text := _unrelated(place, rows)) is not None]
+    if len(unrelated) < len(rows):
         raise ValueError(
             "a scale needs rows that differ in their contexts and references; leave it out, or add some"
         )
-    candidates = [*(row[0] for row in own), *(own[other][0] for other in others if other is not None)]
+    candidates = [*(texts[0] for texts, _ in rows), *unrelated]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)  # already issued with the rows' own scores
-        scores = scorer.score(candidates, own * 2, around * 2).scores
-    found = Anchors(unrelated=sum(scores[count:]) / count, identical=sum(scores[:count]) / count)
-    if found.identical <= found.unrelated:
-        raise ValueError(f"no scale: references of other rows score as high as the reference itself ({found})")
-    return found
+        scores = scorer.score(candidates, *map(list, zip(*rows * 2, strict=True))).scores
+    anchors = Anchors(sum(scores[len(rows) :]) / len(rows), sum(scores[: len(rows)]) / len(rows))
+    if anchors.identical <= anchors.unrelated:
+        raise ValueError(f"no scale: references of other rows score as high as the reference itself ({anchors})")
+    return anchors
 
 
-def _other(place: int, references: Sequence[Sequence[str]], contexts: Sequence[str]) -> int | None:
-    """The next row, in a circle, with another context and no reference in common."""
-    count = len(contexts)
-    for number in range(place + 1, place + count):
-        other = number % count
-        same_context = contexts[other] == contexts[place] and contexts[place].strip()
-        if not same_context and not set(references[other]) & set(references[place]):
-            return other
+def _unrelated(place: int, rows: Sequence[tuple[list[str], str]]) -> str | None:
+    """A reference of the next row, in a circle, that has another context and no reference in common."""
+    own, own_context = rows[place]
+    for references, context in (*rows[place + 1 :], *rows[:place]):
+        same_context = context == own_context and context.strip()
+        if not same_context and not set(references) & set(own):
+            return references[0]
     return None

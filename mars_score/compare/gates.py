@@ -26,7 +26,7 @@ def failures(
     *,
     row_word: str,
 ) -> Iterator[str]:
-    """What does not reach its threshold, one line each; nothing if everything does.
+    """What does not reach its threshold, one line each.
 
     Args:
         mean: of all scores.

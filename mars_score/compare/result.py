@@ -9,7 +9,6 @@ from typing import Any
 
 from mars_score.data.values import plain
 from mars_score.models.signature import Signature
-from mars_score.stats import Test
 from mars_score.stats.draws import SAME, Interval
 
 
@@ -84,15 +83,12 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class SystemRanking:
-    """Two or more systems in the order of their scores, and a test of each two.
-
-    Systems are told apart where p is at most 1 - confidence.
+    """Two or more systems in the order of their scores; they are told apart where p is at most 1 - confidence.
 
     Attributes:
         systems: the highest score first.
         pairs: each two systems, in the order of the ranking.
         rows: in input order.
-        test: what gave the p-values.
         groups: how many groups of rows were drawn from: different contexts, or the caller's groups.
         confidence: coverage of the intervals.
         resamples: of the tests.
@@ -104,7 +100,6 @@ class SystemRanking:
     systems: tuple[SystemScore, ...]
     pairs: tuple[SystemPair, ...]
     rows: tuple[ComparedRow, ...]
-    test: Test
     groups: int
     confidence: float
     resamples: int
@@ -142,7 +137,6 @@ class SystemRanking:
             ],
             "pairs": [{**asdict(pair), "interval": pair.interval.ends, "p": plain(pair.p)} for pair in self.pairs],
             "verdict": self.verdict,
-            "test": self.test,
             "groups": self.groups,
             "confidence": self.confidence,
             "resamples": self.resamples,

@@ -15,15 +15,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from mars_score.stats.labels import Codes, Floats, Labels, Values, check_known, codes_of
+from mars_score.stats.labels import Codes, Floats, Labels, Values, codes_of
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 Level = Literal["items", "within_groups", "systems"]
 
-# With fewer, a coefficient can only be +-1 (or 0).
-_FEWEST = 3
-# Values that differ by less than this, relative to the largest, are equal but for rounding.
-ROUNDING = 1e-12
+_FEWEST = 3  # with fewer items a coefficient can only be +-1 (or 0)
+ROUNDING = 1e-12  # values that differ by less, relative to the largest, are equal
 _COEFFICIENTS: dict[Coefficient, Any] = {
     "pearson": stats.pearsonr,
     "spearman": stats.spearmanr,
@@ -113,9 +111,8 @@ def correlation(
         (systems).
 
     Raises:
-        ValueError: lengths differ, labels are missing, or a name is unknown.
+        ValueError: lengths differ, or labels are missing.
     """
-    check_known("coefficient", coefficient, _COEFFICIENTS)
     items = at_level(scores, ratings, level, groups=groups, systems=systems, coefficient=coefficient)
     n = len(items.scores)
     if items.reason:
@@ -128,19 +125,7 @@ def correlation(
 
 
 def correlation_per_system(scores: Values, ratings: Values, systems: Labels) -> dict[str | int, Estimate]:
-    """Pearson's r over the items of each system, one per system (the paper's Table 3).
-
-    Args:
-        scores: (items,).
-        ratings: (items,).
-        systems: (items,) labels, strings or integers.
-
-    Returns:
-        By system, sorted; a system whose coefficient is undefined is there with its reason.
-
-    Raises:
-        ValueError: as ``correlation``.
-    """
+    """Pearson's r over the items of each system (the paper's Table 3), by system, sorted."""
     x, y = _paired(scores, ratings)
     names, codes = codes_of("systems", systems, len(x))
     return {name: correlation(x[codes == code], y[codes == code]) for code, name in enumerate(names)}
@@ -159,35 +144,36 @@ def at_level(
 
     Arguments and errors are those of :func:`correlation`.
     """
-    check_known("level", level, _LEVELS)
     x, y = _paired(scores, ratings)
     labels = {"groups": groups, "systems": systems}
     name = "systems" if level == "systems" else "groups"
     if labels[name] is None and level != "items":
         raise ValueError(f'level "{level}" needs {name}')
     names, codes = {name: codes_of(name, of_items, len(x)) for name, of_items in labels.items()}[name]
-    reason = _not_finite(x, y)
+    bad = {"ratings": (~np.isfinite(y)).sum(), "scores": (~np.isfinite(x)).sum()}
+    reasons = [f"{bad[name]} of {len(x)} {name} are missing or not finite" for name in bad if bad[name]]
     if level == "within_groups":
         several = np.bincount(codes)[codes] > 1
         x, y, codes = x[several], y[several], codes[several]
-    if reason:
-        return Rated(x, y, codes, len(names), reason)
+    if reasons:
+        return Rated(x, y, codes, len(names), reasons[0])
     if level == "systems":
         x, y = (_means(values, codes) for values in (x, y))
         codes = np.arange(len(x))
     elif level == "within_groups":
         x, y = (_within(values, codes, coefficient) for values in (x, y))
     elif coefficient == "pearson":
-        x, y = scaled(x), scaled(y)
+        x, y = _scaled(x), _scaled(y)
     unit, every = _LEVELS[level]
+    reason = None
     if len(x) < _FEWEST:
         reason = f"{len(x)} {unit}, fewer than {_FEWEST}"
-    elif equal := [name for name, values in (("ratings", y), ("scores", x)) if np.ptp(scaled(values)) == 0]:
+    elif equal := [name for name, values in (("ratings", y), ("scores", x)) if np.ptp(_scaled(values)) == 0]:
         reason = f"{every} {equal[0]} are equal"
     return Rated(x, y, codes, len(names), reason)
 
 
-def scaled(values: Floats) -> Floats:
+def _scaled(values: Floats) -> Floats:
     """Shifted to mean 0 and divided by the largest size, so that sums neither overflow nor cancel.
 
     All 0 where the values differ by rounding alone.
@@ -209,15 +195,9 @@ def _paired(scores: Values, ratings: Values) -> tuple[Floats, Floats]:
     return x, y
 
 
-def _not_finite(scores: Floats, ratings: Floats) -> str | None:
-    bad = {"ratings": (~np.isfinite(ratings)).sum(), "scores": (~np.isfinite(scores)).sum()}
-    reasons = (f"{bad[name]} of {len(scores)} {name} are missing or not finite" for name in bad if bad[name])
-    return next(reasons, None)
-
-
 def _means(values: Floats, systems: Codes) -> Floats:
     """The mean of each system's values, (systems,); rounded, as means that are equal must be ties."""
-    return np.round(np.bincount(systems, scaled(values)) / np.bincount(systems), 12)
+    return np.round(np.bincount(systems, _scaled(values)) / np.bincount(systems), 12)
 
 
 def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
@@ -229,7 +209,7 @@ def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
     groups = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(groups)
     if coefficient == "pearson":
-        values = scaled(values)
+        values = _scaled(values)
         centred = values - (np.bincount(groups, values) / sizes)[groups]
         return np.where(np.abs(centred) > ROUNDING, centred, 0)
     # Ranks over all items sorted by group, then by value; less the items of the groups before.

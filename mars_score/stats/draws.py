@@ -13,16 +13,11 @@ from mars_score.stats.labels import Floats
 # From fewer groups there are no intervals and no p-values: of 95 % intervals of the mean of so many normal groups
 # 46 % cover it with 2 groups, 73 % with 3, 87 % with 5, 90 % with 10.
 FEWEST_GROUPS = 10
-# Statistics that differ by less than this are equal.
-SAME = 1e-9
-# Numbers per array, at most: resamples are drawn in parts.
-AT_ONCE = 1_000_000
+SAME = 1e-9  # statistics that differ by less are equal
+AT_ONCE = 1_000_000  # numbers per array, at most: resamples are drawn in parts
 
-Seed = int | np.random.Generator
-# Draws for a number of resamples and of groups: (resamples, groups).
-Draw = Callable[[np.random.Generator, int, int], Floats]
-# From such draws to one value per resample, NaN where it is undefined.
-Statistic = Callable[[Floats], Floats]
+Draw = Callable[[np.random.Generator, int, int], Floats]  # for (resamples, groups), of this shape
+Statistic = Callable[[Floats], Floats]  # from draws to one value per resample, NaN where it is undefined
 
 
 @dataclass(frozen=True)
@@ -45,8 +40,7 @@ class Interval:
         defined = values[~np.isnan(values)]
         if 2 * len(defined) < len(values):
             return cls(reason=f"undefined in {len(values) - len(defined)} of {len(values)} resamples")
-        low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-        return cls(float(low), float(high))
+        return cls(*np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist())
 
     @property
     def ends(self) -> list[float] | None:
@@ -79,8 +73,13 @@ def draw_signs(rng: np.random.Generator, resamples: int, groups: int) -> Floats:
     return np.where(rng.integers(0, 2, (resamples, groups)) > 0, 1.0, -1.0)
 
 
-def resample(statistic: Statistic, groups: int, resamples: int, seed: Seed, draw: Draw = draw_counts) -> Floats:
-    """The values of a statistic in resamples of groups, (resamples,); the same seed gives the same draws."""
+def resample(statistic: Statistic, groups: int, resamples: int, seed: int, draw: Draw = draw_counts) -> Floats:
+    """The values of a statistic in resamples of groups, (resamples,); the same seed gives the same draws.
+
+    Raises:
+        ValueError: fewer than one resample.
+    """
+    check_resampling(resamples)
     rng = np.random.default_rng(seed)
     part = max(1, AT_ONCE // max(groups, 1))
     sizes = (min(part, resamples - start) for start in range(0, resamples, part))

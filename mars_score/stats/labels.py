@@ -15,16 +15,8 @@ Values = Sequence[float] | NDArray[Any]
 Labels = Sequence[str] | Sequence[int] | NDArray[Any]
 
 
-def check_known(name: str, value: str, allowed: Iterable[str]) -> None:
-    """Raise ValueError unless the value is allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-
-
 def codes_of(name: str, labels: Labels | None, count: int) -> tuple[list[str | int], Codes]:
-    """The different labels in order, and the place of each item's label among them.
-
-    They are sorted, so that the same seed draws the same groups in whatever order the items come.
+    """The different labels, sorted so that the order of items does not matter, and the place of each item's label.
 
     Args:
         name: of the labels in errors.
@@ -53,17 +45,13 @@ class ContextLabels:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
-        self._count = 0
+        self._numbers: dict[bytes | int, int] = {}
 
     def of(self, contexts: Iterable[str]) -> list[int]:
         """The labels of the next rows."""
-        return [self._label(context) for context in contexts]
+        return [self._numbers.setdefault(self._key(context), len(self._numbers)) for context in contexts]
 
-    def _label(self, context: str) -> int:
-        number = self._count
-        if context.strip():
-            key = blake2b(context.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-            number = self._numbers.setdefault(key, number)
-        self._count = max(self._count, number + 1)
-        return number
+    def _key(self, context: str) -> bytes | int:
+        if not context.strip():
+            return len(self._numbers)
+        return blake2b(context.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -7,19 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mars_score.stats import TESTS, Test
-from mars_score.stats.draws import (
-    Interval,
-    Seed,
-    Statistic,
-    bootstrap_p,
-    check_resampling,
-    draw_signs,
-    permutation_p,
-    resample,
-    too_few,
-)
-from mars_score.stats.labels import Floats, Labels, Values, check_known, codes_of
+from mars_score.stats.draws import Interval, check_resampling, draw_signs, permutation_p, resample, too_few
+from mars_score.stats.labels import Floats, Labels, Values, codes_of
 
 _RESAMPLES = 1000  # of intervals
 
@@ -45,43 +34,31 @@ def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: f
     reason = too_few(len(sums))
     if reason:
         return Interval(reason=reason)
-    return Interval.of(resample(_mean(sums, sizes), len(sums), _RESAMPLES, seed=0), confidence)
+    means = resample(lambda counts: counts @ sums / (counts @ sizes), len(sums), _RESAMPLES, seed=0)
+    return Interval.of(means, confidence)
 
 
-def mean_p(
-    differences: Values,
-    groups: Labels | None = None,
-    *,
-    test: Test = "randomisation",
-    resamples: int = 10_000,
-    seed: Seed = 0,
-) -> float:
-    """Two-sided p-value of the difference of two means of paired scores.
+def mean_p(differences: Values, groups: Labels | None = None, *, resamples: int = 10_000, seed: int = 0) -> float:
+    """Two-sided p-value of the difference of two means of paired scores, by approximate randomisation.
 
-    "randomisation": approximate randomisation (Noreen 1989), in which both scores of a row (group) are swapped or
-    not, at random; p as in :func:`mars_score.stats.draws.permutation_p`, of the size of the difference.
-    "bootstrap": paired bootstrap (Koehn 2004), p as in :func:`mars_score.stats.draws.bootstrap_p`.
+    Both scores of a row (group) are swapped or not, at random (Noreen 1989); p is the share of swaps with a
+    difference of at least this size, see :func:`mars_score.stats.draws.permutation_p`.
 
     Args:
         differences: (rows,) of the paired scores.
         groups: as for :func:`mean_interval`.
-        test: see above.
         resamples: how many.
-        seed: of a new generator, or a generator.
+        seed: of a new generator.
 
     Returns:
         The p-value; NaN with fewer than ten groups.
 
     Raises:
-        ValueError: lengths differ, the test is unknown, or fewer than one resample.
+        ValueError: lengths differ, or fewer than one resample.
     """
-    check_known("test", test, TESTS)
-    check_resampling(resamples)
     sums, sizes = _group_sums(differences, groups)
     if too_few(len(sums)):
         return math.nan
-    if test == "bootstrap":
-        return bootstrap_p(resample(_mean(sums, sizes), len(sums), resamples, seed))
     shares = sums / sizes.sum()
     swapped = resample(lambda signs: np.abs(signs @ shares), len(sums), resamples, seed, draw_signs)
     return permutation_p(swapped, abs(float(shares.sum())))
@@ -105,8 +82,3 @@ def _group_sums(scores: Values, groups: Labels | None) -> tuple[Floats, Floats]:
     values = np.asarray(scores, dtype=np.float64)
     codes = codes_of("groups", groups, len(values))[1]
     return np.bincount(codes, values).astype(np.float64), np.bincount(codes).astype(np.float64)
-
-
-def _mean(sums: Floats, sizes: Floats) -> Statistic:
-    """The mean over rows, from how often each group is drawn."""
-    return lambda counts: counts @ sums / (counts @ sizes)
