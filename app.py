@@ -45,7 +45,6 @@ def main() -> None:
         show_error=False,
         ssr_mode=False,
         mcp_server=False,
-        max_file_size=limits.BATCH_BYTES,
         app_kwargs={"middleware": [Middleware(limits.Gate)]},
         prevent_thread_lock=True,
     )

@@ -11,10 +11,8 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from itertools import product
 from pathlib import Path
 
-import httpx
 import jsonl
 import pytest
 import tiny_models
@@ -26,11 +24,6 @@ from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
 from mars_score.models import wheels
 from mars_score.scorer import MarsScorer
-from mars_score.space.engine import Engine
-from mars_score.space.handlers import Handlers
-from mars_score.space.layout import build
-from mars_score.space.limits import Refused
-from mars_score.space.uploads import read_upload
 from mars_score.store.results import ResultStore, digest
 from mars_score.store.runtime import Runtime
 
@@ -424,45 +417,6 @@ def test_columns_and_texts_of_a_file_are_never_paths(command, secret, tmp_path, 
         assert main([*argv, *models_of, "--max-mask-ratio", "0.2", "--quiet"]) == 0
     assert not [one for one in seen if str(secret) in one]
     assert set(tmp_path.iterdir()) - before <= {tmp_path / "out.jsonl", tmp_path / "store"}
-
-
-def test_uploads_are_read_and_nothing_that_they_name(secret, tmp_path):
-    file = tmp_path / "rows.jsonl"
-    row = {"prediction": str(secret), "reference": f"file://{secret}", "context": f"@{secret}"}
-    file.write_text(json.dumps({**row, "path": str(secret), "orig_name": "../../x"}) + "\n")
-    with watched() as seen:
-        batch = read_upload(str(file), use_context=True)
-    assert batch.candidates == (str(secret),)
-    assert not any(str(secret) in one for one in seen)
-    file.write_text('{"path": "/etc/passwd"}\n')
-    with pytest.raises(Refused, match="'prediction' is missing"):
-        read_upload(str(file), use_context=True)
-
-
-def test_the_space_opens_uploads_only():
-    """A visitor who sends another path in the place of an upload gets nothing, and nothing is fetched for them."""
-    engine = Engine()
-    page = build(Handlers(engine), [])
-    parts = {one["id"]: one for one in page.config["components"]}
-    takers = [one for one in page.config["dependencies"] if "file" in {parts[i]["type"] for i in one["inputs"]}]
-    assert len(takers) == 1
-    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, show_error=False)
-    try:
-        paths = ("/etc/passwd", "http://127.0.0.1:9/rows.jsonl")
-        for number, (one, path) in enumerate(product(takers, paths)):
-            upload = {"path": path, "meta": {"_type": "gradio.FileData"}}
-            given = [parts[i] for i in one["inputs"]]
-            data = [upload if part["type"] == "file" else part["props"].get("value") for part in given]
-            sent = {"data": data, "fn_index": one["id"], "session_hash": str(number)}
-            httpx.post(f"{url}gradio_api/queue/join", json=sent).raise_for_status()
-            answer = httpx.get(
-                f"{url}gradio_api/queue/data", params={"session_hash": str(number)}, timeout=20
-            ).text
-            assert '"success":false' in answer
-            assert '"output":{"error":null}' in answer
-        assert httpx.get(f"{url}gradio_api/file=/etc/passwd").status_code == 403
-    finally:
-        page.close()
 
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -1,6 +1,5 @@
 """The parts of the Space, with tiny models and without a browser."""
 
-import csv
 import dataclasses
 import json
 import re
@@ -21,25 +20,23 @@ import torch
 from mars_score.augment.masking.template import Template
 from mars_score.augment.sampling.prompts import task_of
 from mars_score.data.attacks import CHANGES
-from mars_score.errors import MarsWarning, ModelUnavailableError
+from mars_score.errors import ModelUnavailableError
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.row import Term
 from mars_score.settings import resolve_settings
-from mars_score.space import downloads, limits
+from mars_score.space import limits
 from mars_score.space.answer import Metric, plain_notice
 from mars_score.space.choices import BY_FORM, PRESET, Choices, space_preset
 from mars_score.space.compared import compared_page
 from mars_score.space.engine import Engine
 from mars_score.space.examples import Example, read_examples
-from mars_score.space.file_pages import histogram_page
 from mars_score.space.fooling import NAMES, fooled, fooling_page, versions_of, with_versions
 from mars_score.space.handlers import CONTROLS, Handlers
 from mars_score.space.inputs import Inquiry, Question, read_question
 from mars_score.space.layout import build
-from mars_score.space.limits import Allowance, Gate, Refused, address_of, check_batch
+from mars_score.space.limits import Allowance, Gate, Refused, address_of
 from mars_score.space.links import read_query, to_query
 from mars_score.space.pages import METRICS, SCORING, TERMS, headline, ranking_page
-from mars_score.space.uploads import read_upload
 from mars_score.space.work import Work
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
@@ -60,12 +57,6 @@ def visitor(address="203.0.113.1", session="any"):
 @pytest.fixture
 def handlers():
     return Handlers(Engine())
-
-
-def upload(tmp_path, content, name="rows.csv"):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return str(path)
 
 
 def answer(*candidates, references=("a b c",), context="c", **choices):
@@ -213,22 +204,21 @@ def test_large_requests_are_refused_unread():
     assert gated(gate, headers=[(b"content-length", b"-1")]) == 411
 
 
-def test_requests_and_uploads_of_an_address_are_limited():
-    gate = Gate(fine, Allowance(3, 60, "requests"), Allowance(1, 60, "files"))
+def test_requests_of_an_address_are_limited_and_uploads_refused():
+    gate = Gate(fine, Allowance(3, 60, "requests"))
     assert [gated(gate) for _ in range(4)] == [200] * 3 + [429]
-    assert [gated(gate, path="/gradio_api/upload") for _ in range(2)] == [200, 429]
+    assert gated(gate, path="/gradio_api/upload/", host="203.0.113.2") == 403
     assert gated(gate, host="203.0.113.2") == 200
     assert gated(gate, "GET", headers=[]) == 200
 
 
 def test_work_is_counted_by_address_whatever_the_session():
-    """Of questions, in the page and in the API, as of files."""
+    """In the page and in the API."""
     handlers = Handlers(Engine(), Work(Allowance(0.001, 60, "seconds of computing")))
     handlers.api("c", ["a"], ["x"], request=visitor(session="one"))
     for call in (
         partial(handlers.api, "c", ["a"], ["x"], request=visitor(session="two")),
         partial(handlers.page, visitor(session="three"), "c", "a", "x", *SETTINGS),
-        lambda: list(handlers.batch(visitor(session="four"), lambda *_, **__: None, handlers.sample(), *SETTINGS)),
     ):
         with pytest.raises(gr.Error, match="wait"):
             call()
@@ -239,8 +229,6 @@ def test_a_call_that_takes_long_is_stopped():
     handlers = Handlers(Engine(), Work(call_seconds=0))
     with pytest.raises(gr.Error, match="longer than 0 seconds, and was stopped"):
         handlers.api("c", ["a"], ["x"], request=visitor())
-    with pytest.raises(gr.Error, match="was stopped"):
-        list(handlers.batch(visitor(), lambda *_, **__: None, handlers.sample(), *SETTINGS))
 
 
 def test_work_stops_when_the_client_leaves():
@@ -274,111 +262,9 @@ def test_work_stops_when_the_client_leaves():
         page.close()
 
 
-def test_the_cost_of_files_and_of_the_papers_mars_is_limited(handlers):
-    with pytest.raises(Refused, match="all contexts together have 205,000"):
-        check_batch(["c" * 5_000] * 41)
+def test_the_cost_of_the_papers_mars_is_limited(handlers):
     with pytest.raises(gr.Error, match="For the paper's MARS: all references together have 600"):
         handlers.api("c", ["r" * 600], ["x"], {"paper": True}, request=visitor())
-
-
-# Files
-
-
-def test_files_of_rows(tmp_path):
-    for name, mark in (("a.csv", ","), ("a.TSV", "\t")):
-        text = "\ufeffprediction,reference,context\np,r,c\nq,t,\n".replace(",", mark)
-        batch = read_upload(upload(tmp_path, text, name), use_context=True)
-        assert batch.columns() == (["p", "q"], [["r"], ["t"]], ["c", ""])
-    row = {"prediction": "p", "reference": ["r", "s"], "context": ["a", "b"]}
-    batch = read_upload(upload(tmp_path, json.dumps(row), "x.jsonl"), use_context=True)
-    assert (batch.references, batch.contexts) == ((("r", "s"),), ("a\nb",))
-    path = upload(tmp_path, "prediction,reference\np,r\n")
-    assert read_upload(path, use_context=False).contexts == ("",)
-    path = upload(tmp_path, "prediction,context\np,c\n")
-    assert read_upload(path, use_context=True).columns() == (["p"], None, ["c"])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.csv", None, "choose"),
-        ("a.parquet", b"PAR1", "name ends in"),
-        ("a.csv.gz", b"\x1f\x8b", "name ends in"),
-        ("a.csv", b"", "no rows|not a CSV"),
-        ("a.csv", b"prediction,reference,context\n", "no rows"),
-        ("a.csv", b"prediction,reference,context\na,b\n", "2 cells"),
-        (
-            "a.csv",
-            b"prediction,reference,reference,context\np,a,b,c\n",
-            "several columns .*'reference', 'reference'",
-        ),
-        ("a.csv", b"prediction,reference,reference_2,context\np,a,b,c\n", "'reference_2' are not read"),
-        ("a.csv", b"a,b\n1,2\n", "'prediction' is missing"),
-        ("a.csv", b"prediction,reference\np,r\n", "untick"),
-        ("a.csv", b"prediction,reference,context\np,,c\nq,r,c\n", "'reference' holds a blank reference"),
-        ("a.csv", b"prediction,context\np,\n", "context"),
-        ("a.csv", b"\xff\xfe\x00bad", "utf-8|UTF-8"),
-        ("a.jsonl", b"\x80\x04\x95\x10\x00\x00cos\nsystem\n", "UTF-8"),  # a pickle
-        ("a.csv", b'prediction,reference,context\n"unclosed', "cells|read"),
-        ("a.jsonl", b'{"prediction": "p"', "a.jsonl:1"),
-        ("a.jsonl", b'{"prediction": 3, "reference": "r", "context": "c"}', "must be a string"),
-        ("a.jsonl", b'{"prediction": "p", "reference": {}, "context": "c"}', "column 'reference'"),
-        ("a.jsonl", b'{"a":' * 100_000, "nested|not JSON"),
-        ("a.jsonl", b'{"prediction": ' + b"9" * 5000 + b"}", "Exceeds|must be"),
-        ("a.csv", b"prediction,reference,context\n" + b"p,r,c\n" * 201, "201 rows"),
-        ("a.csv", b"x" * 1_000_001, "1,000,001 bytes"),
-        ("a.csv", b"prediction,reference,context\np," + b"r" * 601 + b",c\n", "Row 1: A reference has 601"),
-    ],
-)
-def test_bad_files_are_refused(tmp_path, name, content, message):
-    path = content if content is None else upload(tmp_path, content, name)
-    with pytest.raises(Refused, match=message) as refusal:
-        read_upload(path, use_context=True)
-    assert str(tmp_path) not in str(refusal.value)
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\uff1d1"])
-def test_formulas_are_neutralised(text):
-    assert downloads.harmless(text) == f"'{text}"
-
-
-def test_downloads_hold_the_texts_and_are_deleted(monkeypatch):
-    rows = [{"row": 1, "mars": -0.1, "prediction": '=cmd|"x", y'}, {"row": 2, "mars": 0.5, "prediction": "plain"}]
-    folder = downloads.Downloads()
-    as_csv, as_jsonl = map(Path, folder.write(rows))
-    read = list(csv.DictReader(as_csv.read_text(encoding="utf-8").splitlines()))
-    assert [row["prediction"] for row in read] == ['\'=cmd|"x", y', "plain"]
-    assert read[0]["mars"] == "-0.1"
-    assert [json.loads(line) for line in as_jsonl.read_text(encoding="utf-8").splitlines()] == rows
-    monkeypatch.setattr(downloads, "LIFETIME", -1)
-    folder.write([])
-    assert not as_csv.exists()
-
-
-def test_a_file_is_scored_in_chunks(handlers, tmp_path):
-    lines = "".join(f"r{number},r{number},c\n" for number in range(19))
-    path = upload(tmp_path, f"prediction,reference,context\n{lines} ,r19,c\n")
-    steps = []
-    with pytest.warns(MarsWarning, match="blank candidates"):
-        *_, last = handlers.batch(visitor(), lambda step, **_: steps.append(step), path, *SETTINGS)
-    assert steps == [(0, 20), (8, 20), (16, 20)]
-    page, as_csv, as_jsonl, signature = last
-    assert "mean MARS score" in page
-    assert "mars-notices" in page
-    written = [json.loads(line) for line in Path(as_jsonl["value"]).read_text(encoding="utf-8").splitlines()]
-    assert [row["rouge_l"] for row in written] == [1] * 19 + [0]
-    assert written[-1]["mars"] == 0
-    lowest = re.findall(r'title="row of the file">(\d+)<', page)
-    assert lowest[0] == "20"
-    assert len(lowest) == 5
-    assert "A blank candidate scores 0." in page
-    assert len(Path(as_csv["value"]).read_text(encoding="utf-8").splitlines()) == 21
-    assert signature["value"].startswith("mars|")
-
-
-def test_the_sample_can_be_scored(handlers):
-    *_, last = handlers.batch(visitor(), lambda *_, **__: None, handlers.sample(), *SETTINGS)
-    assert "<strong>6</strong>" in last[0]
 
 
 # Answers and pages
@@ -478,16 +364,10 @@ def test_what_the_language_model_wrote_is_underlined(text, page):
 
 def test_notices_are_shown_without_row_numbers():
     notice = "blank candidates score 0.0, although wrong ones can score less: 2 of 3 rows (0, 1)"
-    assert plain_notice(notice, "row") == (
-        "Blank candidates score 0.0, although wrong ones can score less (2 of 3 rows)."
+    assert plain_notice(notice) == (
+        "Blank candidates score 0.0, although wrong ones can score less (2 of 3 candidates)."
     )
-    assert plain_notice("other", "row") == "other"
-
-
-def test_histogram_counts_all_scores():
-    page = histogram_page([-0.2, 0.05, 0.5, 1.0])
-    assert [int(count) for count in re.findall(r"<i>(\d+)</i>", page)] == [2, 1, 1]
-    assert "0.000" in histogram_page([])
+    assert plain_notice("other") == "other"
 
 
 # Candidates changed to fool the metrics

@@ -67,7 +67,7 @@ class Answer:
             metrics.append(Metric("BLEU", tuple(sentence_bleu(text, references) for text in candidates), full=100))
             metrics.append(Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)))
         results = [result, paper] if paper else [result]
-        notices = [plain_notice(notice, "candidate") for each in results for notice in each.notices]
+        notices = [plain_notice(notice) for each in results for notice in each.notices]
         return cls(
             question,
             tuple(result.rows),
@@ -108,10 +108,10 @@ class Answer:
         }
 
 
-def plain_notice(notice: str, unit: str) -> str:
+def plain_notice(notice: str) -> str:
     """A notice of a result without the numbers of its rows, which a visitor does not count."""
     parts = re.fullmatch(r"(.*): (\d+) of (\d+) rows \(.*\)", notice, re.DOTALL)
     if not parts:
         return notice
     what, count, total = parts.groups()
-    return f"{what[:1].upper()}{what[1:]} ({count} of {total} {unit}{'' if total == '1' else 's'})."
+    return f"{what[:1].upper()}{what[1:]} ({count} of {total} candidate{'' if total == '1' else 's'})."

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import heapq
 import logging
 import threading
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from mars_score.errors import MarsWarning
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.explain.explanation import Explanation
-from mars_score.scoring.result import MarsResult
 from mars_score.space.answer import Answer
 from mars_score.space.choices import PRESET, VARIANT, Choices
 from mars_score.space.inputs import Inquiry, Question
-from mars_score.space.uploads import Batch
 from mars_score.store.runtime import Progress
 
 _log = logging.getLogger(__name__)
-_CHUNK = 8  # rows of a file that are scored before it can be stopped
 
 
 class Engine:
@@ -53,32 +46,6 @@ class Engine:
         answer = self._prepared.get(inquiry.question)
         usual = replace(inquiry.choices, paper=False) == Choices()
         return answer if answer and usual and (answer.paper or not inquiry.choices.paper) else None
-
-    def score_file(
-        self, batch: Batch, choices: Choices, progress: Progress | None = None
-    ) -> Iterator[int | MarsResult]:
-        """Score the rows of a file chunk by chunk; yields how many rows are done, at the end the scores.
-
-        The chunks' scores are in the store when all rows are scored together, which gives their notices.
-        """
-        scorer, count = self._scorer(choices, progress), len(batch.candidates)
-        for start in range(0, count, _CHUNK):
-            yield start
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MarsWarning)  # of all rows below
-                scorer.score(*batch.columns(start, start + _CHUNK))
-        yield scorer.score(*batch.columns())
-
-    def lowest(
-        self, batch: Batch, scores: Sequence[float], choices: Choices, count: int
-    ) -> dict[int, Explanation]:
-        """The rows of a file with the lowest scores, by their numbers from 0 and the lowest first, explained."""
-        numbers = heapq.nsmallest(count, range(len(scores)), key=scores.__getitem__)
-        columns = [column and [column[number] for number in numbers] for column in batch.columns()]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MarsWarning)
-            result = self._scorer(choices, None).score(*columns, explain=True)
-        return dict(zip(numbers, result.explanations, strict=True))
 
     def prepare(self, questions: Sequence[Question]) -> threading.Thread:
         """Load the models and answer questions in the background: all by ``plus``, then also by the paper."""

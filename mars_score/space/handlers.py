@@ -12,26 +12,21 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.scoring.result import MarsResult
-from mars_score.space.answer import Answer, plain_notice
+from mars_score.space.answer import Answer
 from mars_score.space.choices import Choices
 from mars_score.space.compared import compared_page
-from mars_score.space.downloads import Downloads
 from mars_score.space.engine import Engine
 from mars_score.space.examples import Example
-from mars_score.space.file_pages import batch_rows, histogram_page, lowest_page
 from mars_score.space.fooling import fooling_page, versions_of, with_versions
 from mars_score.space.inputs import Inquiry, read_question
-from mars_score.space.limits import Refused, check_batch, check_paper
+from mars_score.space.limits import Refused, check_paper
 from mars_score.space.links import read_query, to_query
 from mars_score.space.pages import SCORING, WAITING, notices_page, ranking_page
-from mars_score.space.uploads import SAMPLE, Batch, read_upload
 from mars_score.space.work import Work
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 CONTROLS = [field.name for field in fields(Choices) if field.name != "paper"]  # of the page, in their order
 _log = logging.getLogger(__name__)
-_LOWEST = 5  # rows that are explained
 _NOTHING_SCORED = "Please score some candidates first."
 
 
@@ -90,7 +85,6 @@ class Handlers:
     def __init__(self, engine: Engine, work: Work | None = None) -> None:
         self._engine = engine
         self._work = work or Work()
-        self._downloads = Downloads()
 
     def page(self, request: gr.Request, context: str, references: str, candidates: str, *settings: Any) -> Page:
         """Score what is on the page."""
@@ -162,43 +156,6 @@ class Handlers:
             versions = versions_of(question, index)
             changed = Inquiry(with_versions(question, index, versions), _scored(inquiry).choices)
             return fooling_page(self._answer(request, changed), versions)
-
-    def sample(self) -> str:
-        """A file to try."""
-        return self._downloads.add("sample.csv", SAMPLE)
-
-    def batch(
-        self,
-        request: gr.Request,
-        progress: gr.Progress = gr.Progress(),  # noqa: B008 (how gradio finds it)
-        path: str | None = None,
-        *settings: Any,
-    ) -> Iterator[tuple[Any, ...]]:
-        """Score an uploaded file; yields so that it can be stopped between chunks."""
-        with friendly():
-            choices = _choices(settings)
-            batch = read_upload(path, use_context=choices.use_context)
-            if not any(batch.references) and not choices.use_context:
-                raise Refused("The file has no references: please add them, or tick “Use the context”.")
-            check_batch(batch.contexts)
-            with self._work.of(request) as report:
-                for step in self._engine.score_file(batch, choices, report):
-                    if isinstance(step, MarsResult):
-                        yield self._batch_page(batch, step, choices)
-                    else:
-                        progress((step, len(batch.candidates)), desc="Scoring", unit="rows")
-                        yield (gr.skip(),) * 4
-
-    def _batch_page(self, batch: Batch, result: MarsResult, choices: Choices) -> tuple[Any, ...]:
-        csv_path, jsonl_path = self._downloads.write(batch_rows(batch, result))
-        notices = notices_page([plain_notice(notice, "row") for notice in result.notices])
-        lowest = lowest_page(self._engine.lowest(batch, result.scores, choices, _LOWEST), batch.contexts)
-        return (
-            f"{notices}{histogram_page(result.scores)}{lowest}",
-            gr.update(value=csv_path, visible=True),
-            gr.update(value=jsonl_path, visible=True),
-            gr.update(value=str(result.signature), visible=True),
-        )
 
 
 def _choices(values: Sequence[Any]) -> Choices:

@@ -10,7 +10,6 @@ import gradio as gr
 from mars_score.settings.fields import TASKS
 from mars_score.space.choices import BY_FORM, PRESET, Choices
 from mars_score.space.examples import Example
-from mars_score.space.file_tab import file_tab, signature_box
 from mars_score.space.handlers import CONTROLS, PRIVATE, Handlers
 from mars_score.space.inputs import Inquiry, Question
 from mars_score.space.pages import WAITING
@@ -28,19 +27,16 @@ _SHOW_ADDRESS = "(link) => window.history.replaceState(null, '', link || window.
 
 def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
     """The page, with its queue."""
-    with gr.Blocks(title="MARS", analytics_enabled=False, delete_cache=(600, 3600)) as page:
+    with gr.Blocks(title="MARS", analytics_enabled=False) as page:
         gr.HTML(_HEAD)
-        with gr.Tab("Compare candidates"):
-            settings = _compare(page, handlers, examples)
-        with gr.Tab("Score a file"):
-            file_tab(handlers, settings)
+        _compare(page, handlers, examples)
         gr.api(handlers.api, api_name="score", concurrency_limit=1, concurrency_id="model")
     page.queue(max_size=64, api_open=False, default_concurrency_limit=4)
     return page
 
 
-def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> dict[str, Any]:
-    """The tab for one context; returns the settings, which count for files, too."""
+def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> None:
+    """All of the page but its head."""
     with gr.Row(elem_id="mars-examples"):
         buttons = [gr.Button(example.title, size="sm") for example in examples]
     lesson = gr.HTML(elem_id="mars-lesson")
@@ -63,7 +59,13 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> di
     fool, fooled = _fool(handlers, inquiry)
     with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
         compared = gr.HTML(elem_id="mars-compared")
-        signature = signature_box("mars-signature")
+        signature = gr.Textbox(
+            label="Signature, to quote beside the scores",
+            interactive=False,
+            buttons=["copy"],
+            lines=2,
+            elem_id="mars-signature",
+        )
     with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
         settings = _settings()
     outputs = [notices, ranking, compared, signature, link, inquiry, paper, fool, fooled]
@@ -85,7 +87,6 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> di
             linked.change(handlers.follow, linked, outputs, **scoring),
         ):
             event.success(None, link, link, js=_ADDRESS, **PRIVATE)
-    return settings
 
 
 def _texts() -> list[Any]:

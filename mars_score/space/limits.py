@@ -16,11 +16,8 @@ CANDIDATE_CHARACTERS = 1_500
 REFERENCES = 4
 CANDIDATES = 12
 PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed
-BATCH_ROWS = 200
-BATCH_BYTES = 1_000_000
-BATCH_CONTEXT_CHARACTERS = 200_000  # of all rows together, so that a file ends in minutes
 LINK_CHARACTERS = 7_500  # servers commonly take 8,192 bytes for the first line of a request
-BODY_BYTES = 1_500_000  # per request, uploads included
+BODY_BYTES = 200_000  # per request
 CALL_SECONDS = 120.0  # that a single call may take
 
 _ELSEWHERE = "On your own machine MARS has no such limit."
@@ -30,33 +27,32 @@ class Refused(ValueError):  # noqa: N818
     """Input that is not accepted; the message is shown to the visitor."""
 
 
-def check_texts(context: str, references: Sequence[str], candidates: Sequence[str], where: str = "") -> None:
-    """Check the lengths and numbers of the texts of one row.
+def check_texts(context: str, references: Sequence[str], candidates: Sequence[str]) -> None:
+    """Check the lengths and numbers of the texts of a question.
 
     Args:
-        context: of the row.
-        references: of the row, none blank; at least one where the context is blank.
-        candidates: of the row; at least one.
-        where: put before the message, such as ``"Row 3: "``.
+        context: that the candidates are for.
+        references: none blank; at least one where the context is blank.
+        candidates: at least one.
 
     Raises:
         Refused: too many or too long, or nothing to score.
     """
     if not (context.strip() or references):
-        raise Refused(f"{where}Please give a reference, which is a text that says it right, or a context.")
+        raise Refused("Please give a reference, which is a text that says it right, or a context.")
     if not candidates:
-        raise Refused(f"{where}Please give at least one candidate: a text to score.")
+        raise Refused("Please give at least one candidate: a text to score.")
     for what, number, limit in (
         ("references", len(references), REFERENCES),
         ("candidates", len(candidates), CANDIDATES),
     ):
         if number > limit:
-            raise Refused(f"{where}{number:,} {what} are too many: at most {limit} are allowed here. {_ELSEWHERE}")
-    _check_length(f"{where}The context has", len(context), CONTEXT_CHARACTERS)
+            raise Refused(f"{number:,} {what} are too many: at most {limit} are allowed here. {_ELSEWHERE}")
+    _check_length("The context has", len(context), CONTEXT_CHARACTERS)
     for text in references:
-        _check_length(f"{where}A reference has", len(text), REFERENCE_CHARACTERS)
+        _check_length("A reference has", len(text), REFERENCE_CHARACTERS)
     for text in candidates:
-        _check_length(f"{where}A candidate has", len(text), CANDIDATE_CHARACTERS)
+        _check_length("A candidate has", len(text), CANDIDATE_CHARACTERS)
 
 
 def check_paper(references: Sequence[str]) -> None:
@@ -70,15 +66,6 @@ def check_paper(references: Sequence[str]) -> None:
     )
 
 
-def check_batch(contexts: Sequence[str]) -> None:
-    """Check that a file would not take too long.
-
-    Raises:
-        Refused: all contexts together are too long.
-    """
-    _check_length("The file: all contexts together have", sum(map(len, contexts)), BATCH_CONTEXT_CHARACTERS)
-
-
 def _check_length(what: str, length: int, limit: int) -> None:
     if length > limit:
         raise Refused(
@@ -87,7 +74,7 @@ def _check_length(what: str, length: int, limit: int) -> None:
 
 
 class Allowance:
-    """What each address may use within any ``seconds``: requests, files or seconds of work.
+    """What each address may use within any ``seconds``: requests or seconds of work.
 
     Args:
         amount: for each address.
@@ -146,41 +133,38 @@ def address_of(host: str | None) -> str:
 
 
 class Gate:
-    """ASGI middleware: refuses large requests, and addresses that send many requests or files.
+    """ASGI middleware: refuses large requests, uploads, and addresses that send many requests.
 
-    Gradio limits the size of a file, but neither the size of other requests nor the number of either.
+    Gradio takes uploads on any page, and limits neither the size nor the number of other requests.
 
     Args:
         app: what answers.
         requests: of each address.
-        uploads: of each address.
     """
 
-    def __init__(
-        self, app: Callable[..., Any], requests: Allowance | None = None, uploads: Allowance | None = None
-    ) -> None:
+    def __init__(self, app: Callable[..., Any], requests: Allowance | None = None) -> None:
         self._app = app
         self._requests = requests or Allowance(60, 60, "requests")
-        self._uploads = uploads or Allowance(12, 600, "files")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on, or answer it with status 411, 413 or 429."""
+        """Pass a request on, or answer it with status 403, 411, 413 or 429."""
         refusal = self._refusal(scope) if scope["type"] == "http" else None
         await (refusal or self._app)(scope, receive, send)
 
     def _refusal(self, scope: Any) -> JSONResponse | None:
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return None
+        if scope["path"].rstrip("/").endswith("/upload"):
+            return JSONResponse({"detail": "This page takes no files."}, 403)
         length = dict(scope["headers"]).get(b"content-length", b"")
         if not length.isdigit():
             return JSONResponse({"detail": "The request does not say how long it is."}, 411)
         if int(length) > BODY_BYTES:
             return JSONResponse({"detail": "The request is too large."}, 413)
         address = address_of(scope["client"][0] if scope.get("client") else None)
-        allowance = self._uploads if scope["path"].rstrip("/").endswith("/upload") else self._requests
         try:
-            allowance.check(address)
+            self._requests.check(address)
         except Refused as error:
             return JSONResponse({"detail": str(error), "error": str(error)}, 429)
-        allowance.charge(address)
+        self._requests.charge(address)
         return None
