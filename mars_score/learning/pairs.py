@@ -26,10 +26,7 @@ FEWEST_WORDS, MOST_WORDS = 4, 100  # of a text to make pairs from
 RANDOM, SPAN = (0.15, 0.4), 0.3  # shares of the words that are masked: at random positions, and in a row
 DROPPED = (0.2, 0.5)  # shares of the words that are dropped
 DELETED = 0.3  # the same for LS_Score, whose paper does not say how many
-SHARE = (
-    0.2  # of the texts that the language model infills and reads; with 1 it takes two thirds of the time or more
-)
-INTACT, FOREIGN = "intact", "foreign"
+SHARE = 0.2  # of the texts that the language model infills and reads, the slowest part by far
 _PER_TEXT = 2 + len(DROPPED) + len(ATTACKS) + SHARE * (2 + len(RANDOM))  # pairs made of a text, on average
 
 
@@ -43,20 +40,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Pair:
-    """A text and what was made of it.
-
-    Attributes:
-        source: the text, with its context.
-        candidate: what was made of it.
-        method: how.
-        damage: share of the words that were changed, in [0, 1]; of two pairs of one source and method, the larger
-            is the worse candidate, and the intact text is better than both.
-    """
+    """A text, what was made of it, and how."""
 
     source: Source
     candidate: str
     method: str
-    damage: float
 
 
 def read_corpus(
@@ -108,7 +96,7 @@ def generator(*labels: object) -> random.Random:
 
 
 def in_share(source: Source, seed: int) -> bool:
-    """Whether a text is among those that the language model infills and reads, the slowest part by far."""
+    """Whether a text is among those that the language model infills and reads."""
     return generator("share", seed, source).random() < SHARE
 
 
@@ -135,12 +123,12 @@ def make_pairs(
 def _damaged(source: Source, sources: Sequence[Source], seed: int) -> list[Pair]:
     """What needs no model: the text itself, words dropped, the known attacks, and another text in its place."""
     random_state = generator("damage", seed, source)
-    pairs = [Pair(source, source.text, INTACT, 0.0)]
-    pairs += [Pair(source, drop_words(source.text, share, random_state), "drop", share) for share in DROPPED]
+    versions: list[tuple[str, str | None]] = [("intact", source.text)]
+    versions += [("drop", drop_words(source.text, share, random_state)) for share in DROPPED]
     row = (source.text, (source.text,), source.context)
-    attacked = {name: attack(row, random_state) for name, attack in ATTACKS.items()}
-    attacked[FOREIGN] = foreign_text(source, sources, random_state)
-    return pairs + [Pair(source, text, name, 1.0) for name, text in attacked.items() if text]
+    versions += [(name, attack(row, random_state)) for name, attack in ATTACKS.items()]
+    versions.append(("foreign", foreign_text(source, sources, random_state)))
+    return [Pair(source, text, method) for method, text in versions if text]
 
 
 def drop_words(text: str, share: float, random_state: random.Random) -> str:
@@ -174,23 +162,26 @@ def contrasts(source: Source, sources: Sequence[Source], seed: int) -> list[str]
 
 def _infilled(sources: Sequence[Source], infiller: Augmenter, seed: int) -> list[Pair]:
     """Words masked at random positions and in a row, filled again; and of the first of these some dropped."""
-    masked: list[tuple[Source, str, float, Template]] = []
+    masked: list[tuple[Source, str, Template]] = []
     for source in sources:
         random_state = generator("mask", seed, source)
         spans = word_spans(source.text)
         analysis = Analysis(source.text, tuple(Word(source.text[slice(*span)], *span, "") for span in spans))
-        for share in RANDOM:
-            places = random_state.sample(range(len(spans)), max(1, round(share * len(spans))))
-            masked.append((source, "infill random", share, Template.from_mask(analysis, places)))
-        count = max(1, round(SPAN * len(spans)))
-        start = random_state.randrange(len(spans) - count + 1)
-        masked.append((source, "infill span", SPAN, Template.from_mask(analysis, range(start, start + count))))
-    filled = infiller.infill([(source.context, template) for source, _, _, template in masked])
+        counts = [max(1, round(share * len(spans))) for share in (*RANDOM, SPAN)]
+        places = [random_state.sample(range(len(spans)), count) for count in counts[:-1]]
+        start = random_state.randrange(len(spans) - counts[-1] + 1)
+        places.append(list(range(start, start + counts[-1])))
+        methods = ("infill and drop", "infill random", "infill span")
+        masked += [
+            (source, method, Template.from_mask(analysis, part))
+            for method, part in zip(methods, places, strict=True)
+        ]
+    filled = infiller.infill([(source.context, template) for source, _, template in masked])
     pairs = []
-    for source, method, share, template in masked:
-        text = filled[source.context, template][0]
-        pairs.append(Pair(source, text, method, share))
-        if share == RANDOM[0] and text.strip():
-            dropped = drop_words(text, DROPPED[0], generator("drop", seed, source))
-            pairs.append(Pair(source, dropped, "infill and drop", share))
-    return [pair for pair in pairs if pair.candidate.strip()]
+    for source, method, template in masked:
+        text = filled[source.context, template][0].strip()
+        if text and method == "infill and drop":
+            pairs.append(Pair(source, text, "infill random"))
+            text = drop_words(text, DROPPED[0], generator("drop", seed, source))
+        pairs.append(Pair(source, text, method))
+    return [pair for pair in pairs if pair.candidate]

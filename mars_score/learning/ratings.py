@@ -65,9 +65,9 @@ def _training_set(data: RatedSet, within_groups: bool) -> TrainingSet:
     groups = tuple(item.group for item in items)
     if len(items) < FEWEST_RATINGS or len(set(groups)) < FEWEST_GROUPS:
         raise ValueError(
-            f"{data.name}: {len(items)} ratings in {len(set(groups))} groups"
-            f"{' of two or more candidates' if within_groups else ''}; at least {FEWEST_RATINGS} ratings in "
-            f"{FEWEST_GROUPS} groups (contexts) are needed, so rate more candidates or leave the file out"
+            f"{data.name}: {len(items)} ratings in {len(set(groups))} groups that can be learned from; "
+            f"{FEWEST_RATINGS} in {FEWEST_GROUPS} groups (contexts) are needed: rate more candidates, or leave "
+            "the file out"
         )
     codes = np.unique(groups, return_inverse=True)[1] if within_groups else np.zeros(len(items), int)
     centred = ratings - (np.bincount(codes, ratings) / np.bincount(codes))[codes]

@@ -21,7 +21,6 @@ from mars_score.scorer import MarsScorer
 from mars_score.scoring.head_folder import HeadFolder, write_head
 from mars_score.scoring.heads import FEATURES, TermsHead
 from mars_score.scoring.row import Example, weighted_sum
-from mars_score.settings import Settings
 
 Floats = NDArray[np.float64]
 # The least and the largest weight that each feature may get.
@@ -58,26 +57,19 @@ def train_terms(
     if scorer.settings.learned is not None:
         raise ValueError("a head learns from MARS's own score; leave learned out")
     weights = learn_weights(sets, [scorer.examples(data.rows) for data in sets])
+    settings = scorer.settings
+    read = settings.sampling.samples or settings.similarity.likelihood_weight or settings.masking.max_mask_ratio
+    names = ["encoder", *(["language_model"] if read else [])]
+    left_out = {*_NOT_OF_THE_FORM, *vars(settings.models)}
     return write_head(
         folder,
         TermsHead.kind,
-        models=_models(scorer.settings),
-        settings=_form(scorer.settings),
-        parameters={"features": list(weights), "penalty": PENALTY},
+        models={name: str(fingerprint(getattr(settings.models, name))) for name in names},
+        settings={name: value for name, value in settings.items() if name not in left_out},
+        parameters={"penalty": PENALTY},
         learned_from=[data.summary() for data in sets],
-        arrays={"weights": np.array(list(weights.values()), dtype=np.float64)},
+        arrays={name: np.array([weight]) for name, weight in weights.items()},
     )
-
-
-def _models(settings: Settings) -> dict[str, str]:
-    read = settings.sampling.samples or settings.similarity.likelihood_weight or settings.masking.max_mask_ratio
-    names = ["encoder", *(["language_model"] if read else [])]
-    return {name: str(fingerprint(getattr(settings.models, name))) for name in names}
-
-
-def _form(settings: Settings) -> dict[str, Any]:
-    left_out = {*_NOT_OF_THE_FORM, *vars(settings.models)}
-    return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def learn_weights(

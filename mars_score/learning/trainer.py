@@ -31,13 +31,13 @@ def run_trainer(
     rows: Rows,
     folder: Path,
     arguments: Mapping[str, Any],
-    patience: int = 1,
     report: Progress = lambda *_: None,
 ) -> None:
     """Train a network, from the last checkpoint of the same training where there is one.
 
     A checkpoint is written after each epoch, to ``checkpoints`` in the folder, which is removed at the end. A
-    tenth of the groups is held out, and the network ends with the weights that have the lowest loss there.
+    tenth of the groups is held out: training ends after an epoch that does not lower the loss there, with the
+    weights that have the lowest.
 
     Args:
         network: on the device where it is trained.
@@ -45,15 +45,13 @@ def run_trainer(
         rows: columns that the loss reads, and ``group``, which says what is held out together.
         folder: of the checkpoints.
         arguments: of ``CrossEncoderTrainingArguments``.
-        patience: epochs without a lower held-out loss after which training ends.
         report: called as ``report("train", step, steps)``.
     """
-    held_out = [_is_held_out(row["group"]) for row in rows]
-    columns = [{name: value for name, value in row.items() if name != "group"} for row in rows]
-    test = [row for row, out in zip(columns, held_out, strict=True) if out]
-    training = [row for row, out in zip(columns, held_out, strict=True) if not out]
-    if not training:
-        training, test = columns, []
+    parts: tuple[Rows, Rows] = [], []
+    for row in rows:
+        columns = {name: value for name, value in row.items() if name != "group"}
+        parts[_is_held_out(row["group"])].append(columns)
+    training, test = parts if parts[0] else parts[::-1]
     usual = {
         "warmup_steps": 0.1,
         "eval_strategy": "epoch" if test else "no",
@@ -69,16 +67,13 @@ def run_trainer(
     checkpoints = folder / "checkpoints" / _key(network, rows, arguments)
     with ordinary_mode(grad=True), _no_bars():
         used = CrossEncoderTrainingArguments(str(checkpoints), **{**usual, **arguments})
-        callbacks: list[Any] = [_Report(report)]
-        if used.load_best_model_at_end:
-            callbacks.append(EarlyStoppingCallback(patience))
         trainer = _Trainer(
             model=network,
             args=used,
             train_dataset=Dataset.from_list(training),
             eval_dataset=Dataset.from_list(test) if test else None,
             loss=loss,
-            callbacks=callbacks,
+            callbacks=[_Report(report), *([EarlyStoppingCallback(1)] if used.load_best_model_at_end else [])],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=_last_checkpoint(checkpoints))
@@ -107,12 +102,12 @@ def _last_checkpoint(folder: Path) -> str | None:
 @contextmanager
 def _no_bars() -> Iterator[None]:
     """Without transformers' progress bars for each checkpoint."""
-    shown = logging.is_progress_bar_enabled()
+    bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if bars:
             logging.enable_progress_bar()
 
 
@@ -124,11 +119,9 @@ class _Trainer(CrossEncoderTrainer):  # type: ignore[misc]
 
 
 class _Report(TrainerCallback):  # type: ignore[misc]
-    """Reports each step as the stage "train"."""
-
     def __init__(self, report: Progress) -> None:
         self._report = report
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """After each step."""
+        """Report the step as one of the stage "train"."""
         self._report("train", state.global_step, state.max_steps)

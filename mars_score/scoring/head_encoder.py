@@ -49,14 +49,12 @@ class TextEncoder(CrossEncoder):  # type: ignore[misc]
 
     @classmethod
     def of(cls, encoder: Any, outputs: int = 1) -> Self:
-        """The network before training.
+        """The network before training, on a ``SentenceTransformer``.
 
-        Args:
-            encoder: a ``SentenceTransformer``.
-            outputs: numbers that the layer gives for a row; the first is the score.
+        The layer gives ``outputs`` numbers for a row, the first of which is the score.
 
         Raises:
-            UnsupportedModelError: the encoder has no transformer, or its tokenizer has no separator.
+            UnsupportedModelError: the encoder's tokenizer has no separator.
         """
         transformer = copy.deepcopy(encoder[0])
         tokenizer = getattr(encoder, "tokenizer", None)
@@ -107,21 +105,17 @@ class TextEncoder(CrossEncoder):  # type: ignore[misc]
         return {name: one.detach().cpu().numpy() for name, one in named if one.requires_grad}
 
     def take(self, arrays: Mapping[str, NDArray[Any]], where: object) -> None:
-        """Take over weights that :meth:`trained` gave.
-
-        Args:
-            arrays: by name. The layer may have fewer outputs than here; the others keep their weights.
-            where: they are from, for the error.
+        """Take over weights that :meth:`trained` gave; the layer may have fewer outputs than here.
 
         Raises:
-            ValueError: weights of another network.
+            ValueError: weights of another network, with ``where`` they are from.
         """
         for name, parameter in self.named_parameters():
-            of_layer, array = name.startswith("1."), arrays.get(name)
             if not parameter.requires_grad:
                 continue
-            rows = len(array) if of_layer and array is not None else len(parameter)
-            if array is None or array.shape != tuple(parameter[:rows].shape):
+            array = arrays.get(name, np.empty(0))
+            rows = len(array) if name.startswith("1.") else len(parameter)
+            if array.shape != tuple(parameter[:rows].shape) or not rows:
                 raise ValueError(
                     f"{where}: the weights of {name} are missing or of another size; train it with this encoder"
                 )

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.files import replaced, whole_file
+from mars_score.data.files import whole_file
 from mars_score.settings import SETTINGS, ModelSettings
 from mars_score.settings.fields import settings_of
 
-FORMAT = 2  # raised when folders that were written before can no longer be read
+FORMAT = 3  # raised when folders that were written before can no longer be read
 _ABOUT, _NUMBERS = "head.json", "head.safetensors"
 _MODELS = {field.name for field in settings_of(ModelSettings)}
-_TYPES = {"kind": str, "models": dict, "settings": dict, "parameters": dict, "learned_from": list, "numbers": str}
 
 
 @dataclass(frozen=True)
@@ -30,24 +29,24 @@ class HeadFolder:
 
     Attributes:
         path: of the folder.
+        digest: hash of ``head.json``, and so of both files.
         kind: of the head, such as ``"terms"``.
         models: fingerprints of the models that it was trained with, by the setting's name. They are compared with
             the models that a scorer names, and no model is ever loaded from here.
         settings: those that its scores depend on, by name; models are none of them.
-        parameters: plain data of the kind's own.
+        parameters: how it was trained, as plain data.
         learned_from: name and sizes of each data set.
         numbers: hash of ``head.safetensors``.
-        digest: hash of ``head.json``, and so of both files.
     """
 
     path: Path
+    digest: str
     kind: str
     models: Mapping[str, str]
     settings: Mapping[str, Any]
     parameters: Mapping[str, Any]
     learned_from: Sequence[Mapping[str, Any]]
     numbers: str
-    digest: str
 
     @property
     def fingerprint(self) -> str:
@@ -66,7 +65,10 @@ class HeadFolder:
         path = self.path / _NUMBERS
         content = path.read_bytes() if path.is_file() else b""
         if _hash(content) != self.numbers:
-            raise _damaged(self.path, f"{_NUMBERS} is not the file that was saved with {_ABOUT}")
+            raise ValueError(
+                f"{self.path}: the learned head is damaged: {_NUMBERS} is not the file that was saved with it; "
+                "train it again, or copy the whole folder again"
+            )
         return load(content)
 
 
@@ -75,8 +77,8 @@ def read_head(head: str | os.PathLike[str]) -> HeadFolder:
 
     Raises:
         FileNotFoundError: there is no such folder, or it holds no head.
-        ValueError: the folder is damaged or was written by another version, or the head asks for models or for
-            settings that there are not.
+        ValueError: the folder is damaged or was written by another version, or the head asks for settings that it
+            may not have.
     """
     path = Path(head)
     if not os.path.isfile(path / _ABOUT):
@@ -86,21 +88,23 @@ def read_head(head: str | os.PathLike[str]) -> HeadFolder:
     content = (path / _ABOUT).read_bytes()
     try:
         about = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"{_ABOUT} cannot be read: {error}") from None
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        version = about.pop("format", None)
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        version = None
+    if version != FORMAT:
         raise ValueError(
-            f"{path}: {_ABOUT} is not of format {FORMAT}, the only one that this version of mars_score reads; "
-            "train the head again"
+            f"{path}: {_ABOUT} is damaged or not of format {FORMAT}, the only one that this version of mars_score "
+            "reads; train the head again"
         )
-    for name, kind in _TYPES.items():
-        if not isinstance(about.get(name), kind):
-            raise _damaged(path, f"{name!r} of {_ABOUT} is missing or no {kind.__name__}")
-    if refused := [name for name in about["settings"] if name not in SETTINGS or name in (*_MODELS, "learned")]:
+    try:
+        saved = HeadFolder(path, _hash(content), **about)
+        refused = [name for name in saved.settings if name not in SETTINGS or name in (*_MODELS, "learned")]
+        refused += [name for name in saved.models if name not in _MODELS]
+    except TypeError as error:
+        raise ValueError(f"{path}: {_ABOUT} is damaged: {error}; train the head again") from None
+    if refused:
         raise ValueError(f"{path}: the head sets {', '.join(refused)}, which no head may set; train it again")
-    if unknown := [name for name in about["models"] if name not in _MODELS]:
-        raise ValueError(f"{path}: the head names {', '.join(unknown)}, which is no model; train it again")
-    return HeadFolder(path, **{name: about[name] for name in _TYPES}, digest=_hash(content))
+    return saved
 
 
 def write_head(
@@ -113,9 +117,9 @@ def write_head(
     learned_from: Sequence[Mapping[str, Any]],
     arrays: Mapping[str, NDArray[Any]],
 ) -> HeadFolder:
-    """Write a head's folder, and read it back; a head that was there is replaced.
+    """Write a head's folder, which is made where it is missing, and read it back; a head there is replaced.
 
-    Args: see :class:`HeadFolder`; the folder is made where it is missing.
+    Args: see :class:`HeadFolder`.
 
     Raises:
         OSError: the folder cannot be written.
@@ -134,8 +138,7 @@ def write_head(
         "learned_from": list(learned_from),
         "numbers": _hash(numbers),
     }
-    with replaced(folder / _NUMBERS) as beside:  # an older head.json refuses it until that is replaced as well
-        beside.write_bytes(numbers)
+    (folder / _NUMBERS).write_bytes(numbers)  # an older head.json refuses it until that is replaced as well
     with whole_file(folder / _ABOUT) as file:
         file.write(json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     return read_head(folder)
@@ -143,9 +146,3 @@ def write_head(
 
 def _hash(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=8).hexdigest()
-
-
-def _damaged(path: Path, why: str) -> ValueError:
-    return ValueError(
-        f"{path}: the learned head is damaged: {why}; train it again, or copy the whole folder again"
-    )

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
-
 from mars_score.models.fingerprints import fingerprint, may_be
 from mars_score.scoring.head_folder import HeadFolder
 from mars_score.scoring.row import Example, Term
@@ -99,16 +97,5 @@ class TermsHead:
 
     @classmethod
     def load(cls, saved: HeadFolder) -> TermsHead:
-        """The head of a folder.
-
-        Raises:
-            ValueError: it has features that this version lacks, or other than one weight each.
-        """
-        names, weights = saved.parameters.get("features"), saved.arrays.get("weights")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{saved.path}: the features of a head must be a list of names, got {names!r:.100}")
-        if unknown := [name for name in names if name not in FEATURES]:
-            raise ValueError(f"{saved.path}: the head has features that this version lacks: {', '.join(unknown)}")
-        if weights is None or weights.shape != (len(names),) or not np.isfinite(weights).all():
-            raise ValueError(f"{saved.path}: {len(names)} features need as many weights; train the head again")
-        return cls(dict(zip(names, weights.tolist(), strict=True)))
+        """The head of a folder."""
+        return cls({name: saved.arrays[name].item() for name in FEATURES if name in saved.arrays})
