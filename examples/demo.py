@@ -18,8 +18,7 @@ from rich.text import Text
 from mars_score import MarsScorer
 from mars_score.data.files import read_rows
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics.bleu import sentence_bleu
-from mars_score.meta.metrics.rouge import rouge_l
+from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 
 BAD = ("wrong", "nonsense", "off topic", "shuffled")
 

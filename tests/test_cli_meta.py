@@ -133,7 +133,7 @@ def test_says_what_was_left_out_and_how_many_items_count(run, tmp_path):
 
 
 def test_fails_where_every_metric_failed(rated, run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.chrf", None)
     code, out, err = run(rated(), "--metrics", "chrf", "--quiet")
     assert (code, out) == (1, "")
     assert "skipped: chrF" in err

@@ -9,7 +9,6 @@ from test_meta_scoring import Counting, Missing, Undefined, make_models
 
 from mars_score.data.rated import Item, RatedSet
 from mars_score.meta.evaluation import MetaOptions, meta_evaluate
-from mars_score.meta.plain import score_rows, to_dict
 from mars_score.meta.report import write_meta_report
 from mars_score.stats.correlation import correlation
 
@@ -69,19 +68,12 @@ def test_robustness_counts_ties_as_failures(found):
 
 
 def test_scores_that_are_equal_but_for_rounding_are_ties():
-    class Rounded(Counting):
-        title = "rounded"
-
+    class Rounded:
         def score(self, rows, corpus):
             return [0.3 + (1e-8 if candidate.startswith("the") else 0.0) for candidate, _, _ in rows]
 
-        def key(self):
-            return ("rounded",)
-
-    found = meta_evaluate(
-        [make_set()], [Rounded(make_models())], MetaOptions(resamples=20), preset="mini", store=False
-    )
-    assert found.sets["toy"].agreements["rounded"].robustness["reorder"].share == 0.0
+    found = meta_evaluate([make_set()], [Rounded()], MetaOptions(resamples=20), preset="mini", store=False)
+    assert found.sets["toy"].agreements["Rounded"].robustness["reorder"].share == 0.0
 
 
 def test_any_object_with_a_score_method_is_a_metric(tmp_path):
@@ -94,31 +86,25 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
             return np.array([len(candidate) for candidate, references, context in rows if references and context])
 
     data, own = make_set(), Letters()
+    options = MetaOptions(attacks=(), resamples=20)
     for runs in (1, 2):  # without a key nothing is kept
-        found = meta_evaluate([data], [own, "length"], MetaOptions(resamples=20), preset="mini", store=tmp_path)
-        assert own.asked == runs * len(
-            set(data.rows)
-            | set(found.sets["toy"].scored.attacks["reorder"].rows)
-            | set(found.sets["toy"].scored.attacks["retrieve"].rows)
-        )
+        found = meta_evaluate([data], [own, "length"], options, preset="mini", store=tmp_path)
+        assert own.asked == runs * len(data.rows)
     expected = np.corrcoef([len(row[0]) for row in data.rows], data.ratings)[0, 1]
     assert found.sets["toy"].pearson("Letters") == pytest.approx(expected)
     assert "Letters" in write_meta_report(found, tmp_path).read_text(encoding="utf-8")
 
-    own.title, own.key = "letters of my own", lambda: ["letters", 1]
-    own.asked = 0
+    own.title, own.key, own.asked = "letters of my own", lambda: ["letters", 1], 0
     for _ in range(2):  # with a key they are
-        found = meta_evaluate([data], [own], MetaOptions(attacks=(), resamples=20), preset="mini", store=tmp_path)
+        found = meta_evaluate([data], [own], options, preset="mini", store=tmp_path)
     assert own.asked == len(data.rows)
     assert found.titles == {"letters of my own": "letters of my own"}
-    with pytest.raises(TypeError, match="an object with a score method, got 3"):
-        meta_evaluate([data], [3], preset="mini", store=False)
 
 
 def test_tests_compare_mars_with_the_metric(found):
     one = found.sets["second"]
     tests = one.agreements["length"].mars_better
-    assert tests.bootstrap.difference == pytest.approx(one.pearson("mars") - one.pearson("length"))
+    assert tests["bootstrap"].difference == pytest.approx(one.pearson("mars") - one.pearson("length"))
     assert one.agreements["mars"].mars_better is None
 
 
@@ -133,11 +119,11 @@ def test_a_missing_model_is_stated_and_the_report_appears(found, tmp_path):
 
 
 def test_plain_data_is_strict_json_and_complete(found):
-    plain = json.loads(json.dumps(to_dict(found), allow_nan=False))
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     length = plain["sets"]["one"]["metrics"]["length"]
     assert length["coefficients"]["within_groups"]["pearson"]["value"] == found.sets["one"].pearson("length")
     assert plain["sets"]["one"]["metrics"]["mars_naive"]["failure"]
-    rows = list(score_rows(found.sets["one"]))
+    rows = list(found.sets["one"].score_rows())
     assert len(rows) == 18
     assert rows[0]["scores"]["length"] == found.sets["one"].scored.metrics["length"].scores[0]
     assert rows[0]["scores"]["mars_naive"] is None
@@ -149,7 +135,7 @@ def test_the_same_seed_gives_the_same_digits(found, tiny):
     ours, before = (one.sets["second"].agreements["length"] for one in (again, found))
     assert (ours.coefficients, ours.interval) == (before.coefficients, before.interval)
     assert ours.system_intervals == before.system_intervals
-    assert ours.mars_better.bootstrap.p == before.mars_better.bootstrap.p
+    assert ours.mars_better["bootstrap"].p == before.mars_better["bootstrap"].p
 
 
 @pytest.mark.parametrize(
@@ -173,18 +159,27 @@ def test_what_is_undefined_is_said_and_the_rest_appears(data, tmp_path):
     if data.name == "constant":
         assert math.isnan(found.sets["constant"].pearson("letters"))
         assert "ratings" in found.sets["constant"].agreements["letters"].interval.reason
-    json.dumps(to_dict(found), allow_nan=False)
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_bad_arguments_are_refused_before_any_work():
-    data = make_set()
-    with pytest.raises(ValueError, match="no data sets"):
-        meta_evaluate([])
-    with pytest.raises(ValueError, match="unknown data set 'other'"):
-        meta_evaluate([data], options=MetaOptions(within_groups=["other"]))
-    with pytest.raises(ValueError, match="unknown attack 'shout'"):
-        MetaOptions(attacks=["shout"])
-    with pytest.raises(ValueError, match="unknown metric 'blue'"):
-        meta_evaluate([data], ["blue"], preset="mini")
-    with pytest.raises(TypeError, match="unknown setting"):
-        meta_evaluate([data], ["mars"], preset="mini", sigmoid=1)
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"sets": []}, ValueError, "no data sets"),
+        ({"options": MetaOptions(within_groups=["other"])}, ValueError, "unknown data set 'other'"),
+        ({"metrics": ["blue"]}, ValueError, "unknown metric 'blue'"),
+        ({"metrics": [3]}, TypeError, "an object with a score method, got 3"),
+        ({"metrics": ["mars"], "sigmoid": 1}, TypeError, "unknown setting"),
+    ],
+)
+def test_bad_arguments_are_refused_before_any_work(arguments, error, message):
+    with pytest.raises(error, match=message):
+        meta_evaluate(**{"sets": [make_set()], "preset": "mini", "store": False, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"attacks": ["shout"]}, "unknown attack"), ({"resamples": 0}, "1")]
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        MetaOptions(**options)

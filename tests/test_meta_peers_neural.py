@@ -8,17 +8,12 @@ import pytest
 import torch
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics import likelihood, tokens
+from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
-from mars_score.meta.metrics.bert import BertScore
-from mars_score.meta.metrics.likelihood import ContextPerplexity, Perplexity
-from mars_score.meta.metrics.mover import Bag, MoverScore, movers_distance
-from mars_score.meta.metrics.sms import SentenceMover
-from mars_score.meta.metrics.tokens import TokenEncoder, Tokens, Transformer
+from mars_score.meta.metrics.tokens import Bag, TokenReader, Tokens, movers_distance
 from mars_score.models.engine import surprisal
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.prompt_memory import PromptMemory
-from mars_score.models.engine.surprisal import mean_surprisals
 from mars_score.settings import resolve_settings
 
 pytest.importorskip("bert_score")
@@ -35,40 +30,43 @@ ROWS = [
     ("rain", REFERENCES, ""),
     ("He forgot his ticket, and he would go back and find it.", REFERENCES[2:], "He was at the theatre. " * 20),
 ]
+TOKEN_METRICS = ["bertscore", "moverscore", "sentence_mover"]
 
 
-def models(**objects) -> Models:
-    settings = resolve_settings("mini", variant="plus", **objects)
-    return Models(settings)
+def make(name, **objects):
+    return make_metric(name, Models(resolve_settings("mini", variant="plus", **objects)))
 
 
-def metric_with(cls, provider):
-    metric = cls(models())
-    metric.tokens = provider
-    return metric
+@pytest.fixture(params=TOKEN_METRICS)
+def metric(request, encoder):
+    return make(request.param, encoder=encoder)
 
 
 class Invented:
-    """Words are tokens with given vectors; the document frequencies come from the texts themselves."""
+    """Words are tokens with given vectors; "##" begins a piece that continues a word, as in WordPiece."""
 
     def __init__(self, vectors):
-        self.vectors = {word: np.array(vector, dtype=np.float32) for word, vector in vectors.items()}
+        self.vectors = {word: np.array(vector, dtype=np.float64) for word, vector in vectors.items()}
         self.names = list(vectors)
 
-    def _words(self, text):
-        return text.replace(".", " .").split()
-
     def ids(self, texts):
-        return [[self.names.index(word) for word in self._words(text)] for text in texts]
+        return [[self.names.index(word) for word in text.replace(".", " .").split()] for text in texts]
 
-    def encode(self, texts):
-        return {text: self._tokens(self._words(text)) for text in texts}
+    def read(self, texts):
+        return {text: self._tokens(ids) for text, ids in zip(texts, self.ids(texts), strict=True)}
 
-    def _tokens(self, words):
-        ids = tuple(map(self.names.index, words))
-        # "##" marks a piece that continues a word, as in WordPiece
-        begins = tuple(not word.startswith("##") for word in words)
-        return Tokens(ids, tuple(words), begins, np.stack([self.vectors[word] for word in words]))
+    def _tokens(self, ids):
+        words = [self.names[token] for token in ids]
+        begins = np.array([not word.startswith("##") for word in words])
+        vectors = np.stack([self.vectors[word] for word in words])
+        return Tokens(ids, np.zeros(len(ids), dtype=bool), words, begins, vectors)
+
+
+def score(name, vectors, rows, corpus=()):
+    """Scores of (candidate, reference) pairs whose words have the given vectors."""
+    metric = make(name)
+    metric.tokens = Invented(vectors)
+    return metric.score([(candidate, (reference,), "") for candidate, reference in rows], corpus)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -91,95 +89,62 @@ def test_distance_by_hand():
 
 def test_moverscore_by_hand():
     """Weights log(4/3), log(2) and log(4) from three documents; unit vectors at right angles are sqrt 2 apart."""
-    provider = Invented({"x": [2, 0], "y": [0, 5], "##z": [1, 1], ".": [3, 1], "new": [1, 0]})
-    corpus = ["x y", "x .", "##z"]
-    x, y, new = math.log(4 / 3), math.log(4 / 2), math.log(4 / 1)
-    metric = metric_with(MoverScore, provider)
+    vectors = {"x": [2, 0], "y": [0, 5], "##z": [1, 1], ".": [3, 1], "new": [1, 0], "w": [-1, 0]}
+    x, y, new, apart = math.log(4 / 3), math.log(4 / 2), math.log(4 / 1), math.sqrt(2)
     # x: df 2, y: df 1; "##z" and "." do not count.
-    found = metric.score([("x y ##z.", ("x y",), ""), ("x", ("y.",), ""), ("x y", ("x",), "")], corpus)
-    apart = math.sqrt(2)
-    assert found == pytest.approx([1.0, 1 - apart, 1 - y / (x + y) * apart], abs=1e-7)
-    assert metric.score([("new y", ("y",), "")], corpus) == pytest.approx([1 - new / (new + y) * math.sqrt(2)])
-
-
-def test_moverscore_of_opposite_vectors_is_its_minimum():
-    provider = Invented({"x": [2, 0], "w": [-1, 0]})
-    assert metric_with(MoverScore, provider).score([("x", ("w",), "")], ["w"]) == pytest.approx(
-        [MoverScore.minimum]
-    )
+    rows = [("x y ##z.", "x y"), ("x", "y."), ("x y", "x"), ("new y", "y"), ("x", "w")]
+    expected = [1.0, 1 - apart, 1 - y / (x + y) * apart, 1 - new / (new + y) * apart, -1.0]
+    assert score("moverscore", vectors, rows, ["x y", "x .", "##z"]) == pytest.approx(expected, abs=1e-7)
 
 
 def test_sentence_mover_by_hand():
-    """Two sentences: words and sentences of both share the mass, half each."""
-    provider = Invented({"aa": [0, 0], "bb": [4, 0], "cc": [0, 3], "the": [9, 9], ".": [7, 7]})
-    metric = metric_with(SentenceMover, provider)
-    # Candidate: aa, bb and their mean (2, 0) weigh 1/4, 1/4, 1/2; reference: all of it is at (0, 3).
-    expected = math.exp(-(3 / 4 + 5 / 4 + math.hypot(2, 3) / 2))
-    assert metric.score([("aa the bb.", ("cc.",), "")], []) == pytest.approx([expected])
-    # Candidate: aa. bb cc. has points aa, bb, cc, aa (sentence), (2, 1.5) with 1, 1, 1, 1, 2 of 6.
-    expected = math.exp(-(3 + 5 + 0 + 3 + 2 * 2.5) / 6)
-    assert metric.score([("aa. bb cc.", ("cc.",), "")], []) == pytest.approx([expected])
+    vectors = {"aa": [0, 0], "bb": [4, 0], "cc": [0, 3], "the": [9, 9], ".": [0, 1]}
+    rows = [
+        # aa, bb and their mean (2, 0) weigh 1/4, 1/4, 1/2; all of the reference is at (0, 3).
+        ("aa the bb.", "cc.", (3 / 4 + 5 / 4 + math.hypot(2, 3) / 2)),
+        # aa. bb cc. has points aa, bb, cc, aa (sentence), (2, 1.5) with 1, 1, 1, 1, 2 of 6.
+        ("aa. bb cc.", "cc.", (3 + 5 + 0 + 3 + 2 * 2.5) / 6),
+        # Of stop words and punctuation alone all tokens count.
+        (".", "aa.", 1),
+    ]
+    found = score("sentence_mover", vectors, [row[:2] for row in rows])
+    assert found == pytest.approx([math.exp(-distance) for *_, distance in rows])
 
 
-def test_sentence_mover_keeps_a_text_of_stop_words():
-    provider = Invented({"aa": [0, 0], "the": [0, 1], ".": [0, 1]})
-    found = metric_with(SentenceMover, provider).score([("the.", ("aa.",), "")], [])
-    assert found == pytest.approx([math.exp(-1)])
-
-
-@pytest.mark.parametrize("cls", [BertScore, MoverScore, SentenceMover])
-def test_identical_texts_get_the_maximum(cls, encoder):
+def test_identical_texts_get_the_maximum(metric):
     rows = [(text, (text, "Another text."), "") for text in [*REFERENCES, "?"]]
-    assert cls(models(encoder=encoder)).score(rows, REFERENCES) == pytest.approx([1.0] * len(rows), abs=1e-5)
+    assert metric.score(rows, REFERENCES) == pytest.approx([1.0] * len(rows), abs=1e-5)
 
 
-@pytest.mark.parametrize("cls", [BertScore, MoverScore, SentenceMover])
-def test_a_row_does_not_depend_on_others(cls, encoder, monkeypatch):
-    metric = cls(models(encoder=encoder))
-    together = metric.score(ROWS, REFERENCES)
-    alone = [metric.score([row], REFERENCES)[0] for row in ROWS]
-    assert together == pytest.approx(alone, rel=1e-6 if cls is BertScore else 1e-9)  # it weighs in float32
-    monkeypatch.setattr(tokens, "PART_CHARACTERS", 1)
-    assert metric.score(ROWS[::-1], REFERENCES)[::-1] == pytest.approx(together, rel=1e-6)
-
-
-@pytest.mark.parametrize("cls", [BertScore, MoverScore, SentenceMover])
-def test_best_over_references(cls, encoder):
-    metric = cls(models(encoder=encoder))
-    single = metric.score([(ROWS[2][0], (reference,), "") for reference in REFERENCES], REFERENCES)
-    assert metric.score([ROWS[2]], REFERENCES) == pytest.approx([max(single)])
+def test_a_row_is_the_best_over_its_references_whatever_the_other_rows_are(metric):
+    together = metric.score(ROWS * 10, REFERENCES)  # more than are read at once
+    alone = [
+        max(metric.score([(candidate, (reference,), "")], REFERENCES)[0] for reference in references)
+        for candidate, references, _ in ROWS
+    ]
+    assert together == pytest.approx(alone * 10, rel=1e-9)
 
 
 def test_token_vectors(encoder):
-    """Those of the encoder itself, without the first and last token, cut at its positions."""
+    """Those of the encoder itself, cut at its window, with the words that they are pieces of."""
     texts = ["The baker opens her shop.", "rain", "again and " * 200, "Unheard-of words"]
-    found = TokenEncoder(encoder, batch_size=2).encode(texts)
-    assert set(found) == set(texts)
+    found = TokenReader(encoder, batch_size=2).read(texts)
     for text in texts:
         states = encoder.encode(text, output_value="token_embeddings", convert_to_numpy=False)
-        assert np.allclose(found[text].vectors, states.numpy()[1:-1], atol=1e-9)
-        assert list(found[text].ids) == encoder.tokenizer(text.strip())["input_ids"][1:-1][:124]
+        assert np.allclose(found[text].vectors, states.numpy(), atol=1e-9)
+        assert found[text].special.nonzero()[0].tolist() == [0, len(states) - 1]
     last = found["Unheard-of words"]
     firsts = [word for word, begins in zip(last.words, last.begins, strict=True) if begins]
     assert firsts == ["Unheard", "-", "of", "words"]
 
 
-def test_positions_and_not_the_trained_length(encoder):
-    length, encoder.max_seq_length = encoder.max_seq_length, 7
-    try:
-        assert Transformer.of(encoder).window == 126
-        assert encoder.max_seq_length == 7
-    finally:
-        encoder.max_seq_length = length
-
-
-@pytest.mark.parametrize("cls", [BertScore, MoverScore, SentenceMover])
-def test_static_vectors_are_refused(cls, encoder):
+@pytest.mark.parametrize("name", TOKEN_METRICS)
+def test_static_vectors_are_refused(name, encoder):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     static = StaticEmbedding(encoder.tokenizer, embedding_weights=np.zeros((512, 4), dtype=np.float32))
-    metric = cls(models(encoder=SentenceTransformer(modules=[static], device="cpu")))
+    metric = make(name, encoder=SentenceTransformer(modules=[static], device="cpu"))
     with pytest.raises(ModelUnavailableError, match="no transformer"):
         metric.score(ROWS, REFERENCES)
 
@@ -193,20 +158,19 @@ def test_bert_score_is_the_packages(encoder, tmp_path):
     theirs = BERTScorer(model_type=str(tmp_path), num_layers=2, device="cpu", use_fast_tokenizer=True)
     theirs._model.double()
     theirs._tokenizer.model_max_length = 126
+    rows = [*ROWS, ("word " * 200, REFERENCES, ""), ("?", REFERENCES, "")]
     expected = [
         max(float(theirs.score([candidate], [reference])[2]) for reference in references)
-        for candidate, references, _ in ROWS
+        for candidate, references, _ in rows
     ]
-    assert BertScore(models(encoder=encoder)).score(ROWS, []) == pytest.approx(expected, abs=1e-6)
+    assert make("bertscore", encoder=encoder).score(rows, []) == pytest.approx(expected, abs=1e-6)
 
 
-def test_bert_score_leaves_the_encoder_as_it_is(encoder, capsys):
+def test_token_metrics_leave_the_encoder_as_it_is(metric, encoder, capsys):
     encoder.train()
     try:
-        before = encoder.tokenizer.model_max_length
-        assert BertScore(models(encoder=encoder)).score([("\u200b", ("a",), "")], []) is not None
+        assert metric.score([("\u200b", ("a",), "")], []) is not None
         assert encoder[0].auto_model.training
-        assert encoder.tokenizer.model_max_length == before
     finally:
         encoder.eval()
     assert capsys.readouterr() == ("", "")
@@ -226,6 +190,10 @@ def plain_surprisal(pair, context, text, window, most=None):
     return torch.nn.functional.cross_entropy(logits, torch.tensor(ids)).item()
 
 
+def means(model, pairs, batch_size=None, prompts=None):
+    return [one.mean for one in surprisal.surprisals(model, pairs, batch_size, prompts)]
+
+
 LONG = "The work began in March. " * 40
 PAIRS = [
     *((context, candidate) for candidate, _, context in ROWS),
@@ -236,14 +204,15 @@ PAIRS = [
 ]
 
 
-def test_surprisals_are_those_of_a_plain_pass(causal):
+def test_surprisals_are_those_of_a_plain_pass(causal, monkeypatch):
     model = CausalLanguageModel(*causal)
     expected = [plain_surprisal(causal, context.strip(), text.strip(), 96) for context, text in PAIRS]
     assert len(set(expected)) == len(PAIRS)
-    assert mean_surprisals(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
-    assert mean_surprisals(model, [*PAIRS, *PAIRS], 3) == pytest.approx([*expected, *expected], rel=1e-9)
-    alone = [mean_surprisals(model, [pair], 128)[0] for pair in PAIRS]
-    assert alone == pytest.approx(expected, rel=1e-9)
+    assert means(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
+    assert means(model, [*PAIRS, *PAIRS], 3) == pytest.approx([*expected, *expected], rel=1e-9)
+    assert [means(model, [pair], 128)[0] for pair in PAIRS] == pytest.approx(expected, rel=1e-9)
+    monkeypatch.setattr(surprisal, "cache_bytes", lambda device: 1)  # whatever the memory
+    assert means(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("most", [1, 5, 1000])
@@ -259,18 +228,11 @@ def test_at_most_so_many_tokens_of_a_context_are_read(causal, most):
     ]
 
 
-def test_surprisals_do_not_depend_on_the_memory(causal, monkeypatch):
-    model = CausalLanguageModel(*causal)
-    expected = mean_surprisals(model, PAIRS, 128)
-    monkeypatch.setattr(surprisal, "cache_bytes", lambda device: 1)
-    assert mean_surprisals(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
-
-
 def test_a_context_is_read_once(causal, monkeypatch):
     model = CausalLanguageModel(*causal)
     fed, read = [], model.read
     monkeypatch.setattr(model, "read", lambda *args, **more: fed.append(len(args[0])) or read(*args, **more))
-    mean_surprisals(model, [(LONG, text) for text in "abcde"], 2)
+    means(model, [(LONG, text) for text in "abcde"], 2)
     assert fed == [1]
 
 
@@ -278,45 +240,40 @@ def test_prompts_that_are_remembered_are_not_read_again(causal, monkeypatch):
     model = CausalLanguageModel(*causal)
     contexts = ("The baker opens her shop.", "It will rain.", "He forgot his ticket at home.")
     pairs = [(context, text) for context in contexts for text in ("He said so.", "rain")]
-    expected = mean_surprisals(model, [*pairs, ("", "rain")])
+    expected = means(model, [*pairs, ("", "rain")])
     lengths = [len(model.codec.encode(context)) - (not model.codec.adds_begin) for context in contexts]
     memory = PromptMemory(sum(lengths[1:]) * model.token_bytes)
     fed, read = [], model.read
     monkeypatch.setattr(model, "read", lambda texts, *args: fed.extend(map(len, texts)) or read(texts, *args))
 
-    def means(some):
-        return [one.mean for one in surprisal.surprisals(model, some, None, memory)]
+    def again(some):
+        return means(model, some, None, memory)
 
-    assert means(pairs[2:]) == means(pairs[2:]) == pytest.approx(expected[2:-1], rel=1e-9)
+    assert again(pairs[2:]) == again(pairs[2:]) == pytest.approx(expected[2:-1], rel=1e-9)
     assert sorted(fed) == sorted(lengths[1:])
     fed.clear()
-    assert means(pairs[2:4]) == pytest.approx(expected[2:4], rel=1e-9)
-    assert means(pairs[:2]) == pytest.approx(expected[:2], rel=1e-9)  # in the place of the last one
-    assert means([*pairs[:4], ("", "rain")]) == pytest.approx([*expected[:4], expected[-1]], rel=1e-9)
-    assert means(pairs[4:]) == pytest.approx(expected[4:-1], rel=1e-9)
+    assert again(pairs[2:4]) == pytest.approx(expected[2:4], rel=1e-9)
+    assert again(pairs[:2]) == pytest.approx(expected[:2], rel=1e-9)  # in the place of the last one
+    assert again([*pairs[:4], ("", "rain")]) == pytest.approx([*expected[:4], expected[-1]], rel=1e-9)
+    assert again(pairs[4:]) == pytest.approx(expected[4:-1], rel=1e-9)
     assert fed == [lengths[0], lengths[2]]
 
 
-@pytest.mark.parametrize(("cls", "context"), [(Perplexity, ""), (ContextPerplexity, ROWS[0][2])])
-def test_scores_are_minus_perplexities(cls, context, causal, monkeypatch):
-    metric = cls(models(language_model=causal))
+@pytest.mark.parametrize("name", ["perplexity", "context_perplexity"])
+def test_scores_are_minus_perplexities(name, causal):
+    metric = make(name, language_model=causal)
     assert metric.minimum == -causal[0].config.vocab_size
-    asked = []
-
-    def means(model, pairs, most_rows=None):
-        asked.extend(pairs)
-        return [0.0, math.log(10), 50.0, math.inf]
-
-    monkeypatch.setattr(likelihood, "mean_surprisals", means)
-    found = metric.score([ROWS[0]] * 4, [])
-    assert asked == [(context, ROWS[0][0])] * 4
-    assert found == pytest.approx([-1, -10, metric.minimum, metric.minimum])
+    scores = metric.score(ROWS, [])
+    contexts = [context.strip() if name == "context_perplexity" else "" for *_, context in ROWS]
+    expected = [plain_surprisal(causal, context, row[0], 96) for context, row in zip(contexts, ROWS, strict=True)]
+    assert scores == pytest.approx([max(metric.minimum, -math.exp(mean)) for mean in expected], rel=1e-6)
 
 
 def test_keys_name_models_and_versions(encoder, causal):
-    both = models(encoder=encoder, language_model=causal)
-    keys = [cls(both).key() for cls in (BertScore, MoverScore, SentenceMover, Perplexity, ContextPerplexity)]
-    assert len({tuple(key) for key in keys}) == 5
-    other = models(encoder=encoder, language_model=causal, dtype="float64")
-    assert BertScore(other).key() != keys[0]
-    assert Perplexity(other).key() != keys[3]
+    names = [*TOKEN_METRICS, "perplexity", "context_perplexity"]
+    keys = [
+        make(name, encoder=encoder, language_model=causal, dtype=dtype).key()
+        for name in names
+        for dtype in ("float32", "float64")
+    ]
+    assert len({tuple(key) for key in keys}) == 10

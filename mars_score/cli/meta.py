@@ -70,7 +70,6 @@ def run(args: argparse.Namespace) -> None:
     sets = read_rated_sets(args.files, rated_columns(args), args.groups, args.tasks)
     from mars_score.data.attacks import ATTACKS
     from mars_score.meta.evaluation import MetaOptions, meta_evaluate
-    from mars_score.meta.plain import to_dict
 
     attacks = () if args.no_attacks else tuple(ATTACKS)
     options = MetaOptions(args.within_groups, attacks, args.resamples, args.seed)
@@ -82,10 +81,10 @@ def run(args: argparse.Namespace) -> None:
     if args.report:
         _write(Path(args.report), found)
     if args.json:
-        print(json.dumps(to_dict(found)))  # in ASCII: safe on any terminal
+        print(json.dumps(found.to_dict()))  # in ASCII: safe on any terminal
         return
     from mars_score.cli.tables import show_table
-    from mars_score.meta.tables import main_table
+    from mars_score.meta.report import main_table
 
     show_table(main_table(found))
     if args.report:
@@ -94,16 +93,15 @@ def run(args: argparse.Namespace) -> None:
 
 def _write(folder: Path, found: MetaEvaluation) -> None:
     """The report, its figures as JSON, and the scores of every item."""
-    from mars_score.meta.plain import score_rows, to_dict
     from mars_score.meta.report import write_meta_report
 
     (folder / "scores").mkdir(parents=True, exist_ok=True)
     for name, one in found.sets.items():
         with whole_file(folder / "scores" / f"{name}.jsonl") as file:
-            for row in score_rows(one):
+            for row in one.score_rows():
                 file.write(row_line(row))
     with whole_file(folder / "results.json") as file:
-        file.write(json.dumps(to_dict(found), ensure_ascii=False, indent=1) + "\n")
+        file.write(json.dumps(found.to_dict(), ensure_ascii=False, indent=1) + "\n")
     write_meta_report(found, folder)
 
 

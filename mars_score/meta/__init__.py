@@ -1,8 +1,8 @@
 """Meta-evaluation: how well metrics of generated text agree with human ratings.
 
-In the order that data flows: ``items`` (rated candidates), ``attacks`` -> ``metrics`` (one file each),
-``scoring`` -> ``agreement`` (by ``mars_score.stats``) -> ``evaluation`` (all of it) -> ``tables``, ``report``,
-``plain`` (for people, for programs). ``references`` looks at the references of a data set.
+In the order that data flows: rated candidates and attacks (``mars_score.data``) -> ``metrics`` ->
+``scoring`` -> ``agreement`` (by ``mars_score.stats``) -> ``evaluation`` (all of it) -> ``report``.
+``references`` looks at the references of a data set.
 
 >>> from mars_score.meta import meta_evaluate, read_rated_sets  # doctest: +SKIP
 >>> found = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP
@@ -17,7 +17,7 @@ context (no candidate is blank) and all references of the set; it returns one nu
 >>> found = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", Overlap()])  # doctest: +SKIP
 >>> found.sets["rated"].pearson("Overlap")  # doctest: +SKIP
 
-It may also have a ``title``, ``family``, ``note``, ``minimum`` (the score of a blank candidate), ``uses_corpus``
+It may also have a ``title``, ``note``, ``minimum`` (the score of a blank candidate), ``uses_corpus``
 and ``key``: see :class:`Metric`. With a ``key`` scores are kept in the store.
 """
 

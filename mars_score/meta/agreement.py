@@ -53,19 +53,6 @@ class Robustness:
 
 
 @dataclass(frozen=True)
-class Tests:
-    """Whether MARS correlates better with the ratings (Pearson, main level, two-sided) than another metric.
-
-    Attributes:
-        bootstrap: over groups.
-        permutation: within groups.
-    """
-
-    bootstrap: Comparison
-    permutation: Comparison
-
-
-@dataclass(frozen=True)
 class Agreement:
     """How well a metric agrees with the ratings of a set.
 
@@ -74,7 +61,8 @@ class Agreement:
         interval: of Pearson's r at the main level, from resamples of groups.
         per_system: Pearson's r over the items of each system (the paper's Table 3).
         system_intervals: of ``per_system``.
-        mars_better: MARS compared with this metric; None for MARS itself and where MARS was not scored.
+        mars_better: by test ("bootstrap" over groups, "permutation" within them) whether MARS correlates better
+            (Pearson, main level, two-sided); None for MARS itself and where MARS was not scored.
         robustness: by attack.
         changed: of MARS's variants the share of augmentations that differ from their reference, else NaN.
     """
@@ -83,7 +71,7 @@ class Agreement:
     interval: Interval
     per_system: Mapping[str, Estimate]
     system_intervals: Mapping[str, Interval]
-    mars_better: Tests | None
+    mars_better: Mapping[Test, Comparison] | None
     robustness: Mapping[str, Robustness]
     changed: float
 
@@ -99,60 +87,53 @@ def agreements(
         resamples: of intervals and tests.
         seed: of their generators.
     """
-    return {name: _agreement(name, scored, level, resamples, seed) for name in scored.metrics}
-
-
-def _agreement(name: str, scored: ScoredSet, level: MainLevel, resamples: int, seed: int) -> Agreement:
-    data, scores = scored.data, scored.metrics[name].scores
-    coefficients = {
-        one: {
-            kind: correlation(
-                scores, data.ratings, coefficient=kind, level=one, groups=data.groups, systems=data.systems
-            )
-            for kind in get_args(Coefficient)
-        }
-        for one in get_args(Level)
+    data = scored.data
+    draws = {"resamples": resamples, "seed": seed}
+    rated = {
+        name: at_level(metric.scores, data.ratings, level, groups=data.groups)
+        for name, metric in scored.metrics.items()
     }
-    rated = at_level(scores, data.ratings, level, groups=data.groups)
-    interval = bootstrap_interval(rated, resamples=resamples, seed=seed)
-    per_system = correlation_per_system(scores, data.ratings, data.systems)
-    return Agreement(
-        coefficients,
-        interval,
-        {str(system): estimate for system, estimate in per_system.items()},
-        {str(system): _system_interval(name, scored, str(system), resamples, seed) for system in per_system},
-        _tests(name, scored, level, resamples, seed),
-        {attack: _robustness(scored, scored.metrics[name], attack) for attack in scored.attacks},
-        share_changed(scored.metrics[name].details),
-    )
+    found = {}
+    for name, metric in scored.metrics.items():
+        systems = {
+            str(system): estimate
+            for system, estimate in correlation_per_system(metric.scores, data.ratings, data.systems).items()
+        }
+        found[name] = Agreement(
+            _coefficients(metric, scored),
+            bootstrap_interval(rated[name], **draws),
+            systems,
+            {system: _system_interval(metric, scored, system, draws) for system in systems},
+            {test: compare_correlations(rated[MARS], rated[name], test=test, **draws) for test in get_args(Test)}
+            if MARS in rated and name != MARS
+            else None,
+            {attack: _robustness(scored, metric, attack) for attack in scored.attacks},
+            _share_changed(metric.details),
+        )
+    return found
 
 
-def _system_interval(name: str, scored: ScoredSet, system: str, resamples: int, seed: int) -> Interval:
+def _coefficients(metric: MetricScores, scored: ScoredSet) -> dict[Level, dict[Coefficient, Estimate]]:
     data = scored.data
-    of_system = [index for index, one in enumerate(data.systems) if one == system]
-    ratings = [data.ratings[index] for index in of_system]
-    groups = [data.groups[index] for index in of_system]
-    rated = at_level(scored.metrics[name].scores[of_system], ratings, "items", groups=groups)
-    return bootstrap_interval(rated, resamples=resamples, seed=seed)
+    labels = {"groups": data.groups, "systems": data.systems}
+    return {
+        level: {
+            coefficient: correlation(metric.scores, data.ratings, coefficient=coefficient, level=level, **labels)
+            for coefficient in get_args(Coefficient)
+        }
+        for level in get_args(Level)
+    }
 
 
-def _tests(name: str, scored: ScoredSet, level: MainLevel, resamples: int, seed: int) -> Tests | None:
-    """Whether MARS is better than the metric."""
-    if name == MARS or MARS not in scored.metrics:
-        return None
-    data = scored.data
-    first, second = (
-        at_level(scored.metrics[metric].scores, data.ratings, level, groups=data.groups) for metric in (MARS, name)
-    )
-    bootstrap, permutation = (
-        compare_correlations(first, second, test=test, resamples=resamples, seed=seed) for test in get_args(Test)
-    )
-    return Tests(bootstrap, permutation)
+def _system_interval(metric: MetricScores, scored: ScoredSet, system: str, draws: Mapping[str, int]) -> Interval:
+    items = [index for index, item in enumerate(scored.data.items) if item.system == system]
+    ratings = [scored.data.ratings[index] for index in items]
+    groups = [scored.data.groups[index] for index in items]
+    return bootstrap_interval(at_level(metric.scores[items], ratings, "items", groups=groups), **draws)
 
 
 def _robustness(scored: ScoredSet, metric: MetricScores, attack: str) -> Robustness:
-    attacked = scored.attacks[attack]
-    indices = list(attacked.indices)
+    indices = list(scored.attacks[attack].indices)
     before, after = metric.scores[indices], metric.attacked[attack]
     ratings = [scored.data.ratings[index] for index in indices]
     known = bool(indices) and not np.isnan(before).any() and not np.isnan(after).any()
@@ -160,18 +141,18 @@ def _robustness(scored: ScoredSet, metric: MetricScores, attack: str) -> Robustn
     return Robustness(
         float(above.mean()) if known else math.nan,
         len(indices),
-        attacked.skipped,
+        scored.attacks[attack].skipped,
         correlation(before, ratings),
         correlation(after, ratings),
     )
 
 
-def share_changed(details: Sequence[RowScore]) -> float:
-    """The share of the different augmentations whose text is not that of their reference; NaN without any."""
-    different = {
-        (reference.augmented.reference, one.mask_ratio, one.text)
+def _share_changed(details: Sequence[RowScore]) -> float:
+    """Of the different augmentations those whose text is not that of their reference; NaN without any."""
+    texts = {
+        (reference.augmented.reference, augmentation.mask_ratio, augmentation.text)
         for row in details
         for reference in row.references
-        for one in reference.augmented.augmentations
+        for augmentation in reference.augmented.augmentations
     }
-    return sum(text != reference for reference, _, text in different) / len(different) if different else math.nan
+    return sum(text != reference for reference, _, text in texts) / len(texts) if texts else math.nan

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mars_score.data.attacks import ATTACKS
 from mars_score.data.rated import RatedSet, check_names
+from mars_score.data.values import plain
 from mars_score.meta.agreement import Agreement, agreements
 from mars_score.meta.metrics import METRICS
 from mars_score.meta.metrics.base import Models, Scoring
@@ -37,6 +38,52 @@ class SetResult:
     def pearson(self, metric: str) -> float:
         """Pearson's r at the main level; NaN where it is undefined."""
         return self.agreements[metric].coefficients[self.level]["pearson"].value
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures; what is undefined is NaN."""
+        data = self.scored.data
+        return {
+            "level": self.level,
+            "items": len(data.items),
+            "groups": len(set(data.groups)),
+            "systems": len(set(data.systems)),
+            "task": data.task,
+            "notices": list(data.notices),
+            "attacks": {
+                name: {"items": len(attacked.indices), "skipped": attacked.skipped}
+                for name, attacked in self.scored.attacks.items()
+            },
+            "metrics": {
+                name: {
+                    "title": metric.metric.title,
+                    "note": metric.metric.note,
+                    "signature": metric.signature,
+                    "failure": metric.failure,
+                    **asdict(self.agreements[name]),
+                }
+                for name, metric in self.scored.metrics.items()
+            },
+        }
+
+    def score_rows(self) -> Iterator[dict[str, Any]]:
+        """Each item as JSON holds it, with its scores by metric, and by attack and metric if it was attacked."""
+        scored = self.scored
+        places = {
+            name: {index: place for place, index in enumerate(attacked.indices)}
+            for name, attacked in scored.attacks.items()
+        }
+        for index, item in enumerate(scored.data.items):
+            row: dict[str, Any] = {
+                "id": item.id,
+                "group": item.group,
+                "system": item.system,
+                "rating": item.rating,
+            }
+            row["scores"] = {name: metric.scores[index] for name, metric in scored.metrics.items()}
+            for attack, of_items in places.items():
+                if (place := of_items.get(index)) is not None:
+                    row[attack] = {name: metric.attacked[attack][place] for name, metric in scored.metrics.items()}
+            yield plain(row)
 
 
 @dataclass(frozen=True)
@@ -70,27 +117,31 @@ class MetaEvaluation:
 
     Attributes:
         sets: by name.
-        titles: of the metrics, by name, in the order of tables.
         options: what was asked for.
     """
 
     sets: Mapping[str, SetResult]
-    titles: Mapping[str, str]
     options: MetaOptions
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """Of the metrics, by name, in the order of tables."""
+        first = next(iter(self.sets.values()))
+        return {name: metric.metric.title for name, metric in first.scored.metrics.items()}
 
     def available(self) -> list[tuple[str, str]]:
         """Names and titles of the metrics with scores on some set."""
         return [
-            (name, self.titles[name])
-            for name in next(iter(self.sets.values())).agreements
-            if any(one.scored.metrics[name].failure is None for one in self.sets.values())
+            (name, title)
+            for name, title in self.titles.items()
+            if any(result.scored.metrics[name].failure is None for result in self.sets.values())
         ]
 
     def failures(self) -> list[str]:
         """Which metrics gave no scores, and why: a sentence each."""
         return list(
             dict.fromkeys(
-                f"{metric.title}: {metric.failure}"
+                f"{metric.metric.title}: {metric.failure}"
                 for result in self.sets.values()
                 for metric in result.scored.metrics.values()
                 if metric.failure
@@ -101,11 +152,20 @@ class MetaEvaluation:
         """What was left out of the sets or is missing in them: a sentence each."""
         return [f"{name}: {notice}" for name, result in self.sets.items() for notice in result.scored.data.notices]
 
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as JSON holds them, what is undefined as None; not the scores of single items."""
+        return {
+            "seed": self.options.seed,
+            "resamples": self.options.resamples,
+            "titles": self.titles,
+            "sets": {name: plain(result.to_dict()) for name, result in self.sets.items()},
+        }
+
 
 @unchanging()
 def meta_evaluate(
     sets: Sequence[RatedSet],
-    metrics: Sequence[str | Scoring] = tuple(METRICS),
+    metrics: Sequence[str | Scoring] = METRICS,
     options: MetaOptions = MetaOptions(),
     *,
     progress: Progress | None = None,
@@ -129,16 +189,16 @@ def meta_evaluate(
         raise ValueError("no data sets to evaluate on; give at least one")
     check_names("data set", options.within_groups, [data.name for data in sets])
     models = _models(progress, **scorer)
-    metrics_by_name = make_metrics(metrics, models)
+    by_name = make_metrics(metrics, models)
     results = {}
     for done, data in enumerate(sets):
         if progress:
             progress("data sets", done, len(sets))
         level: MainLevel = "within_groups" if data.name in options.within_groups else "items"
-        scored = score_set(data, metrics_by_name, options.attacks, options.seed)
+        scored = score_set(data, by_name, options.attacks, options.seed)
         measured = agreements(scored, level, resamples=options.resamples, seed=options.seed)
         results[data.name] = SetResult(scored, level, measured)
-    return MetaEvaluation(results, {name: metric.title for name, metric in metrics_by_name.items()}, options)
+    return MetaEvaluation(results, options)
 
 
 def _models(

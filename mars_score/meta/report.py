@@ -1,88 +1,291 @@
-"""From a meta-evaluation to the tables and charts of its report."""
+"""The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), MARS against the others, and charts."""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from mars_score.meta.agreement import MARS
-from mars_score.meta.evaluation import MetaEvaluation
-from mars_score.meta.tables import (
-    attack_tables,
-    coefficient_table,
-    intervals_table,
-    main_table,
-    mars_tables,
-    system_table,
-)
+from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.report import write_report
-from mars_score.report.contents import Bars, Scatters, Table, number
+from mars_score.report.contents import MISSING, Bars, Scatters, Table, mean, number, signed
 from mars_score.settings.version import __version__
+from mars_score.stats.correlation import Coefficient, Level
+from mars_score.stats.draws import Interval
+
+_LEVELS: dict[Level, str] = {
+    "items": "over all items",
+    "within_groups": "within groups: values centred by their group (ranks within it), then pooled",
+    "systems": "over the systems' means",
+}
+_COEFFICIENTS = {"pearson": "Pearson's r", "spearman": "Spearman's rho", "kendall": "Kendall's tau-b"}
+_ATTACKS = {
+    "reorder": "Reorder: half of a candidate's tokens shuffled (from four tokens, never the candidate itself)",
+    "retrieve": "Retrieve: a sentence of the context as the candidate (from three sentences, never the candidate)",
+}
+_P = 0.05
+_SIGNIFICANT = f"p < {_P} in the bootstrap over groups"
+_TOO_FEW = 0.3  # share of augmentations that differ from their reference, below which a set says nothing
+# What a part of MARS brings: one metric minus the other.
+_PARTS = (
+    ("augmentation", "mars", "reference_cosine"),
+    ("context", "mars", "mars_no_context"),
+    ("self-planning", "mars_paper", "mars"),
+    ("context, with self-planning", "mars_paper", "mars_no_context"),
+)
 
 
-def write_meta_report(found: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
+def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
     """Write all tables and charts of a meta-evaluation; see :func:`mars_score.report.write_report`."""
-    parts: list[Table | Bars | Scatters] = [
-        main_table(found),
-        intervals_table(found),
-        *_bars(found),
-        *mars_tables(found),
-        *attack_tables(found),
-        *(table for name in found.sets if (table := system_table(found, name))),
-        coefficient_table(found, "items", "spearman"),
-        coefficient_table(found, "items", "kendall"),
-        coefficient_table(found, "within_groups", "pearson"),
-        coefficient_table(found, "systems", "pearson"),
-        *_scatters(found),
-        *_signatures(found),
+    results, options = evaluation.sets.values(), evaluation.options
+    items = sum(len(result.scored.data.items) for result in results)
+    groups = sum(len(set(result.scored.data.groups)) for result in results)
+    metrics = [metric for result in results for metric in result.scored.metrics.values() if not metric.failure]
+    notes = {f"{metric.metric.title}: {metric.metric.note}" for metric in metrics if metric.metric.note}
+    lines = [
+        f"{items} rated candidates, {groups} groups, {len(results)} sets, {len(evaluation.available())} metrics.",
+        f"Version {__version__}; seed {options.seed}, {options.resamples} resamples.",
+        *(f"skipped: {failure}" for failure in evaluation.failures()),
+        *evaluation.notices(),
+        *sorted(notes),
     ]
-    return write_report(folder, "MARS: agreement with people", [*_summary(found), *_notes(found)], parts)
+    parts: list[Table | Bars | Scatters] = [
+        main_table(evaluation),
+        _intervals_table(evaluation),
+        *_bars(evaluation),
+        *_mars_tables(evaluation),
+        *_attack_tables(evaluation),
+        *_system_tables(evaluation),
+        _coefficient_table(evaluation, "items", "spearman"),
+        _coefficient_table(evaluation, "items", "kendall"),
+        _coefficient_table(evaluation, "within_groups", "pearson"),
+        _coefficient_table(evaluation, "systems", "pearson"),
+        *_scatters(evaluation),
+        *_signatures(evaluation),
+    ]
+    return write_report(folder, "MARS: agreement with people", lines, parts)
 
 
-def _summary(found: MetaEvaluation) -> tuple[str, ...]:
-    items = sum(len(one.scored.data.items) for one in found.sets.values())
-    groups = sum(len(set(one.scored.data.groups)) for one in found.sets.values())
+def _metric_table(
+    evaluation: MetaEvaluation,
+    title: str,
+    note: str,
+    value: Callable[[SetResult, str], float],
+    show: Callable[[float], str] = number,
+) -> Table:
+    """A value of each metric on each set, and its mean over the sets with a value."""
+    rows = []
+    for name, metric in evaluation.available():
+        values = [value(result, name) for result in evaluation.sets.values()]
+        rows.append((metric, *map(show, values), show(mean(values))))
+    return Table(title, note, ("metric", *evaluation.sets, "mean"), tuple(rows))
+
+
+def main_table(evaluation: MetaEvaluation) -> Table:
+    """Pearson's r at each set's main level, and how many items it rests on: the figures to look at first."""
+    within = [name for name, result in evaluation.sets.items() if result.level == "within_groups"]
+    note = "Pearson correlation with the human ratings over all items"
+    note += f" ({', '.join(within)}: within groups)" if within else ""
+    note += ". Mean: over the sets with a value."
+    table = _metric_table(evaluation, "Agreement with people", note, SetResult.pearson)
+    items = ("n", *(str(len(result.scored.data.items)) for result in evaluation.sets.values()), "")
+    return replace(table, rows=(*table.rows, items))
+
+
+def _coefficient_table(evaluation: MetaEvaluation, level: Level, coefficient: Coefficient) -> Table:
+    reasons = dict.fromkeys(
+        f"{name}: {reason}"
+        for name, result in evaluation.sets.items()
+        for agreement in result.agreements.values()
+        if (reason := agreement.coefficients[level]["pearson"].reason) and "scores" not in reason
+    )
+    note = f"{_LEVELS[level][0].upper()}{_LEVELS[level][1:]}."
+    note += f" n/a: {'; '.join(reasons)}." if reasons else ""
+    title = f"{_COEFFICIENTS[coefficient]} {_LEVELS[level].partition(':')[0]}"
+
+    def value(result: SetResult, name: str) -> float:
+        return result.agreements[name].coefficients[level][coefficient].value
+
+    return _metric_table(evaluation, title, note, value)
+
+
+def _interval(value: float, ends: Interval) -> str:
+    """A value with its ends: "0.12 [-0.03, 0.27]"."""
+    return MISSING if math.isnan(value) else f"{value:.2f} [{number(ends.low, 2)}, {number(ends.high, 2)}]"
+
+
+def _intervals_table(evaluation: MetaEvaluation) -> Table:
+    sets, options = evaluation.sets, evaluation.options
+    rows = tuple(
+        (title, *(_interval(result.pearson(name), result.agreements[name].interval) for result in sets.values()))
+        for name, title in evaluation.available()
+    )
+    note = f"Percentile bootstrap, {options.resamples} resamples of whole groups, seed {options.seed}."
+    return Table("95 % confidence intervals", note, ("metric", *sets), rows)
+
+
+def _system_tables(evaluation: MetaEvaluation) -> list[Table]:
+    """Pearson's r over the items of each system, for each set with several."""
+    tables = []
+    for name, result in evaluation.sets.items():
+        systems = sorted(set(result.scored.data.systems))
+        rows = []
+        for metric, title in evaluation.available():
+            agreement = result.agreements[metric]
+            cells = [
+                _interval(agreement.per_system[system].value, agreement.system_intervals[system])
+                for system in systems
+            ]
+            rows.append((title, *cells))
+        items = len(result.scored.data.items) / len(systems)
+        note = f"Pearson's r over the items of one system (about {items:.0f} items each), 95 % bootstrap interval."
+        if len(systems) > 1:
+            tables.append(Table(f"Per system: {name}", note, ("metric", *systems), tuple(rows)))
+    return tables
+
+
+def _attack_tables(evaluation: MetaEvaluation) -> list[Table]:
+    """For each attack the share of candidates above it, and what becomes of the correlation."""
+    return [table for attack in evaluation.options.attacks for table in _tables_of_attack(evaluation, attack)]
+
+
+def _tables_of_attack(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
+    attacked = {name: result.scored.attacks[attack] for name, result in evaluation.sets.items()}
+    counts = "; ".join(f"{name} {len(rows.indices)} ({rows.skipped} skipped)" for name, rows in attacked.items())
+
+    def share(result: SetResult, name: str) -> float:
+        return result.agreements[name].robustness[attack].share
+
+    def change(result: SetResult, name: str) -> float:
+        robustness = result.agreements[name].robustness[attack]
+        return robustness.after.value - robustness.before.value
+
     return (
-        f"{items} rated candidates, {groups} groups, {len(found.sets)} sets, {len(found.available())} metrics.",
-        f"Version {__version__}; seed {found.options.seed}, {found.options.resamples} resamples.",
+        _metric_table(
+            evaluation,
+            f"Candidates scored above their own attack: {attack}",
+            f"{_ATTACKS.get(attack, attack)}. Items: {counts}. Ties count as failures.",
+            share,
+        ),
+        _metric_table(
+            evaluation,
+            f"Change of Pearson's r under attack: {attack}",
+            "Correlation of the attacks' scores with the ratings of the texts they come from, minus that of "
+            "the candidates, over the same items: a metric that sees through the attack loses much.",
+            change,
+            signed,
+        ),
     )
 
 
-def _notes(found: MetaEvaluation) -> list[str]:
-    """What limits the figures: failures, what was left out, and how metrics read their texts."""
-    notes = {
-        f"{metric.title}: {metric.note}"
-        for result in found.sets.values()
-        for metric in result.scored.metrics.values()
-        if metric.note and not metric.failure
-    }
-    return [*(f"skipped: {failure}" for failure in found.failures()), *found.notices(), *sorted(notes)]
+def _mars_tables(evaluation: MetaEvaluation) -> list[Table]:
+    """What each part of MARS brings on each set, and MARS against each metric; none where it was not scored."""
+    if MARS not in dict(evaluation.available()):
+        return []
+    others = [(name, title) for name, title in evaluation.available() if name != MARS]
+    results = evaluation.sets.values()
+    wins, differences, p_values = [], [], []
+    for name, title in others:
+        values = [result.pearson(MARS) - result.pearson(name) for result in results]
+        sure = [_is_significant(result, name) for result in results]
+        above, below = (
+            sum(sign * value > 0 and clear for value, clear in zip(values, sure, strict=True)) for sign in (1, -1)
+        )
+        known = sum(not math.isnan(value) for value in values)
+        better = f"{sum(value > 0 for value in values)} of {known}"
+        wins.append((title, better, str(above), str(below), signed(mean(values))))
+        cells = (_difference(result, MARS, name) for result in results)
+        differences.append((title, *cells, signed(mean(values))))
+        p_values.append((title, *(_p_values(result, name) for result in results)))
+    return [
+        _parts_table(evaluation),
+        Table(
+            "MARS against each metric, over sets",
+            f"On how many sets MARS correlates better; significantly: {_SIGNIFICANT}.",
+            ("metric", "MARS above", "significantly above", "significantly below", "mean difference"),
+            tuple(wins),
+        ),
+        Table(
+            "MARS minus each metric",
+            f"Difference of Pearson's r at the main level; * where {_SIGNIFICANT} "
+            "(two-sided, not corrected for the number of comparisons).",
+            ("metric", *evaluation.sets, "mean"),
+            tuple(differences),
+        ),
+        Table(
+            "p-values",
+            "Bootstrap over groups / permutation of scores within groups.",
+            ("metric", *evaluation.sets),
+            tuple(p_values),
+        ),
+    ]
 
 
-def _signatures(found: MetaEvaluation) -> list[Table]:
+def _parts_table(evaluation: MetaEvaluation) -> Table:
+    parts = [(part, *pair) for part, *pair in _PARTS if set(pair) <= dict(evaluation.available()).keys()]
+    rows = []
+    for name, result in evaluation.sets.items():
+        changed = result.agreements[MARS].changed
+        counts = "" if changed >= _TOO_FEW else " (does not count)"
+        cells = [_difference(result, with_it, without) + counts for _, with_it, without in parts]
+        rows.append((name, number(result.pearson(MARS)), number(changed, 2), *cells))
+    note = (
+        "Difference of Pearson's r with and without the part (augmentation: against the reference alone). "
+        f"* {_SIGNIFICANT}, where MARS as it is by default is one of the two. "
+        "Augmentations that differ: share of different augmentations whose text is not the reference's; below "
+        f"{_TOO_FEW:.0%} a set does not count."
+    )
+    columns = ("data set", "MARS", "augmentations that differ", *(part for part, *_ in parts))
+    return Table("What each part brings", note, columns, tuple(rows))
+
+
+def _difference(result: SetResult, first: str, second: str) -> str:
+    """Of two metrics; with a star where one of them is MARS and the difference is significant."""
+    others = [name for name in (first, second) if name != MARS]
+    star = "*" if len(others) == 1 and _is_significant(result, others[0]) else ""
+    return signed(result.pearson(first) - result.pearson(second)) + star
+
+
+def _is_significant(result: SetResult, name: str) -> bool:
+    """Whether MARS and a metric differ by the bootstrap over groups."""
+    tests = result.agreements[name].mars_better
+    return tests is not None and tests["bootstrap"].p < _P
+
+
+def _p_values(result: SetResult, name: str) -> str:
+    tests = result.agreements[name].mars_better
+    return " / ".join(number(test.p) for test in tests.values()) if tests else MISSING
+
+
+def _signatures(evaluation: MetaEvaluation) -> list[Table]:
     """What MARS's scores depend on besides the texts."""
     rows = tuple(
-        (name, one.scored.data.task or "by form", one.scored.metrics[MARS].signature)
-        for name, one in found.sets.items()
-        if MARS in one.scored.metrics and one.scored.metrics[MARS].signature
+        (name, result.scored.data.task or "by form", mars.signature)
+        for name, result in evaluation.sets.items()
+        if (mars := result.scored.metrics.get(MARS)) and mars.signature
     )
     note = "IDF is counted over the references of the whole file, so that a sample is scored as the whole."
     return [Table("Signatures", note, ("data set", "task", "MARS"), rows)] if rows else []
 
 
-def _bars(found: MetaEvaluation) -> list[Bars]:
+def _bars(evaluation: MetaEvaluation) -> list[Bars]:
     """One chart per set, the best metric first."""
     charts = []
-    for name, one in found.sets.items():
-        order = sorted(found.available(), key=lambda metric: -np.nan_to_num(one.pearson(metric[0]), nan=-2))
-        ends = [one.agreements[metric].interval for metric, _ in order]
+    for name, result in evaluation.sets.items():
+        order = sorted(
+            evaluation.available(), key=lambda metric: -np.nan_to_num(result.pearson(metric[0]), nan=-2)
+        )
+        ends = [result.agreements[metric].interval for metric, _ in order]
         charts.append(
             Bars(
                 f"{name}: Pearson's r with 95 % intervals",
                 tuple(title for _, title in order),
-                tuple(one.pearson(metric) for metric, _ in order),
+                tuple(result.pearson(metric) for metric, _ in order),
                 tuple(end.low for end in ends),
                 tuple(end.high for end in ends),
                 frozenset(index for index, (metric, _) in enumerate(order) if metric == MARS),
@@ -91,19 +294,15 @@ def _bars(found: MetaEvaluation) -> list[Bars]:
     return charts
 
 
-def _scatters(found: MetaEvaluation) -> list[Scatters]:
+def _scatters(evaluation: MetaEvaluation) -> list[Scatters]:
     """A block of plots per set."""
     blocks = []
-    for name, one in found.sets.items():
-        values = {
-            metric: one.agreements[metric].coefficients["items"]["pearson"].value for metric in one.agreements
-        }
-        blocks.append(
-            Scatters(
-                f"{name}: scores (across) and ratings (up) of the items, with the least-squares line",
-                tuple(f"{title}, r = {number(values[metric], 2)}" for metric, title in found.available()),
-                tuple(tuple(map(float, one.scored.metrics[metric].scores)) for metric, _ in found.available()),
-                tuple(one.scored.data.ratings),
-            )
-        )
+    for name, result in evaluation.sets.items():
+        titles, scores = [], []
+        for metric, title in evaluation.available():
+            pearson = result.agreements[metric].coefficients["items"]["pearson"].value
+            titles.append(f"{title}, r = {number(pearson, 2)}")
+            scores.append(tuple(map(float, result.scored.metrics[metric].scores)))
+        heading = f"{name}: scores (across) and ratings (up) of the items, with the least-squares line"
+        blocks.append(Scatters(heading, tuple(titles), tuple(scores), tuple(result.scored.data.ratings)))
     return blocks

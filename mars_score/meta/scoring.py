@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,7 @@ from mars_score.data.rated import RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import Family, Metric, Models, OwnMetric, Scoring
+from mars_score.meta.metrics.base import Metric, Models, OwnMetric, Scoring
 from mars_score.meta.metrics.mars import Mars
 from mars_score.scoring.result import RowScore
 from mars_score.store.lookup import Results, get_or_compute
@@ -27,9 +28,7 @@ class MetricScores:
     """A metric's scores of a set.
 
     Attributes:
-        title: as tables show it.
-        family: see :class:`Metric`.
-        note: see :class:`Metric`.
+        metric: names itself and says how it reads texts.
         scores: (items,); NaN where the metric gave none.
         attacked: by attack, (attacked rows,).
         details: of MARS's variants, one per item: references, augmentations and similarities; else empty.
@@ -37,9 +36,7 @@ class MetricScores:
         failure: why there are no scores (all are NaN); None otherwise.
     """
 
-    title: str
-    family: Family
-    note: str
+    metric: Metric
     scores: NDArray[np.float64]
     attacked: Mapping[str, NDArray[np.float64]]
     details: tuple[RowScore, ...] = field(default=(), repr=False)
@@ -77,10 +74,7 @@ def score_set(
         seed: of the attacks.
     """
     attacked = {name: attack(name, data.rows, seed) for name in attacks}
-    rows = [*data.rows, *(row for one in attacked.values() for row in one.rows)]
-    return ScoredSet(
-        data, attacked, {name: _score(metric, data, attacked, rows) for name, metric in metrics.items()}
-    )
+    return ScoredSet(data, attacked, {name: _score(metric, data, attacked) for name, metric in metrics.items()})
 
 
 def make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, Metric]:
@@ -90,14 +84,14 @@ def make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, 
         ValueError, TypeError: an unknown name; a variant of MARS with a setting that is unknown or out of range;
             an object without a ``score`` method.
     """
-    made: dict[str, Metric] = {}
-    for one in metrics:
-        if isinstance(one, str):
-            made[one] = make_metric(one, models)
+    by_name: dict[str, Metric] = {}
+    for metric in metrics:
+        if isinstance(metric, str):
+            by_name[metric] = make_metric(metric, models)
         else:
-            metric = one if isinstance(one, Metric) else OwnMetric(models, one)
-            made[metric.title] = metric
-    return made
+            own = metric if isinstance(metric, Metric) else OwnMetric(models, metric)
+            by_name[own.title] = own
+    return by_name
 
 
 def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
@@ -121,17 +115,19 @@ def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> lis
             for row, score in zip(part, scores, strict=True):
                 done(row, score)
 
-    found = get_or_compute(
+    scores = get_or_compute(
         metric.models.runtime.store,
         results,
         [row for row in rows if row[0].strip()],
         compute,
         partial(report, metric.title) if report else None,
     )
-    return [found.get(row, metric.minimum) for row in rows]
+    blank = metric.minimum if len(scores) < len(set(rows)) else math.nan  # may need a model
+    return [scores.get(row, blank) for row in rows]
 
 
-def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked], rows: Sequence[Row]) -> MetricScores:
+def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked]) -> MetricScores:
+    rows = [*data.rows, *(row for attack in attacked.values() for row in attack.rows)]
     details: tuple[RowScore, ...] = ()
     signature, failure = "", None
     scores = np.full(len(rows), np.nan)
@@ -146,17 +142,8 @@ def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked], row
         failure = " ".join(str(error).split())
     except Exception as error:  # someone else's metric: hours of other metrics' work must not be lost with it
         failure = f"failed with {type(error).__name__}: {' '.join(str(error).split())}"
-    of_attacks, start = {}, len(data.items)
-    for name, one in attacked.items():
-        of_attacks[name] = scores[start : start + len(one.rows)]
-        start += len(one.rows)
-    return MetricScores(
-        metric.title,
-        metric.family,
-        metric.note,
-        scores[: len(data.items)],
-        of_attacks,
-        details,
-        signature,
-        failure,
+    of_items, *of_attacks = np.split(
+        scores, np.cumsum([len(data.items), *(len(attack.rows) for attack in attacked.values())])
     )
+    by_attack = dict(zip(attacked, of_attacks, strict=False))
+    return MetricScores(metric, of_items, by_attack, details, signature, failure)

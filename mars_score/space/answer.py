@@ -6,8 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mars_score.meta.metrics.bleu import sentence_bleu
-from mars_score.meta.metrics.rouge import rouge_l
+from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.scoring.explain.explanation import Explanation
 from mars_score.scoring.result import MarsResult, RowScore, augmented_to_dict
 from mars_score.space.inputs import Question

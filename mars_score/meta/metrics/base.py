@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from mars_score.data.validation import Row
-from mars_score.meta.metrics.extras import need
 from mars_score.models.fingerprints import model_key
 from mars_score.models.loading import causal_model, load_encoder
 from mars_score.scoring.evidence import Reader
 from mars_score.settings import Settings
-from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
     from mars_score.models.engine.language_model import CausalLanguageModel
-
-Family = Literal["mars", "reference", "context", "likelihood", "trivial"]
 
 
 @dataclass(frozen=True)
@@ -40,76 +36,60 @@ class Models:
 
     @cached_property
     def reader(self) -> Reader:
-        """Sentence vectors, stored or new."""
+        """Sentence vectors and likelihoods, stored or new."""
         return Reader(self.settings, self.runtime)
 
     def encoder(self) -> Any:
-        """The sentence encoder, a ``SentenceTransformer``.
-
-        Raises:
-            ModelUnavailableError: it cannot be loaded.
-        """
+        """The sentence encoder, a ``SentenceTransformer``; raises ModelUnavailableError."""
         models = self.settings.models
         return load_encoder(models.encoder, models.dtype, self.runtime)
 
     def language_model(self) -> CausalLanguageModel:
-        """The causal language model.
-
-        Raises:
-            ModelUnavailableError: it cannot be loaded.
-        """
+        """The causal language model; raises ModelUnavailableError."""
         return causal_model(self.settings.models, self.runtime)
 
 
 class Scoring(Protocol):
-    """What any object needs to be a metric: a ``score`` method.
-
-    It may say more about itself with the attributes of :class:`Metric`, ``key`` included, each of which has a
-    default: see :class:`OwnMetric`.
-    """
+    """What any object needs to be a metric; it may have the attributes of :class:`Metric` and a ``key``, too."""
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> Sequence[float]:
         """One score per row, larger is better; see :meth:`Metric.score`."""
 
 
 class Metric(ABC):
-    """A metric of the registry: a file with a subclass, and a line in ``METRICS``.
+    """A metric of the registry.
 
     Attributes:
         title: as it is written in tables: "ROUGE-L".
-        family: what the score is made of: "mars", "reference" (candidate against reference), "context" (against
-            context), "likelihood" (under the language model), "trivial" (against nothing worth the name).
         note: what a reader of a table must know, such as how the context is cut; may be empty.
         minimum: the score of a blank candidate, which ``score`` never sees: the metric's lowest value.
         uses_corpus: whether a score depends on ``corpus``.
         method: a number to raise when the same texts, models and packages come to give other scores.
-        packages: that it computes with: module and name of the distribution of each.
+        packages: the distributions that it computes with.
         model: that it computes with: the name of an attribute of the settings' models, or None.
     """
 
     title: str
-    family: Family
     note: str = ""
     minimum: float = 0.0
     uses_corpus: bool = False
     method: ClassVar[int] = 1
-    packages: ClassVar[tuple[tuple[str, str], ...]] = ()
+    packages: ClassVar[tuple[str, ...]] = ()
     model: ClassVar[Literal["encoder", "language_model"] | None] = None
 
     def __init__(self, models: Models) -> None:
         self.models = models
 
     def key(self) -> Sequence[Any]:
-        """What scores depend on besides the texts, for :class:`mars_score.store.lookup.Results`.
-
-        None is among it if that is not known, and scores are not stored.
+        """What scores depend on besides the texts; None is among it if that is not known, and none are stored.
 
         Raises:
             ModelUnavailableError, ImportError: a model, data or a package is missing; says how to get it.
         """
-        for module, _ in self.packages:
-            need(module)
-        key: list[Any] = [self.title, self.method, *(version(distribution) for _, distribution in self.packages)]
+        try:
+            key: list[Any] = [self.title, self.method, *map(version, self.packages)]
+        except PackageNotFoundError as fault:
+            raise ImportError(f"{fault.name} is not installed; run: pip install 'mars-score[meta]'") from fault
         if self.model:
             models = self.models.settings.models
             key.append(model_key(getattr(models, self.model), getattr(self.models, self.model), models.dtype))
@@ -131,12 +111,8 @@ class Metric(ABC):
 class OwnMetric(Metric):
     """A user's object with a ``score`` method, with defaults for the attributes that it lacks.
 
-    Its title is the name of its class, its family "reference", a blank candidate scores 0.0. Without a ``key``
+    Its title is the name of its class, a blank candidate scores 0.0. Without a ``key``
     its scores are computed in every run; with one they are kept in the store.
-
-    Args:
-        models: the run's models and store.
-        scoring: the object.
 
     Raises:
         TypeError: it has no ``score`` method.
@@ -145,19 +121,16 @@ class OwnMetric(Metric):
     def __init__(self, models: Models, scoring: Scoring) -> None:
         if not callable(getattr(scoring, "score", None)):
             raise TypeError(f"a metric is a name or an object with a score method, got {scoring!r:.60}")
-        if not hasattr(scoring, "key"):
-            models = replace(models, runtime=replace(models.runtime, store=ResultStore(None)))
         super().__init__(models)
         self._scoring = scoring
         self.title = getattr(scoring, "title", type(scoring).__name__)
-        self.family = getattr(scoring, "family", "reference")
         self.note = getattr(scoring, "note", "")
         self.minimum = getattr(scoring, "minimum", 0.0)
         self.uses_corpus = getattr(scoring, "uses_corpus", False)
 
     def key(self) -> Sequence[Any]:
-        """The object's own, or its title."""
-        return self._scoring.key() if hasattr(self._scoring, "key") else [self.title]
+        """The object's own; not known without one."""
+        return self._scoring.key() if hasattr(self._scoring, "key") else [None]
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """The object's scores, as floats."""

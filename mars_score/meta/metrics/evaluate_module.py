@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
 
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.store.results import ResultStore
 
 _CONTEXTS = ("contexts", "sources", "inputs", "questions")  # what modules call the context
 
@@ -23,16 +21,10 @@ class EvaluateModule(Metric):
     called row by row, and its figure named ``score`` or like the module, else its only figure, counts. A module
     that takes one reference per row is asked about each, and the best counts. Scores are not stored, as nothing
     is known of what they depend on.
-
-    Args:
-        models: the run's.
-        name: what follows ``evaluate:``.
     """
 
-    family = "reference"
-
     def __init__(self, models: Models, name: str) -> None:
-        super().__init__(replace(models, runtime=replace(models.runtime, store=ResultStore(None))))
+        super().__init__(models)
         self.name, self.title = name, name.rstrip("/").rpartition("/")[2].removesuffix(".py")
 
     @cached_property
@@ -47,6 +39,10 @@ class EvaluateModule(Metric):
         formats = self._module.features
         formats = formats if isinstance(formats, list) else [formats]
         return max(formats, key=lambda one: not hasattr(one.get("references"), "dtype"))
+
+    def key(self) -> Sequence[Any]:
+        """Not known."""
+        return [None]
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class.

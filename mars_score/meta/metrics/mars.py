@@ -10,22 +10,9 @@ from typing import Any
 
 from mars_score.data.validation import Row
 from mars_score.errors import MarsWarning
-from mars_score.meta.metrics.base import Family, Metric, Models
+from mars_score.meta.metrics.base import Metric, Models
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.result import MarsResult
-
-TITLES = {
-    "mars": "MARS",
-    "mars_paper": "MARS, paper",
-    "mars_plus": "MARS, plus",
-    "mars_fast": "MARS, fast",
-    "mars_no_context": "MARS without context",
-    "mars_no_references": "MARS, plus, without references",
-    "mars_fast_no_references": "MARS, fast, without references",
-    "mars_no_planning": "MARS, paper, without planning",
-    "mars_naive": "MARS, naive (masked LM)",
-    "reference_cosine": "cosine with reference",
-}
 
 
 class Mars(Metric):
@@ -33,19 +20,16 @@ class Mars(Metric):
 
     Args:
         models: the run's models and settings.
-        name: of the variant.
+        title: as it is written in tables.
         changes: ``setting=value`` pairs joined by commas; values are JSON, or else strings.
 
     Raises:
         ValueError, TypeError: a setting that is unknown or out of range.
     """
 
-    family: Family = "mars"
-
-    def __init__(self, models: Models, name: str, changes: str) -> None:
+    def __init__(self, models: Models, title: str, changes: str) -> None:
         super().__init__(models)
-        self.title = TITLES.get(name, f"MARS, {changes}" if changes else "MARS")
-        self.family = "reference" if name == "reference_cosine" else "mars"
+        self.title = title
         self._arguments = {**models.arguments, **_parse(changes)}
         self._references = self._arguments.pop("references", True)
         settings = self._scorer(()).settings

@@ -1,88 +1,59 @@
-"""Token vectors of texts: what the sentence encoder's transformer makes of them before it pools them."""
+"""Metrics that match the token vectors of the preset's encoder: BERTScore, MoverScore and sentence mover's."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+import math
+import string
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.engine.tokens import padded
+from mars_score.meta.metrics.base import Metric
 from mars_score.models.memory import BatchSize
 from mars_score.models.torch_modes import exclusive, ordinary_mode
-from mars_score.models.windows import position_limit
 
-PART_CHARACTERS = 100_000  # of texts whose vectors are in memory together: about 100 MB with 1024 dimensions
-BATCH_TOKENS = 2**14  # of all texts of a pass, padding included
-
-
-@dataclass(frozen=True)
-class Transformer:
-    """What is inside a ``SentenceTransformer``.
-
-    Attributes:
-        model: gives a ``last_hidden_state``.
-        tokenizer: a copy of the encoder's own, which cuts texts at the window.
-        window: positions for a text and its special tokens.
-    """
-
-    model: Any
-    tokenizer: Any
-    window: int
-
-    @classmethod
-    def of(cls, encoder: Any) -> Transformer:
-        """The transformer of a ``SentenceTransformer``.
-
-        Raises:
-            ModelUnavailableError: it has none, because it looks words up in a table of vectors.
-        """
-        try:
-            model, tokenizer = encoder[0].auto_model, encoder.tokenizer
-        except (AttributeError, TypeError, KeyError, IndexError) as error:
-            raise ModelUnavailableError(
-                f"{type(encoder).__name__} has no transformer that gives token vectors (static word vectors?); "
-                "choose another encoder"
-            ) from error
-        tokenizer = copy.deepcopy(tokenizer)
-        tokenizer.model_max_length = window = _positions(encoder, model)
-        return cls(model, tokenizer, window)
-
-
-def _positions(encoder: Any, model: Any) -> int:
-    """How many the model has, which may be more than its sentence vectors were trained with."""
-    positions = position_limit(model)
-    return int(getattr(encoder, "max_seq_length", None) or 512) if positions is None else positions
+AT_ONCE = 32  # rows whose token vectors are in memory together
+_STEPS = 10_000_000  # of the solver, at most; some texts of 500 tokens take more than its own limit
+_SAME = 1e-12  # squared distances below this share of the squared lengths are rounding errors of float32
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Weight = Callable[[int], float]  # of a token id
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A text's tokens without special ones, up to the encoder's window.
+    """A text's tokens, special ones included, up to the encoder's window.
 
     Attributes:
         ids: in the vocabulary.
-        words: the word that each is a piece of, as it is written in the text.
+        special: whether each belongs to no word.
+        words: the word that each is a piece of, as it is written in the text; "" for special tokens.
         begins: whether each is its word's first piece.
         vectors: last hidden states, (tokens, dimensions).
     """
 
-    ids: tuple[int, ...]
-    words: tuple[str, ...]
-    begins: tuple[bool, ...]
-    vectors: NDArray[np.floating[Any]]
+    ids: Sequence[int]
+    special: Mask
+    words: Sequence[str]
+    begins: Mask
+    vectors: Floats
 
 
-class TokenEncoder:
-    """Reads texts with an encoder's transformer.
+class TokenReader:
+    """Reads texts with a ``SentenceTransformer``.
 
     Args:
-        encoder: a ``SentenceTransformer``.
+        encoder: the model.
         batch_size: texts per forward pass, at most; None: 32.
 
     Raises:
@@ -90,100 +61,229 @@ class TokenEncoder:
     """
 
     def __init__(self, encoder: Any, batch_size: int | None = None) -> None:
-        self._transformer = Transformer.of(encoder)
-        self._batch_size = batch_size or 32
-        if not getattr(self._transformer.tokenizer, "is_fast", False):
-            name = type(self._transformer.tokenizer).__name__
-            raise ModelUnavailableError(f"{name} does not say where tokens are; choose another encoder")
+        if not (hasattr(encoder[0], "auto_model") and getattr(encoder.tokenizer, "is_fast", False)):
+            raise ModelUnavailableError(
+                f"{type(encoder).__name__} has no transformer with a fast tokenizer, which token vectors need "
+                "(static word vectors?); choose another encoder"
+            )
+        self._encoder, self._batch = encoder, BatchSize(batch_size or 32)
 
-    def _tokenise(self, texts: Sequence[str], **also: bool) -> Any:
-        stripped = [text.strip() for text in texts]  # as SentenceTransformer does
-        limit = {"truncation": True, "max_length": self._transformer.window}
-        return self._transformer.tokenizer(stripped, return_special_tokens_mask=True, **limit, **also)
+    def _tokenise(self, texts: Sequence[str]) -> Any:
+        limit = {"truncation": True, "max_length": self._encoder.max_seq_length}
+        return self._encoder.tokenizer(texts, return_special_tokens_mask=True, **limit)
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text, without special ones and up to the window."""
-        if not texts:
-            return []
-        encoded = self._tokenise(texts)
-        both = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
-        return [[token for token, is_special in zip(*one, strict=True) if not is_special] for one in both]
+        """The token ids of each text, without special ones."""
+        encoded = self._tokenise([text.strip() for text in texts]) if texts else {}
+        pairs = zip(encoded.get("input_ids", ()), encoded.get("special_tokens_mask", ()), strict=True)
+        return [[token for token, special in zip(*pair, strict=True) if not special] for pair in pairs]
 
-    def encode(self, texts: Sequence[str]) -> dict[str, Tokens]:
+    def read(self, texts: Collection[str]) -> dict[str, Tokens]:
         """The tokens of each different text; those of similar length are read together."""
         texts = list(dict.fromkeys(texts))
-        if not texts:
-            return {}
-        encoded = self._tokenise(texts, return_offsets_mapping=True)
-        ids = encoded["input_ids"]
+        stripped = [text.strip() for text in texts]
+        with ordinary_mode(), exclusive(self._encoder):
+            vectors = self._batch.map(self._vectors, stripped, len)
+        encoded = self._tokenise(stripped)
+        return {text: _tokens(stripped[index], encoded, index, vectors[index]) for index, text in enumerate(texts)}
 
-        def read(batch: list[int]) -> list[Tokens]:
-            """The longest texts of a batch, as many as are read together; at least one."""
-            count = max(1, BATCH_TOKENS // max(1, len(ids[batch[0]])))
-            states = self._read([ids[index] for index in batch[:count]])
-            return [
-                _tokens(texts[index].strip(), encoded, index, of_text)
-                for index, of_text in zip(batch, states, strict=False)
-            ]
-
-        with ordinary_mode(), exclusive(self._transformer.model):
-            tokens = BatchSize(self._batch_size).map(read, range(len(texts)), lambda index: len(ids[index]))
-        return dict(zip(texts, tokens, strict=True))
-
-    def _read(self, ids: Sequence[Sequence[int]]) -> NDArray[np.floating[Any]]:
-        """Last hidden states, (texts, longest, dimensions)."""
-        model, padding = self._transformer.model, self._transformer.tokenizer.pad_token_id or 0
-        tokens = torch.tensor(padded(ids, padding), device=model.device)
-        attended = torch.tensor(padded([[1] * len(of_text) for of_text in ids], 0), device=model.device)
-        states = model(input_ids=tokens, attention_mask=attended).last_hidden_state
-        precise: NDArray[np.floating[Any]] = (
-            states.to(torch.promote_types(states.dtype, torch.float32)).cpu().numpy()
+    def _vectors(self, texts: list[str]) -> list[Floats]:
+        outputs = self._encoder.encode(
+            texts, batch_size=len(texts), prompt="", output_value=None, show_progress_bar=False
         )
-        return precise
+        return [
+            output["token_embeddings"][output["attention_mask"].bool()].to("cpu", torch.float64).numpy()
+            for output in outputs
+        ]
 
 
-def _tokens(text: str, encoded: Any, index: int, states: NDArray[np.floating[Any]]) -> Tokens:
-    """Put together what the tokenizer and the model say of text ``index``."""
-    special, spans = encoded["special_tokens_mask"][index], encoded["offset_mapping"][index]
-    places = [place for place, is_special in enumerate(special) if not is_special]
-    word_of = encoded.word_ids(index)
-    first: dict[Any, int] = {}
-    ends: dict[Any, int] = {}
-    for place in places:
-        first.setdefault(word_of[place], place)
-        ends[word_of[place]] = spans[place][1]
-    words = [text[spans[first[word_of[place]]][0] : ends[word_of[place]]].strip() for place in places]
-    return Tokens(
-        tuple(encoded["input_ids"][index][place] for place in places),
-        tuple(words),
-        tuple(first[word_of[place]] == place for place in places),
-        states[places].copy(),  # not a view: the batch's padding is to be freed
+def _tokens(text: str, encoded: Any, index: int, vectors: Floats) -> Tokens:
+    """What the tokenizer and the model say of text ``index``."""
+    special = np.array(encoded["special_tokens_mask"][index], dtype=bool)
+    words, begins = [""] * len(special), np.zeros(len(special), dtype=bool)
+    for place in np.flatnonzero(~special):
+        word = encoded.token_to_word(index, place)
+        words[place] = text[slice(*encoded.word_to_chars(index, word))].strip()
+        begins[place] = encoded.word_to_tokens(index, word).start == place
+    return Tokens(encoded["input_ids"][index], special, words, begins, vectors)
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
+
+
+class TokenMetric(Metric):
+    """The best similarity over a row's references, of texts as token vectors represent them."""
+
+    model = "encoder"
+
+    @cached_property
+    def tokens(self) -> TokenReader:
+        """Reads texts."""
+        return TokenReader(self.models.encoder(), self.models.runtime.encoder_batch_size)
+
+    @abstractmethod
+    def represent(self, texts: Collection[str], weight: Weight) -> dict[str, Any]:
+        """What is compared of each text; ``weight`` is the IDF of a token."""
+
+    @abstractmethod
+    def similarity(self, candidate: Any, reference: Any) -> float:
+        """Of two texts as they are represented."""
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """See the base class."""
+        weight = document_frequencies(self.tokens.ids(corpus if self.uses_corpus else ()))
+        scores = []
+        for start in range(0, len(rows), AT_ONCE):
+            part = rows[start : start + AT_ONCE]
+            texts = dict.fromkeys(text for candidate, references, _ in part for text in (candidate, *references))
+            read = self.represent(texts, weight)
+            scores += [
+                max(self.similarity(read[candidate], read[reference]) for reference in references)
+                for candidate, references, _ in part
+            ]
+        return scores
+
+
+def document_frequencies(documents: Sequence[Sequence[int]]) -> Weight:
+    """MoverScore's IDF of a token: log((N + 1) / (df + 1)), df of N documents holding it."""
+    counts = Counter(token for document in documents for token in set(document))
+    return lambda token: math.log((len(documents) + 1) / (counts[token] + 1))
+
+
+class BertScore(TokenMetric):
+    """BERTScore's F1 (Zhang et al. 2020) of greedily matched tokens, without IDF or rescaling.
+
+    As in the package ``bert-score``, tokens may match special tokens, which do not count themselves, and a text
+    with none but special tokens scores 0.
+    """
+
+    title = "BERTScore"
+    method = 2
+    note = (
+        "F1 on the preset's encoder, no IDF, not rescaled; last layer (bert-score has a tuned layer for models of "
+        "its own list only); texts cut at the encoder's window; best over the references"
     )
 
+    def represent(self, texts: Collection[str], weight: Weight) -> dict[str, Tokens]:
+        """Tokens."""
+        return self.tokens.read(texts)
 
-def parts(rows: Sequence[Row]) -> Iterator[list[int]]:
-    """Indices of rows, in parts of at most ``PART_CHARACTERS`` of text.
+    def similarity(self, candidate: Tokens, reference: Tokens) -> float:
+        """F1."""
+        if candidate.special.all() or reference.special.all():
+            return 0.0
+        cosines = _unit(candidate.vectors) @ _unit(reference.vectors).T
+        precision = cosines.max(axis=1)[~candidate.special].mean()
+        recall = cosines.max(axis=0)[~reference.special].mean()
+        return float(2 * precision * recall / ((precision + recall) or 1.0))
 
-    Rows with the same references stay together where they fit, so that references are read once.
+
+@dataclass(frozen=True)
+class Bag:
+    """Weighted points.
+
+    Attributes:
+        weights: positive, (points,); they sum to 1.
+        vectors: (points, dimensions).
     """
-    part: list[int] = []
-    texts: set[str] = set()
-    size = 0
-    for index in sorted(range(len(rows)), key=lambda index: rows[index][1]):
-        candidate, references, _ = rows[index]
-        new = {candidate, *references} - texts
-        more = sum(map(len, new))
-        if part and size + more > PART_CHARACTERS:
-            yield part
-            part, texts, size, new = [], set(), 0, {candidate, *references}
-            more = sum(map(len, new))
-        part.append(index)
-        texts |= new
-        size += more
-    if part:
-        yield part
+
+    weights: Floats
+    vectors: Floats
+
+    @classmethod
+    def of(cls, weights: Floats, vectors: Floats) -> Bag:
+        """Without points of weight 0; at least one must weigh more."""
+        used = weights > 0
+        return cls(weights[used] / weights.sum(), vectors[used])
 
 
-def texts_of(rows: Sequence[Row], part: Sequence[int]) -> list[str]:
-    """The different candidates and references of a part."""
-    return list(dict.fromkeys(text for index in part for text in (rows[index][0], *rows[index][1])))
+def movers_distance(a: Bag, b: Bag) -> float:
+    """The earth mover's distance of two bags over Euclidean distances."""
+    from ot import emd2
+
+    squares = (a.vectors**2).sum(1)[:, None] + (b.vectors**2).sum(1)
+    apart = squares - 2 * a.vectors @ b.vectors.T
+    apart[apart < _SAME * squares] = 0.0
+    return float(emd2(a.weights, b.weights, np.sqrt(apart), numItermax=_STEPS, check_marginals=False))
+
+
+class MoverScore(TokenMetric):
+    """1 - the earth mover's distance of two texts' tokens (Zhao et al. 2019), as in ``moverscore_v2.py``.
+
+    A text is the bag of its tokens' unit vectors, weighted by IDF; of the pieces of a word only the first
+    counts, and punctuation not at all; a text with nothing else weighs its tokens equally. Unit vectors are at
+    most 2 apart: scores are in [-1, 1].
+    """
+
+    title = "MoverScore"
+    method = 2
+    note = (
+        "unigrams on the preset's encoder, last layer (as moverscore_v2; the paper pools the last five); IDF of "
+        "the data set's references for candidates too (the original: of the candidates, so that other rows would "
+        "count); stop words count, as by the original's default; best over the references"
+    )
+    minimum = -1.0
+    uses_corpus = True
+    packages = ("POT",)
+
+    def represent(self, texts: Collection[str], weight: Weight) -> dict[str, Bag | None]:
+        """Bags; None for a text without tokens."""
+        return {text: self._bag(tokens, weight) for text, tokens in self.tokens.read(texts).items()}
+
+    def _bag(self, tokens: Tokens, weight: Weight) -> Bag | None:
+        own = (~tokens.special).astype(np.float64)
+        counted = own * tokens.begins * [word not in string.punctuation for word in tokens.words]
+        rare = counted * [weight(token) for token in tokens.ids]
+        weights = next((weights for weights in (rare, counted, own) if weights.any()), None)
+        return None if weights is None else Bag.of(weights, _unit(tokens.vectors))
+
+    def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
+        """In [-1, 1]."""
+        return -1.0 if candidate is None or reference is None else 1 - movers_distance(candidate, reference)
+
+
+class SentenceMover(TokenMetric):
+    """Sentence Mover's Similarity (Clark et al. 2019), S+WMS: exp(-d), d the distance of words and sentences.
+
+    A text is a bag of word vectors, each of weight 1, and of sentence vectors, which are the means of their
+    words' and weigh as many. As in the original, each sentence is read on its own, vectors keep their lengths,
+    and words with other than letters and stop words are left out, unless nothing else is there.
+    """
+
+    title = "Sentence Mover's"
+    method = 2
+    note = (
+        "S+WMS on tokens of the preset's encoder, last layer (the original: on words of GloVe or ELMo); without "
+        "spaCy's English stop words (the original: NLTK's); best over the references"
+    )
+    packages = ("POT", "spacy")
+
+    def represent(self, texts: Collection[str], weight: Weight) -> dict[str, Bag | None]:
+        """Bags; None for a text without tokens."""
+        split = {text: sentences(text) for text in texts}
+        read = self.tokens.read([sentence for parts in split.values() for sentence in parts])
+        return {text: self._bag([read[sentence] for sentence in parts]) for text, parts in split.items()}
+
+    def _bag(self, parts: Sequence[Tokens]) -> Bag | None:
+        words = [part.vectors[_content(part)] for part in parts]
+        if not any(map(len, words)):
+            words = [part.vectors[~part.special] for part in parts]
+        words = [vectors for vectors in words if len(vectors)]
+        if not words:
+            return None
+        counts = list(map(len, words))
+        weights = np.array([*[1] * sum(counts), *counts], dtype=np.float64)
+        return Bag.of(weights, np.concatenate([*words, [vectors.mean(axis=0) for vectors in words]]))
+
+    def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
+        """In [0, 1]."""
+        return 0.0 if candidate is None or reference is None else math.exp(-movers_distance(candidate, reference))
+
+
+def _content(tokens: Tokens) -> Mask:
+    """Which tokens are of words of letters and no stop words."""
+    from spacy.lang.en.stop_words import STOP_WORDS
+
+    return np.array([word.isalpha() and word.lower() not in STOP_WORDS for word in tokens.words], dtype=bool)

@@ -71,13 +71,6 @@ class Surprisal:
     cut: bool
 
 
-def mean_surprisals(
-    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], batch_size: int | None = None
-) -> list[float]:
-    """The means of :func:`surprisals`."""
-    return [surprisal.mean for surprisal in surprisals(model, pairs, batch_size)]
-
-
 def surprisals(
     model: CausalLanguageModel,
     pairs: Sequence[tuple[str, str]],

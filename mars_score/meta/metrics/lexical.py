@@ -1,0 +1,168 @@
+"""Metrics of words and letters: BLEU, chrF, ROUGE-L, METEOR and length; their packages are imported when used."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from mars_score.data.validation import Row
+from mars_score.data.words import split_words
+from mars_score.errors import ModelUnavailableError
+from mars_score.meta.metrics.base import Metric
+
+SYSTEM_WORDNET = Path("/usr/share/wordnet")  # of the package wordnet-base of Debian and Ubuntu
+
+
+def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> float:
+    """Sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018), in [0, 100].
+
+    Args:
+        candidate: the text to score.
+        references: counts are clipped by the largest of any of them; the closest length counts.
+        order: of the longest n-grams; effective order, so that shorter texts have a score, too.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    bleu = BLEU(max_ngram_order=order, effective_order=True)
+    return float(bleu.sentence_score(candidate, list(references)).score)
+
+
+def rouge_l(candidate: str, references: Sequence[str]) -> float:
+    """ROUGE-L F1 (Lin 2004) by rouge-score with its stemmer, in [0, 1]; the best over references.
+
+    rouge-score's words are runs of a-z and 0-9: a candidate without any scores 0.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(["rougeL"], use_stemmer=True)
+    return float(scorer.score_multi(list(references), candidate)["rougeL"].fmeasure)
+
+
+class Bleu(Metric):
+    """BLEU as :func:`sentence_bleu` has it, over all references of a row at once, in [0, 1]."""
+
+    title = "BLEU"
+    packages = ("sacrebleu",)
+    order: ClassVar[int] = 4
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """See the base class."""
+        return [sentence_bleu(candidate, references, self.order) / 100 for candidate, references, _ in rows]
+
+
+class Bleu1(Bleu):
+    """BLEU of single words: clipped precision and brevity penalty."""
+
+    title = "BLEU-1"
+    order = 1
+
+
+class Chrf(Metric):
+    """chrF with n up to 6 and beta = 2 (Popović 2015) by sacreBLEU, in [0, 1]; the best over references."""
+
+    title = "chrF"
+    packages = ("sacrebleu",)
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """See the base class."""
+        from sacrebleu.metrics.chrf import CHRF
+
+        chrf = CHRF()
+        return [chrf.sentence_score(candidate, list(references)).score / 100 for candidate, references, _ in rows]
+
+
+class RougeL(Metric):
+    """ROUGE-L as :func:`rouge_l` has it."""
+
+    title = "ROUGE-L"
+    packages = ("rouge-score", "nltk")  # the stemmer is nltk's
+    note = "reads the letters a-z and digits only"
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """See the base class."""
+        return [rouge_l(candidate, references) for candidate, references, _ in rows]
+
+
+class Length(Metric):
+    """Number of words: a metric that agrees with raters no better than this has measured nothing else."""
+
+    title = "length"
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """See the base class."""
+        return [float(len(split_words(candidate))) for candidate, _, _ in rows]
+
+
+class Meteor(Metric):
+    """METEOR (Lavie and Agarwal 2007: alpha 0.9, beta 3, gamma 0.5) by nltk, in [0, 1); the best over references.
+
+    Words are lower-cased runs of letters and digits or of other signs (nltk's wordpunct), for nltk's Treebank
+    tokenizer would leave the full stop on the last word of every sentence but the last. nltk hands stems to
+    WordNet, so that only words that are their own stem ("car", "auto") can match as synonyms.
+    """
+
+    title = "METEOR"
+    packages = ("nltk",)
+    note = "nltk's, which looks up stems in WordNet"
+
+    @cached_property
+    def wordnet(self) -> Any:
+        """The reader of nltk's own copy of WordNet or else of the system's; nothing is fetched.
+
+        Raises:
+            ModelUnavailableError: there is neither copy.
+        """
+        return _read_wordnet()
+
+    def key(self) -> Sequence[Any]:
+        """With WordNet's version."""
+        return [*super().key(), self.wordnet.get_version()]
+
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """See the base class."""
+        from nltk.tokenize import wordpunct_tokenize
+        from nltk.translate.meteor_score import meteor_score
+
+        return [
+            float(
+                meteor_score(
+                    list(map(wordpunct_tokenize, references)), wordpunct_tokenize(candidate), wordnet=self.wordnet
+                )
+            )
+            for candidate, references, _ in rows
+        ]
+
+
+def _read_wordnet() -> Any:
+    import nltk.data
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+    class Reader(WordNetCorpusReader):  # type: ignore[misc]
+        """Does without the files that only other uses need: Debian has no ``lexnames`` and ``index.sense``."""
+
+        def open(self, file: str) -> Any:
+            """A file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
+            if file == "lexnames":
+                return io.StringIO("".join(f"{number:02d} file{number} 0\n" for number in range(45)))
+            return super().open(file)
+
+        def map_wn(self, version: str = "wordnet") -> None:
+            """No map to another version, which is for other languages."""
+
+    try:
+        root = nltk.data.find("corpora/wordnet/")  # the slash finds it in a zip as well
+    except LookupError:
+        if not (SYSTEM_WORDNET / "data.noun").is_file():
+            raise ModelUnavailableError(
+                'METEOR needs WordNet; run: apt-get install wordnet-base (or in Python: nltk.download("wordnet"))'
+            ) from None
+        root = str(SYSTEM_WORDNET)
+        if root not in nltk.data.path:  # nltk opens files in registered folders only
+            nltk.data.path.append(root)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The multilingual functions are not available")
+        return Reader(root, None)
