@@ -15,8 +15,6 @@ import torch
 
 from mars_score.errors import UnsupportedModelError
 from mars_score.learning.encoders import (
-    RATE_OF_RATINGS,
-    RATE_OF_TEXTS,
     ContrastLoss,
     EncoderTraining,
     SignalLoss,
@@ -189,6 +187,7 @@ def test_learns_ratings_and_leaves_the_shared_encoder_alone(learned):
     assert all(torch.equal(value, original[name]) for name, value in of_models.models.encoder.state_dict().items())
     assert not any("word_embeddings" in name for name in saved.arrays)
     assert sorted(path.name for path in saved.path.iterdir()) == ["head.json", "head.safetensors"]
+    assert saved.parameters == {"objective": "ratings", "learning_rate": 2e-3, "seed": 0}
     assert saved.learned_from == [{"name": "rated", "ratings": 100, "groups": 25, "within_groups": False}]
 
 
@@ -211,19 +210,19 @@ def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, tmp_path)
     assert again.learned_from == saved.learned_from
     changed = {name for name, array in saved.arrays.items() if not np.array_equal(array, again.arrays[name])}
     assert changed <= {"1.linear.bias"}  # pre-training centres it
-    for objective, encoder, message in (
-        ("pretrain", tiny_models.tiny_encoder(9), "trained with encoder"),
-        ("contrastive", None, "is a head of kind 'encoder'; start from one of kind 'ls'"),
+    for another, encoder, sources, message in (
+        (how, tiny_models.tiny_encoder(9), many_sources(10), "trained with encoder"),
+        (
+            EncoderTraining("contrastive", saved.path),
+            None,
+            many_sources(10),
+            "'encoder'; start from one of kind 'ls'",
+        ),
+        (EncoderTraining("contrastive"), None, [], "nothing to learn from"),
+        (EncoderTraining("ratings"), None, [], "nothing to learn from"),
     ):
-        how = EncoderTraining(objective, saved.path)
         with pytest.raises(ValueError, match=message):
-            train_encoder(how, tmp_path, settings(encoder), Runtime(), sources=many_sources(10))
-
-
-@pytest.mark.parametrize("objective", ["ratings", "contrastive", "pretrain"])
-def test_nothing_to_learn_from(objective, tmp_path):
-    with pytest.raises(ValueError, match="nothing to learn from"):
-        train_encoder(EncoderTraining(objective), tmp_path, settings(), Runtime())
+            train_encoder(another, tmp_path, settings(encoder), Runtime(), sources=sources)
 
 
 @pytest.mark.slow
@@ -259,13 +258,6 @@ def test_pretraining_learns_the_signals(tmp_path):
     saved = train_encoder(how, tmp_path, of_models, Runtime(), sources=sources)
     before, after = EncoderHead(of_models, Runtime()), load_head(saved, of_models, Runtime())
     assert agreement(after) > agreement(before) + 0.2
-
-
-@pytest.mark.parametrize(("objective", "rate"), [("ratings", RATE_OF_RATINGS), ("contrastive", RATE_OF_TEXTS)])
-def test_the_learning_rate_follows_from_what_is_learned_from(objective, rate, tmp_path):
-    more = {"sets": [rated(count=8)]} if objective == "ratings" else {"sources": many_sources(5)}
-    saved = train_encoder(EncoderTraining(objective, epochs=1), tmp_path, settings(), Runtime(), **more)
-    assert saved.parameters["learning_rate"] == rate
 
 
 def train_slowly(folder, pause=0.0, steps=None):

@@ -117,14 +117,13 @@ def test_signals(many):
     _, pairs = many
     of_models = tiny_settings()
     signals = read_signals(pairs, of_models, Runtime(), seed=1)
-    sizes = {"MARS": 1, "BLEU": 1, "ROUGE-L": 3, "tokens": 3, "likelihood": 2}
+    sizes = {"MARS": 1, "BLEU": 1, "likelihood": 2}
     assert [(name, values.shape) for name, values in signals.items()] == [
         (name, (len(pairs), size)) for name, size in sizes.items()
     ]
     intact = np.array([pair.method == "intact" for pair in pairs])
-    for name in ("BLEU", "ROUGE-L", "tokens"):
-        assert signals[name][intact] == pytest.approx(1.0, abs=1e-5), name
-        assert signals[name][~intact].mean() < 0.95, name
+    assert signals["BLEU"][intact] == pytest.approx(1.0, abs=1e-5)
+    assert signals["BLEU"][~intact].mean() < 0.95
     columns = [p.candidate for p in pairs], [p.source.text for p in pairs], [p.source.context for p in pairs]
     own = MarsScorer(variant="fast", store=False, encoder=of_models.models.encoder)
     assert signals["MARS"][:, 0] == pytest.approx(own.score(*columns).scores, abs=1e-5)

@@ -1,9 +1,9 @@
 """Training of the head ``"terms"``: MARS's score and a small correction of it that ratings ask for.
 
-The correction is a weighted sum of a few features (:mod:`mars_score.scoring.head_features`). Weights are those
-with the largest mean correlation with the ratings, minus a penalty for their squares that falls with the number of
-groups per set: few ratings change little. What is a merit by its meaning never gets a negative weight, and
-repetition never a positive one.
+The correction is a weighted sum of features of a row (:func:`mars_score.scoring.heads.make_example`). Weights are
+those with the largest mean correlation with the ratings, minus a penalty for their squares that falls with the
+number of groups per set: few ratings change little. What is a merit by its meaning never gets a negative weight,
+and repetition never a positive one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from mars_score.learning.ratings import TrainingSet
 from mars_score.models.fingerprints import fingerprint
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.head_folder import HeadFolder, write_head
-from mars_score.scoring.heads import FEATURES, TermsHead
+from mars_score.scoring.heads import TermsHead
 from mars_score.scoring.row import Example, weighted_sum
 
 Floats = NDArray[np.float64]
@@ -88,11 +89,11 @@ def learn_weights(
     for data, of_set in zip(sets, examples, strict=True):
         scores = np.array([weighted_sum(example.terms) for example in of_set])
         rows = [{**{term.name: term.value for term in one.terms}, **one.features} for one in of_set]
-        features = np.array([[row.get(name, 0.0) for name in FEATURES] for row in rows])
+        features = np.array([[row.get(name, 0.0) for name in BOUNDS] for row in rows])
         groups = data.groups if data.within_groups else None
         parts.append((*centred((features, scores, data.ratings), groups), len(set(data.groups))))
-    weights = fit_weights(parts, [BOUNDS[name] for name in FEATURES], penalty)
-    return {name: weight for name, weight in zip(FEATURES, weights.tolist(), strict=True) if weight}
+    weights = fit_weights(parts, list(BOUNDS.values()), penalty)
+    return {name: weight for name, weight in zip(BOUNDS, weights.tolist(), strict=True) if weight}
 
 
 def centred(columns: Sequence[Floats], groups: Sequence[str] | None = None) -> tuple[Floats, ...]:
@@ -119,25 +120,19 @@ def fit_weights(
         bounds: of each weight.
         penalty: 0 or more.
     """
-    from scipy.optimize import minimize
-
     spread = np.sqrt(np.mean([(features**2).mean(axis=0) for features, *_ in parts], axis=0))
     of_scores = np.sqrt(np.mean([(scores**2).mean() for _, scores, *_ in parts]))
-    varies = spread > _CONSTANT
-    unit = np.divide(of_scores, spread, out=np.zeros_like(spread), where=varies)
+    unit = np.divide(of_scores, spread, out=np.zeros_like(spread), where=spread > _CONSTANT)
     strength = penalty * len(parts) / sum(groups for *_, groups in parts)
 
-    def loss(weights: Floats) -> tuple[float, Floats]:
-        total, slope = strength * float(weights @ weights), 2 * strength * weights
+    def loss(weights: Floats) -> float:
+        correlations = []
         for features, own, ratings, _ in parts:
-            scaled = features * unit
-            scores = own + scaled @ weights
+            scores = own + features @ (weights * unit)
             size = np.sqrt((scores @ scores) * (ratings @ ratings))
-            if size > 0:
-                correlation = scores @ ratings / size
-                total -= correlation / len(parts)
-                slope -= scaled.T @ (ratings / size - scores * correlation / (scores @ scores)) / len(parts)
-        return total, slope
+            correlations.append(scores @ ratings / size if size > 0 else 0.0)
+        return float(strength * (weights @ weights) - np.mean(correlations))
 
-    weights: Floats = minimize(loss, np.zeros_like(unit), jac=True, bounds=bounds, method="L-BFGS-B").x * unit
+    start = np.zeros_like(unit)
+    weights: Floats = minimize(loss, start, jac="3-point", bounds=bounds, method="L-BFGS-B").x * unit
     return weights

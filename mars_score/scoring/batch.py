@@ -121,7 +121,7 @@ class Scorable:
         scores = self._own_scores(evidence)
         if self.head is None:
             return scores
-        from mars_score.scoring.head_features import rescored
+        from mars_score.scoring.heads import rescored
 
         return rescored(self._rows, scores, self.head, evidence, self.form)
 
@@ -133,7 +133,7 @@ class Scorable:
 
     def examples(self, evidence: Evidence) -> list[Example]:
         """The rows that have references as a learned head sees them."""
-        from mars_score.scoring.head_features import make_example
+        from mars_score.scoring.heads import make_example
 
         scored = zip(self._rows, self._own_scores(evidence), strict=True)
         return [make_example(row, score, evidence, self.form) for row, score in scored if row.references]

@@ -34,17 +34,15 @@ Segments = tuple[str, str, str]  # reference, candidate, parts of the context; e
 TEXT_TOKENS = 96  # read of a reference, and of a candidate
 ALL_TOKENS = 256  # of a sequence; the context gets what is left
 NEAREST_WINDOWS = 2
-# First weights of the layer that gives the score: none for the mean of all token vectors, twice the cosine of
-# reference and candidate, once that of candidate and context.
+# First weights of: the mean of all token vectors; the cosines of reference and candidate, candidate and context.
 START = (0.0, 2.0, 1.0)
 ALPHA, BETA = 0.01, 1.0  # of LS_Score's linguistic and semantic part: the paper's
 
 
 class TextEncoder(CrossEncoder):  # type: ignore[misc]
-    """A copy of an encoder's transformer in single precision, and a layer on it.
+    """A copy of an encoder's transformer in single precision, and a layer on it; its rows are :data:`Segments`.
 
-    Its rows are :data:`Segments`. Word embeddings are not trained: they are half of a small encoder, and few
-    ratings cannot say much about single words.
+    Word embeddings are not trained: they are half of a small encoder, and few ratings say little of words.
     """
 
     @classmethod
@@ -212,11 +210,6 @@ class LsEncoder(TextEncoder):
 class EncoderHead:
     """A :class:`SegmentEncoder`; of several references the best counts, as in BLEURT.
 
-    Args:
-        settings: name the encoder.
-        runtime: device, batch size and store.
-        outputs: see :meth:`TextEncoder.of`.
-
     Raises:
         ModelUnavailableError, UnsupportedModelError: the encoder cannot be loaded or used.
     """
@@ -239,8 +232,7 @@ class EncoderHead:
     def nearest(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
         """Of each candidate's context the windows that are nearest to the candidate, nearest first, as one text.
 
-        The cosine by the encoder as it was before training decides; it is asked only where a context has more than
-        :data:`NEAREST_WINDOWS` windows.
+        The cosine by the encoder as it was before training decides.
         """
         parts = {context: windows(context) for _, context in pairs}
         long = [pair for pair in pairs if len(parts[pair[1]]) > NEAREST_WINDOWS]
@@ -263,16 +255,14 @@ class EncoderHead:
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
         """One term, "encoder": 0.5 for a candidate of average quality, 0.25 more per standard deviation."""
         contexts = self.nearest([(one.candidate, one.context) for one in examples])
+        counts = [len(one.references) or 1 for one in examples]
         rows = [
-            (index, (reference, one.candidate, context))
-            for index, (one, context) in enumerate(zip(examples, contexts, strict=True))
+            (reference, one.candidate, context)
+            for one, context in zip(examples, contexts, strict=True)
             for reference in one.references or ("",)
         ]
-        best = [-np.inf] * len(examples)
-        outputs = self.outputs([segments for _, segments in rows])
-        for (index, _), output in zip(rows, outputs.tolist(), strict=True):
-            best[index] = max(best[index], output[0])
-        return [(Term("encoder", 0.5 + value / 4, 1.0),) for value in best]
+        outputs = np.split(self.outputs(rows)[:, 0], np.cumsum(counts)[:-1])
+        return [(Term("encoder", 0.5 + float(values.max()) / 4, 1.0),) for values in outputs]
 
 
 class LsHead(EncoderHead):

@@ -1,14 +1,22 @@
-"""Learned heads: what they score, how one is loaded, and the head ``"terms"``."""
+"""Learned heads: what they score and from what, how one is loaded, and the head ``"terms"``."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from mars_score.data.overlap import copied_share
+from mars_score.data.repetition import repetition
+from mars_score.data.words import split_words
 from mars_score.models.fingerprints import fingerprint, may_be
+from mars_score.models.threads import one_blas_thread
+from mars_score.scoring.evidence import LIKELIHOOD, Evidence
+from mars_score.scoring.form import Form
 from mars_score.scoring.head_folder import HeadFolder
-from mars_score.scoring.row import Example, Term
+from mars_score.scoring.result import RowScore
+from mars_score.scoring.row import Example, ScorableRow, Term, weighted_sum
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
 
@@ -27,12 +35,7 @@ class LearnedHead(Protocol):
 
 
 def load_head(saved: HeadFolder, settings: Settings, runtime: Runtime) -> LearnedHead:
-    """A saved head of any kind.
-
-    Args:
-        saved: from :func:`mars_score.scoring.head_folder.read_head`.
-        settings: of the scorer that asks for it.
-        runtime: of this scorer.
+    """A saved head of any kind, for a scorer of these settings.
 
     Raises:
         ValueError: the head was trained with other models or settings, is damaged, or is of an unknown kind.
@@ -40,7 +43,7 @@ def load_head(saved: HeadFolder, settings: Settings, runtime: Runtime) -> Learne
     """
     check_fits(saved, settings)
     if saved.kind == TermsHead.kind:
-        return TermsHead.load(saved)
+        return TermsHead({name: saved.arrays[name].item() for name in FEATURES if name in saved.arrays})
     from mars_score.scoring.head_encoder import EncoderHead, LsHead
 
     return (LsHead if saved.kind == LsHead.kind else EncoderHead).load(saved, settings, runtime)
@@ -95,7 +98,41 @@ class TermsHead:
             *(Term(name, example.features.get(name, 0.0), weight) for name, weight in added),
         )
 
-    @classmethod
-    def load(cls, saved: HeadFolder) -> TermsHead:
-        """The head of a folder."""
-        return cls({name: saved.arrays[name].item() for name in FEATURES if name in saved.arrays})
+
+@one_blas_thread()
+def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Form) -> Example:
+    """A scored row, whose candidate is not blank, as heads see it.
+
+    Features, each left out where it is not known:
+
+    - ``repetition``: see :func:`mars_score.data.repetition.repetition`; left out where it is a term.
+    - ``copied``: see :func:`mars_score.data.overlap.copied_share`.
+    - ``length``: log of the candidate's words by those of a reference (their mean).
+    - ``log_probability``, ``lift``: of the candidate, alone and what the context adds to it, in nats per token.
+    """
+    references = tuple(one.reference for one in row.references)
+    features = {"copied": copied_share(row.candidate, row.context)}
+    if references:
+        words = max(1, sum(len(split_words(text)) for text in references)) / len(references)
+        features["length"] = math.log(max(1, len(split_words(row.candidate))) / words)
+    if not form.repetition_penalty:
+        features["repetition"] = repetition(row.candidate)
+    if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):
+        features |= {"log_probability": likelihood.alone, "lift": likelihood.lift}
+    return Example(row.candidate, references, row.context, score.terms, features)
+
+
+def rescored(
+    rows: Sequence[ScorableRow],
+    scores: Sequence[RowScore],
+    head: LearnedHead,
+    evidence: Evidence,
+    form: Form,
+) -> list[RowScore]:
+    """Scores by a learned head; those of blank candidates stay 0."""
+    written = [place for place, row in enumerate(rows) if row.candidate]
+    examples = [make_example(rows[place], scores[place], evidence, form) for place in written]
+    new = list(scores)
+    for place, terms in zip(written, head.score(examples) if examples else [], strict=True):
+        new[place] = replace(scores[place], score=weighted_sum(terms), terms=terms)
+    return new
