@@ -114,7 +114,7 @@ def growth(store):
     grown |= {kind: number - before[kind] for kind, number in counts(store).items() if number > before[kind]}
 
 
-# Settings: each is in one of three tables
+# Settings
 
 
 PLANNED = {"planner": "self", "plan_step": 0.5, "plan_iterations": 1, "sigma": 1}
@@ -129,115 +129,94 @@ OTHER_MODELS = {
 }
 
 
-# (settings, what is changed): the infills are made anew
-NEW_WORK = [
-    ({}, {"variant": "paper"}),  # which plans
-    ({}, {"planner": "self"}),
-    (PLANNED, {"plan_step": 0.51}),
-    (PLANNED, {"plan_iterations": 2}),
-    (PLANNED, {"plan_temperature": 1.2}),
-    (PLANNED, {"plan_norm_exponent": 1.5}),
-    (PLANNED, {"plan_fusion": 0.9}),
-    ({}, {"sigma": 2}),
-    ({}, {"max_context_tokens": 1}),
-    ({}, {"dtype": "float32"}),
-    ({}, {"language": "de"}),
-    ({}, {"language_model": "another"}),
-    ({}, {"use_context": False}),
-    ({}, MASKED),
-    (MASKED, {"infiller": "causal"}),
-    (MASKED, {"max_context_tokens": 1}),
-    (MASKED, {"dtype": "float32"}),
-    (MASKED, {"masked_language_model": "another"}),
-    (MASKED, {"use_context": False}),
-]
-# the infills are those that are kept
-NO_WORK = [
-    ({}, {"matching": "tokens"}),
-    ({}, {"context_weight": 0.5}),
-    ({}, {"likelihood_weight": 0.1}),
-    ({}, {"repetition_penalty": 0.1}),
-    (PLANNED, {"augmentation_aggregation": "weighted"}),
-    ({}, {"augmentation_aggregation": "weighted", "q": 0.5}),
-    ({}, {"reference_aggregation": "mean"}),
-    ({}, {"batch_size": 1}),
-    ({}, {"progress": lambda *report: None}),
-    ({}, {"encoder": "another"}),
-    ({}, {"masked_language_model": "another"}),
-    ({}, {"entailment_model": "another", "contradiction_penalty": 0.5}),
-    ({}, {"mask_ratio_step": 0.6}),
-    ({}, {"max_mask_ratio": 0.4}),
-    ({}, {"idf_corpus": ["Of other words.", "Yes."]}),
-    ({}, {"idf_corpus": None}),
-    ({}, {"pos_weights": {"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}}),
-    ({}, {"strip_urls_hashtags": True}),
-    (MASKED, {"language_model": "another"}),
-]
-# of those the ones for which texts are embedded that were not, or not so
-READ_ANEW = {"encoder", "matching", "context_weight"}
 SAMPLED = {"samples": 2, "task": "story"}
-# the infills are those that are kept, the samples are drawn anew
-NEW_SAMPLES = [
-    ({}, SAMPLED),
-    (SAMPLED, {"samples": 3}),
-    (SAMPLED, {"sample_temperature": 0.5}),
-    (SAMPLED, {"sample_top_p": 0.5}),
-    (SAMPLED, {"sample_seed": 1}),
-    (SAMPLED, {"task": "summary"}),
-]
-# the samples are those that are kept, too
-OLD_SAMPLES = [
-    (SAMPLED, {"sample_weight": 0.5}),
-    (SAMPLED, {"encoder": "another"}),
-]
+# The first results that are computed anew: (settings, what is changed in them)
+CHANGES = {
+    "infills": [
+        ({}, {"variant": "paper"}),  # which plans
+        ({}, {"planner": "self"}),
+        (PLANNED, {"plan_step": 0.51}),
+        (PLANNED, {"plan_iterations": 2}),
+        (PLANNED, {"plan_temperature": 1.2}),
+        (PLANNED, {"plan_norm_exponent": 1.5}),
+        (PLANNED, {"plan_fusion": 0.9}),
+        ({}, {"sigma": 2}),
+        ({}, {"max_context_tokens": 1}),
+        ({}, {"dtype": "float32"}),
+        ({}, {"language": "de"}),
+        ({}, {"language_model": "another"}),
+        ({}, {"use_context": False}),
+        ({}, MASKED),
+        (MASKED, {"infiller": "causal"}),
+        (MASKED, {"max_context_tokens": 1}),
+        (MASKED, {"dtype": "float32"}),
+        (MASKED, {"masked_language_model": "another"}),
+        (MASKED, {"use_context": False}),
+    ],
+    "samples": [
+        ({}, SAMPLED),
+        (SAMPLED, {"samples": 3}),
+        (SAMPLED, {"sample_temperature": 0.5}),
+        (SAMPLED, {"sample_top_p": 0.5}),
+        (SAMPLED, {"sample_seed": 1}),
+        (SAMPLED, {"task": "summary"}),
+    ],
+    "embeddings": [
+        ({}, {"matching": "tokens"}),
+        ({}, {"context_weight": 0.5}),
+        ({}, {"encoder": "another"}),
+        (SAMPLED, {"encoder": "another"}),
+    ],
+    "scores": [
+        ({}, {"likelihood_weight": 0.1}),
+        ({}, {"entailment_model": "another", "contradiction_penalty": 0.5}),
+    ],
+    "": [
+        ({}, {"repetition_penalty": 0.1}),
+        (PLANNED, {"augmentation_aggregation": "weighted"}),
+        ({}, {"augmentation_aggregation": "weighted", "q": 0.5}),
+        ({}, {"reference_aggregation": "mean"}),
+        ({}, {"batch_size": 1}),
+        ({}, {"progress": lambda *report: None}),
+        ({}, {"masked_language_model": "another"}),
+        ({}, {"mask_ratio_step": 0.6}),
+        ({}, {"max_mask_ratio": 0.4}),
+        ({}, {"idf_corpus": ["Of other words.", "Yes."]}),
+        ({}, {"idf_corpus": None}),
+        ({}, {"pos_weights": {"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}}),
+        ({}, {"strip_urls_hashtags": True}),
+        (MASKED, {"language_model": "another"}),
+        (SAMPLED, {"sample_weight": 0.5}),
+    ],
+}
+CASES_OF_CHANGES = [(anew, *case) for anew, cases in CHANGES.items() for case in cases]
 
 
 def changed_settings(changes):
     return {name: OTHER_MODELS[name]() if value == "another" else value for name, value in changes.items()}
 
 
-def test_every_setting_is_in_a_table():
-    tried = {name for _, changes in [*NEW_WORK, *NO_WORK, *NEW_SAMPLES, *OLD_SAMPLES] for name in changes}
+def test_every_setting_is_in_the_table():
+    tried = {name for _, _, changes in CASES_OF_CHANGES for name in changes}
     untried = {"learned"}  # comes after all that is kept: tests/test_learning.py
     assert tried == {*SETTING_NAMES, "batch_size", "progress"} - untried
 
 
 @pytest.mark.filterwarnings("ignore:the end of the context")
-@pytest.mark.parametrize(("settings", "changes"), NEW_WORK, ids=",".join)
-def test_settings_that_infills_depend_on(make, store, scored, settings, changes):
-    settings = {**settings, "mask_ratio_step": 0.6}
+@pytest.mark.parametrize(("anew", "settings", "changes"), CASES_OF_CHANGES)
+def test_a_setting_is_reused_or_recomputed(make, store, scored, anew, settings, changes):
     scored(store, settings)
     changed = {**settings, **changed_settings(changes)}
     with growth(store) as grown:
         result = make(**changed).score(*columns(ROW))
-    assert grown["infills"] == 1
-    fresh = make(**changed, store=False).score(*columns(ROW))
-    assert result.scores == pytest.approx(fresh.scores, abs=1e-5)
-    assert texts(result) == texts(fresh)
-    with growth(store) as grown:
-        make(**settings).score(*columns(ROW))
-    assert grown == {}  # the others are still there
-
-
-@pytest.mark.parametrize(("settings", "changes"), NO_WORK, ids=",".join)
-def test_settings_that_infills_do_not_depend_on(make, store, scored, settings, changes):
-    scored(store, settings)
-    assert counts(store)["infills"] == 2
-    with growth(store) as grown:
-        make(**{**settings, **changed_settings(changes)}).score(*columns(ROW))
-    assert "infills" not in grown
-    assert ("embeddings" in grown) == (not READ_ANEW.isdisjoint(changes))
-    assert ("scores" in grown) == (not {"likelihood_weight", "contradiction_penalty"}.isdisjoint(changes))
-
-
-@pytest.mark.parametrize(("settings", "changes"), [*NEW_SAMPLES, *OLD_SAMPLES], ids=",".join)
-def test_settings_that_samples_depend_on(make, store, scored, settings, changes):
-    scored(store, {**settings, "mask_ratio_step": 0.6})
-    assert bool(counts(store)["samples"]) == (settings is SAMPLED)
-    with growth(store) as grown:
-        make(**{**settings, **changed_settings(changes)}, mask_ratio_step=0.6).score(*columns(ROW))
-    assert ("samples" in grown) == ((settings, changes) in NEW_SAMPLES)
-    assert "infills" not in grown
+    assert next((kind for kind in CHANGES if kind in grown), "") == anew
+    if anew in ("infills", "samples"):
+        fresh = make(**changed, store=False).score(*columns(ROW))
+        assert result.scores == pytest.approx(fresh.scores, abs=1e-5)
+        assert texts(result) == texts(fresh)
+        with growth(store) as grown:
+            make(**settings).score(*columns(ROW))
+        assert grown == {}  # the others are still there
 
 
 # Rows and models
@@ -434,21 +413,14 @@ def test_models_of_the_hub_are_their_commits(named, hub, folders, second, store,
     assert ("infills" if what == "language_model" else "embeddings") in grown
 
 
-def test_a_model_that_was_never_fetched_has_no_commit():
-    assert str(fingerprint("tiny/model")) == "tiny/model@unknown"
-
-
-def test_an_encoder_without_an_owner(named, hub, folders):
-    hub.fetch("sentence-transformers/tiny-short", ONE, folders / "encoder")
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_encoders_where_sentence_transformers_looks(hub, folders, monkeypatch, tmp_path, elsewhere):
+    """Under its own name where there is no owner, and in its own cache."""
+    if elsewhere:
+        monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    hub.fetch("sentence-transformers/tiny-short", ONE, folders / "encoder", tmp_path if elsewhere else None)
     assert load_encoder("tiny-short", "float32", Runtime(device="cpu"))
     assert str(fingerprint("tiny-short")) == f"tiny-short@{ONE}"
-
-
-def test_an_encoder_in_another_cache(named, hub, folders, monkeypatch, tmp_path):
-    monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
-    hub.fetch(HUB["encoder"], ONE, folders / "encoder", tmp_path)
-    assert load_encoder(HUB["encoder"], "float32", Runtime(device="cpu"))
-    assert str(fingerprint(HUB["encoder"])) == f"{HUB['encoder']}@{ONE}"
 
 
 # Equal to the last bit, and runs that are stopped
@@ -511,14 +483,3 @@ def test_what_is_done_is_stored_when_a_call_is_stopped(make, store, infiller):
     # The scorer that was stopped is none the worse.
     assert scorer.score(*columns(rows)).scores == pytest.approx(expected.scores, abs=1e-12)
     assert counts(store)["infills"] == 8
-
-
-def test_a_folder_takes_the_place_of_the_usual_one(make, store, tmp_path):
-    folder = tmp_path / "another" / "folder"
-    result = make(store=folder).score(*columns(ROWS))
-    assert os.listdir(folder) == ["results.sqlite3"]
-    assert make(store=False).score(*columns(ROWS)) == result
-    assert not store.exists()
-    with growth(folder) as grown:
-        assert make(store=str(folder)).score(*columns(ROWS)) == result
-    assert grown == {}

@@ -1,6 +1,5 @@
 """The store of results: what it returns, what it survives, who may use it at once."""
 
-import multiprocessing
 import os
 import random
 import shutil
@@ -8,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import warnings
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -82,11 +80,6 @@ def caught():
 # Digests
 
 
-def test_digests_stay_as_they_are():
-    known = digest("a", 1, 1.5, True, None, [(), {"b": 2, "a": "\u05e9\U0001f600\ud83d"}])
-    assert known.hex() == "11c174394f5b6aaedbcd5d536565f025"
-
-
 def test_digests_tell_parts_apart():
     parts = [
         (), ("",), ("", ""), ([],), ([[]],), ({},), ([{}],), (None,), (True,), (False,), (0,), (1,), (1.0,),
@@ -99,18 +92,34 @@ def test_digests_tell_parts_apart():
     assert {len(digest(*one)) for one in parts} == {16}
 
 
-def test_equal_parts_have_equal_digests():
-    assert digest({"a": 1, "b": (1, 2)}) == digest(MappingProxyType({"b": [1, 2], "a": 1}))
-    assert digest([MappingProxyType({})]) == digest(({},))
-
-
 @pytest.mark.parametrize("part", [b"a", {"a"}, object(), Path("a"), 1j, {1: "a"}, {None: 1}, [{"a": {2: 3}}]])
 def test_other_parts_have_no_digest(part):
     with pytest.raises(TypeError):
         digest("a", part)
 
 
+def test_equal_parts_have_equal_digests():
+    assert digest({"a": 1, "b": (1, 2)}) == digest(MappingProxyType({"b": [1, 2], "a": 1}))
+
+
 # What is put can be got
+
+
+def test_put_get_and_clear(store):
+    kinds = {kind: {digest(kind): kind.encode(), digest(2): bytes(range(256)) * 20} for kind in KINDS}
+    kinds["embeddings"] |= entries(3000, size=100)
+    for kind, values in kinds.items():
+        store.put(kind, dict.fromkeys(values, b"first"))
+        store.put(kind, values)
+    for again in (store, ResultStore(store.folder)):
+        for kind, values in kinds.items():
+            assert again.get(kind, [*values, digest("other"), digest(2)]) == values
+    assert store.info()["infills"] == (2, 7 + 5120)
+    assert [path.name for path in store.folder.iterdir()] == ["results.sqlite3"]
+    store.clear()
+    assert store.info() == NOTHING
+    assert store.file.stat().st_size < 2**16
+    assert sound(store)
 
 
 def test_nothing_is_touched_before_it_must(store, tmp_path):
@@ -119,65 +128,6 @@ def test_nothing_is_touched_before_it_must(store, tmp_path):
     store.put("infills", {})
     store.clear()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_put_and_get(store):
-    kinds = {kind: {digest(kind, 1): kind.encode(), digest(2): kind.encode() * 5000} for kind in KINDS}
-    for kind, values in kinds.items():
-        store.put(kind, values)
-    for again in (store, ResultStore(store.file.parent)):
-        for kind, values in kinds.items():
-            assert again.get(kind, [*values, digest("other")]) == values
-            assert again.get(kind, []) == {}
-    assert sound(store)
-    assert store.info()["infills"] == (2, 7 * 5001)
-    assert [one.name for one in store.file.parent.iterdir()] == ["results.sqlite3"]
-
-
-def test_many_at_once(store):
-    values = entries(3000, size=100)
-    store.put("embeddings", values)
-    keys = list(values)
-    assert store.get("embeddings", keys + keys[:10]) == values
-
-
-def test_any_bytes_are_saved(store):
-    values = {digest(1): b"", digest(2): bytes(range(256)), b"\xff" * 16: "\u05e9".encode()}
-    store.put("analyses", values)
-    assert store.get("analyses", list(values)) == values
-
-
-def test_the_last_put_wins(store):
-    store.put("infills", {digest(1): b"first"})
-    store.put("infills", {digest(1): b"second one"})
-    assert store.get("infills", [digest(1)]) == {digest(1): b"second one"}
-    assert store.info()["infills"] == (1, 10)
-    assert sound(store)
-
-
-def test_without_a_folder_nothing_is_saved():
-    store = ResultStore(None)
-    store.put("infills", {digest(1): b"a"})
-    assert store.get("infills", [digest(1)]) == {}
-    assert store.info() == NOTHING
-    store.clear()
-
-
-def test_unknown_kinds(store):
-    with pytest.raises(ValueError, match="analyses, infills, samples, embeddings, scores, rows, got 'texts'"):
-        store.put("texts", {digest(1): b"a"})
-    with pytest.raises(ValueError, match="kind"):
-        store.get("texts", [])
-
-
-def test_clear(full):
-    before = full.file.stat().st_size
-    full.clear()
-    assert full.info() == NOTHING
-    assert full.file.stat().st_size < 2**16 < before
-    full.put("infills", entries(2))
-    assert full.get("infills", list(entries(300))) == entries(2)
-    assert sound(full)
 
 
 # The limit
@@ -190,7 +140,7 @@ def test_the_limit_from_the_environment(monkeypatch, text, limit):
     assert ResultStore(None, 5).limit == 5
 
 
-@pytest.mark.parametrize("text", ["2 GB", "0", "-1", "nan", "inf", "1e400"])
+@pytest.mark.parametrize("text", ["2 GB", "0", "nan", "1e400"])
 def test_bad_limits(monkeypatch, text):
     monkeypatch.setenv("MARS_STORE_LIMIT", text)
     with pytest.raises(ValueError, match="MARS_STORE_LIMIT must be a positive number"):
@@ -227,18 +177,6 @@ def test_cheap_results_are_evicted_before_expensive_ones(tmp_path, clock, cheap,
     store.put(cheap, entries(400))
     assert store.info()[other][0] < 100
     assert store.info()[cheap][0] > 200
-    assert sound(store)
-
-
-def test_a_file_over_a_smaller_limit_shrinks(tmp_path):
-    ResultStore(tmp_path, limit=10**7).put("embeddings", entries(2000))
-    store = ResultStore(tmp_path, limit=500_000)
-    assert store.file.stat().st_size > 2_000_000
-    store.put("embeddings", entries(1, start=5000))
-    assert 300_000 < store.file.stat().st_size <= 500_000
-    assert store.get("embeddings", [digest(5000)])
-    store.put("embeddings", entries(1, size=500_001))  # more than the limit at once
-    assert store.info() == NOTHING
     assert sound(store)
 
 
@@ -283,12 +221,8 @@ DAMAGES = [
     text_instead,
     without_tables,
     changed("value = CAST(X'00' || substr(value, 2) AS BLOB)"),
-    changed("value = CAST(substr(value, 1, 999) AS BLOB)"),
-    changed("value = 5"),
     changed("value = CAST(X'FFFF' AS TEXT)"),
-    changed("checksum = CAST(X'FFFF' AS TEXT)"),
     changed("key = CAST(X'00' || substr(key, 2) AS BLOB)"),
-    changed("kind = 'analyses'"),
 ]
 
 
@@ -313,26 +247,6 @@ def test_a_damaged_file_is_left_alone_until_it_is_cleared(full, caught, damage):
     assert again.get("infills", list(wanted)) == wanted
     assert sound(again)
     assert len(caught) <= 1
-
-
-@pytest.mark.parametrize("first", ["get", "put", "info"])
-@pytest.mark.parametrize("damage", [text_instead, without_tables])
-def test_a_damaged_file_is_read_and_written_no_more(full, caught, damage, first):
-    damage(full.file)
-    before = full.file.read_bytes()
-    uses = {
-        "get": lambda: full.get("infills", list(entries(300))),
-        "put": lambda: full.put("infills", entries(3)),
-        "info": full.info,
-    }
-    for name in (first, *uses):
-        assert uses[name]() in ({}, None, NOTHING)
-    assert warned(caught, "is damaged", "mars cache clear")
-    assert full.file.read_bytes() == before
-    full.clear()  # the same object can be used again
-    full.put("infills", entries(3))
-    assert full.get("infills", list(entries(3))) == entries(3)
-    assert len(caught) == 1
 
 
 def test_noise_anywhere_never_changes_a_value(full, caught):
@@ -360,33 +274,22 @@ def test_noise_anywhere_never_changes_a_value(full, caught):
 @pytest.mark.parametrize("version", [1, 3])
 def test_another_version_is_replaced_silently(full, caught, version):
     with database(full) as db:
-        db.execute("CREATE TABLE totals (a)")
         db.execute("ALTER TABLE entries DROP COLUMN checksum")
         db.execute(f"PRAGMA user_version = {version}")
     assert full.get("infills", [digest(1)]) == {}
-    assert full.info() == NOTHING
     full.put("infills", entries(3))
     assert full.get("infills", list(entries(300))) == entries(3)
     assert caught == []
-    assert sound(full)
 
 
-def test_a_file_that_is_deleted_between_calls(full, caught):
-    for remove in (full.file.unlink, lambda: shutil.rmtree(full.file.parent)):
-        remove()
-        assert full.get("infills", [digest(1)]) == {}
-        full.put("infills", entries(3))
-        assert full.get("infills", [digest(1)])
-    assert caught == []
-
-
-@pytest.mark.parametrize("text", ["", "?"])
-def test_an_empty_file(full, caught, text):
-    full.file.write_text(text)
+@pytest.mark.parametrize(
+    "remove", [lambda store: shutil.rmtree(store.folder), lambda store: os.truncate(store.file, 0)]
+)
+def test_a_file_that_is_deleted_or_emptied(full, caught, remove):
+    remove(full)
     assert full.get("infills", [digest(1)]) == {}
-    assert full.info() == NOTHING
     full.put("infills", entries(3))
-    assert full.get("infills", [digest(1)])
+    assert full.get("infills", list(entries(300))) == entries(3)
     assert caught == []
     assert sound(full)
 
@@ -410,24 +313,17 @@ def test_a_journal_of_a_killed_writer_is_rolled_back(full, caught):
 # A store that cannot be used
 
 
-def test_a_folder_in_place_of_the_file(store, caught):
-    store.file.mkdir(parents=True)
+@pytest.mark.parametrize("in_place", ["file", "folder"])
+def test_something_else_in_place_of_the_store(store, caught, in_place):
+    if in_place == "file":
+        store.file.mkdir(parents=True)
+    else:
+        store.folder.parent.mkdir()
+        store.folder.write_text("")
     assert store.get("infills", [digest(1)]) == {}
-    store.put("infills", entries(3))
-    assert store.info() == NOTHING
-    assert warned(caught, "going on without the store", str(store.file))
-    with pytest.raises(OSError, match="unable to open"):
-        store.clear()
-
-
-def test_a_file_in_place_of_the_folder(tmp_path, caught):
-    (tmp_path / "store").write_text("")
-    store = ResultStore(tmp_path / "store")
-    assert store.get("infills", [digest(1)]) == {}
-    store.put("infills", entries(3))
-    store.put("infills", entries(3))
-    assert warned(caught, "going on without the store")
-    assert (tmp_path / "store").read_text() == ""
+    for _ in range(2):
+        store.put("infills", entries(3))
+    assert warned(caught, "going on without the store", str(store.folder))
 
 
 @pytest.fixture
@@ -457,21 +353,6 @@ def test_a_read_only_folder(open_folder, caught, clock):
             store.clear()
         ResultStore(open_folder / "new").put("infills", entries(3))
     assert len(caught) == 2
-    open_folder.chmod(0o755)
-
-
-def test_a_damaged_file_in_a_read_only_folder(open_folder, caught):
-    store = ResultStore(open_folder)
-    store.put("infills", entries(300))
-    text_instead(store.file)
-    open_folder.chmod(0o555)
-    with unprivileged():
-        for _ in range(2):
-            assert store.get("infills", list(entries(300))) == {}
-            store.put("infills", entries(5))
-        with pytest.raises(OSError, match=r"results\.sqlite3"):
-            store.clear()
-    assert warned(caught, "cannot be used")
     open_folder.chmod(0o755)
 
 
@@ -506,19 +387,6 @@ def test_a_store_that_stays_locked(full, caught, monkeypatch, clock, lock):
         with pytest.raises(OSError, match="locked"):
             full.clear()
     assert ResultStore(full.file.parent).info()["infills"] == (300, 300_000)
-
-
-def test_a_lock_is_waited_for(full, caught):
-    with database(full) as db:
-        db.execute("BEGIN EXCLUSIVE")
-        thread = threading.Thread(target=full.put, args=("analyses", entries(3)))
-        thread.start()
-        thread.join(0.2)
-        assert thread.is_alive()
-        db.execute("COMMIT")
-    thread.join()
-    assert full.get("analyses", list(entries(3))) == entries(3)
-    assert caught == []
 
 
 # Many users at once
@@ -561,46 +429,3 @@ def test_processes(store, limit):
     assert sound(store)
     assert store.file.stat().st_size <= limit
     assert sum(number for number, _ in store.info().values()) > (100 if limit > 10**8 else 20)
-
-
-def test_threads(store, caught):
-    def work(number):
-        values = entries(20, start=10 * number)
-        for _ in range(10):
-            store.put("infills", values)
-            if store.get("infills", list(values)) != values:
-                wrong.append(number)
-
-    wrong = []
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == caught == []
-    assert store.get("infills", list(entries(50))) == entries(50)
-    assert sound(store)
-
-
-def _use_in_child(store, start):
-    store.put("infills", entries(20, start=start))
-    assert store.get("infills", list(entries(20))) == entries(20)
-
-
-@pytest.mark.parametrize(
-    "method", [one for one in ("fork", "spawn") if one in multiprocessing.get_all_start_methods()]
-)
-def test_children(store, method):
-    store.put("infills", entries(20))
-    context = multiprocessing.get_context(method)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # forking beside pytest-xdist's threads
-        children = [context.Process(target=_use_in_child, args=(store, 20 * number)) for number in (1, 2)]
-        for child in children:
-            child.start()
-    _use_in_child(store, 60)
-    for child in children:
-        child.join(60)
-    assert [child.exitcode for child in children] == [0, 0]
-    assert store.get("infills", list(entries(100))) == entries(80)
-    assert sound(store)

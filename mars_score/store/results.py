@@ -30,16 +30,9 @@ _SCHEMA = (
     "DROP TABLE IF EXISTS entries",
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, used INTEGER NOT NULL, "
     "checksum BLOB NOT NULL, value BLOB NOT NULL, UNIQUE (kind, key))",
-    "CREATE INDEX by_age ON entries (kind, used)",
     f"PRAGMA user_version = {_VERSION}",
 )
-# The keys are one parameter, end to end: a third faster than a list of parameters, whose number is limited.
-_SELECT = (
-    f"WITH RECURSIVE places(at) AS (SELECT 1 UNION ALL SELECT at + {KEY_BYTES} FROM places "
-    f"WHERE at + {KEY_BYTES} <= length(:keys)) "
-    "SELECT id, key, CAST(checksum AS BLOB), CAST(value AS BLOB), abs(used - :now) > :fresh "
-    f"FROM places CROSS JOIN entries ON kind = :kind AND key = substr(:keys, at, {KEY_BYTES})"
-)
+_SELECT = "SELECT id, CAST(checksum AS BLOB), CAST(value AS BLOB), used FROM entries WHERE kind = ? AND key = ?"
 
 _as_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 _T = TypeVar("_T")
@@ -88,16 +81,14 @@ class ResultStore:
         self.file = None if folder is None else folder / FILE
         self.limit = size_limit() if limit is None else limit
         self._readable = self._writable = True
-        self._checked = False  # whether others can write to the folder
+        self._warned = False  # that others can write to the folder
 
     def get(self, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The stored values of those ``keys`` that have one."""
-        _check(kind)
         return (self._use(lambda db: _select(db, kind, keys)) if keys else None) or {}
 
     def put(self, kind: str, entries: Mapping[bytes, bytes]) -> None:
         """Save ``entries``, key to value, and evict others if the file becomes too large."""
-        _check(kind)
         now = int(time.time())
         rows = [(kind, key, now, _checksum(kind, key, value), value) for key, value in entries.items()]
 
@@ -152,11 +143,12 @@ class ResultStore:
         try:
             if write:
                 make_private(folder)
-            self._warn_if_open(folder)
-            if write:
                 os.close(os.open(self.file, os.O_RDONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
             elif not self.file.exists():
                 return None
+            if not self._warned and (reason := open_to_others(folder)):
+                self._warned = True
+                warn(f"other users can change the results in {folder}: {reason}")
             with _opened(self.file) as db:
                 return work(db)
         except (sqlite3.Error, OSError) as error:
@@ -168,17 +160,6 @@ class ResultStore:
                 cause = f"{self.file} is damaged ({error}); delete it with: mars cache clear --store {folder}"
             warn(f"going on without the store, as {cause}")
             return None
-
-    def _warn_if_open(self, folder: Path) -> None:
-        reason = None if self._checked else open_to_others(folder)
-        self._checked = True
-        if reason:
-            warn(f"other users can change the results in {folder}: {reason}")
-
-
-def _check(kind: str) -> None:
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
 
 
 def _checksum(kind: str, key: bytes, value: bytes) -> bytes:
@@ -196,18 +177,19 @@ def _is_damage(error: Exception) -> bool:
 @contextmanager
 def _opened(file: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(file, timeout=TIMEOUT, isolation_level=None)) as db:
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA secure_delete = OFF")
-        db.execute("PRAGMA cache_size = -65536")  # KiB; a transaction that does not fit locks readers out earlier
-        yield db
+        try:
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("PRAGMA cache_size = -65536")  # KiB; a larger transaction locks readers out earlier
+            yield db
+        except UnicodeDecodeError as error:  # SQLite quotes bytes of the file in its message
+            raise sqlite3.DatabaseError("malformed text") from error
 
 
 @contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Waits for other writers at its start."""
-    if _version(db) == 0:  # both take effect in an empty file only
-        db.execute("PRAGMA page_size = 8192")  # 4096 would waste a quarter of the space of embeddings
-        db.execute("PRAGMA auto_vacuum = FULL")
+    if _version(db) == 0:
+        db.execute("PRAGMA auto_vacuum = FULL")  # takes effect in an empty file only
     with db:
         db.execute("BEGIN IMMEDIATE")
         yield
@@ -227,16 +209,18 @@ def _select(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[by
     """The values of ``keys``; those that were read an hour ago or earlier are marked as used now."""
     values: dict[bytes, bytes] = {}
     old: list[int] = []
+    now = int(time.time())
+    db.execute("BEGIN")
     if _version(db) != _VERSION:
         return values
-    now = int(time.time())
-    wanted = {"keys": b"".join(keys), "kind": kind, "now": now, "fresh": _FRESH}
-    for number, key, checksum, value, is_old in db.execute(_SELECT, wanted):
-        if value is None or checksum != _checksum(kind, key, value):
-            raise sqlite3.DatabaseError("a result has a wrong checksum")
-        values[key] = value
-        if is_old:
-            old.append(number)
+    for key in keys:
+        for number, checksum, value, used in db.execute(_SELECT, (kind, key)):
+            if value is None or checksum != _checksum(kind, key, value):
+                raise sqlite3.DatabaseError("a result has a wrong checksum")
+            values[key] = value
+            if abs(used - now) > _FRESH:
+                old.append(number)
+    db.execute("COMMIT")
     if old:
         db.execute("PRAGMA busy_timeout = 1000")  # ms
         with suppress(sqlite3.OperationalError), _transaction(db):  # as in a read-only folder
