@@ -143,12 +143,13 @@ class ResultStore:
         try:
             if write:
                 make_private(folder)
-                os.close(os.open(self.file, os.O_RDONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
-            elif not self.file.exists():
-                return None
             if not self._warned and (reason := open_to_others(folder)):
                 self._warned = True
                 warn(f"other users can change the results in {folder}: {reason}")
+            if write:
+                os.close(os.open(self.file, os.O_RDONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
+            elif not self.file.exists():
+                return None
             with _opened(self.file) as db:
                 return work(db)
         except (sqlite3.Error, OSError) as error:
