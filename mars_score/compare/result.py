@@ -14,13 +14,7 @@ from mars_score.stats.draws import SAME, Interval
 
 @dataclass(frozen=True)
 class SystemScore:
-    """A system.
-
-    Attributes:
-        name: of the system.
-        scores: (rows,).
-        interval: of their mean.
-    """
+    """A system: its name, scores (rows,) and the interval of their mean."""
 
     name: str
     scores: tuple[float, ...]
@@ -42,9 +36,7 @@ class SystemPair:
         difference: of their scores, at least 0.
         interval: of the difference.
         p: two-sided, adjusted for the number of pairs (Holm); or NaN.
-        wins: in how many rows the first scores higher.
-        ties: in how many rows both score the same.
-        losses: in how many rows the first scores lower.
+        wins, ties, losses: rows in which the first scores higher, the same, and lower.
     """
 
     first: str
@@ -59,15 +51,7 @@ class SystemPair:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """What the systems wrote for a row.
-
-    Attributes:
-        row: counted from 0.
-        context: what it was written from; empty without contexts.
-        references: by people.
-        candidates: one of each system, in the order of the ranking.
-        scores: one of each system, likewise.
-    """
+    """A row, counted from 0, with candidate and score of each system in the order of the ranking."""
 
     row: int
     context: str

@@ -190,18 +190,21 @@ def _start(head: EncoderHead, folder: str | os.PathLike[str], settings: Settings
 
 
 def _rated_rows(head: EncoderHead, sets: Sequence[TrainingSet]) -> Rows:
-    texts = [(candidate.strip(), context.strip()) for data in sets for candidate, _, context in data.rows]
-    rated = [
-        (list(references) or [""], [float(rating)], f"{data.name} {group}")
+    rows: Rows = [
+        {
+            "references": list(references) or [""],
+            "candidate": candidate.strip(),
+            "context": context.strip(),
+            "label": [float(rating)],
+            "group": f"{data.name} {group}",
+        }
         for data in sets
-        for (_, references, _), rating, group in zip(data.rows, data.ratings, data.groups, strict=True)
-    ]
-    return [
-        {"references": references, "candidate": candidate, "context": context, "label": label, "group": group}
-        for (candidate, _), context, (references, label, group) in zip(
-            texts, head.nearest(texts), rated, strict=True
+        for (candidate, references, context), rating, group in zip(
+            data.rows, data.ratings, data.groups, strict=True
         )
     ]
+    contexts = head.nearest([(row["candidate"], row["context"]) for row in rows])
+    return [{**row, "context": context} for row, context in zip(rows, contexts, strict=True)]
 
 
 def _signal_rows(head: EncoderHead, pairs: Sequence[Pair], signals: Signals) -> Rows:

@@ -50,13 +50,7 @@ class Pair:
 def read_corpus(
     path: str | os.PathLike[str], reference: str = "references", context: str = "context"
 ) -> list[Source]:
-    """The texts of a file.
-
-    Args:
-        path: ``*.txt``: one text a line, without contexts. Any other: rows in the formats of
-            :func:`mars_score.data.readers.stream_rows`.
-        reference: column of the texts, one or several a row.
-        context: column of the contexts; may be missing.
+    """The texts of a file: of ``*.txt`` one a line; of any other those of the references, one or several a row.
 
     Raises:
         OSError, ValueError, TypeError: the file cannot be read, or has no text of 4 to 100 words; names file and
@@ -103,13 +97,9 @@ def in_share(source: Source, seed: int) -> bool:
 def make_pairs(
     sources: Sequence[Source], count: int, seed: int = 0, infiller: Augmenter | None = None
 ) -> list[Pair]:
-    """About ``count`` pairs, half a dozen of each source, and another four where it is infilled.
+    """About ``count`` pairs, half a dozen of each source, and four more where the ``infiller`` fills masked words.
 
-    Args:
-        sources: drawn from without replacement, so there may be fewer pairs.
-        count: pairs wanted; no more sources are used than are needed for it.
-        seed: of what is drawn.
-        infiller: fills masked words; None: nothing is infilled.
+    Sources are drawn without replacement, no more than are needed, so there may be fewer pairs.
     """
     order = sorted(sources, key=lambda source: generator(seed, source).random())
     chosen = order[: math.ceil(count / _PER_TEXT)]

@@ -45,9 +45,7 @@ class TrainingSet:
 def training_sets(sets: Sequence[RatedSet], within_groups: Collection[str] = ()) -> list[TrainingSet]:
     """Rated sets with their ratings standardised, as each has a scale of its own.
 
-    Args:
-        sets: from :func:`mars_score.data.rated.read_rated_sets`.
-        within_groups: names of the sets whose ratings compare within a group only.
+    ``within_groups`` names the sets whose ratings compare within a group only.
 
     Raises:
         ValueError: a set has too few ratings, or only equal ones; an unknown name.

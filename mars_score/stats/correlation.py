@@ -37,13 +37,7 @@ _LEVELS: dict[Level, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A correlation coefficient.
-
-    Attributes:
-        value: -1 to 1, or NaN.
-        n: the items it rests on (at level "systems": the systems).
-        reason: why the value is NaN; None otherwise.
-    """
+    """A correlation coefficient from n items (at level "systems": systems), or NaN with the reason."""
 
     value: float
     n: int
@@ -107,8 +101,7 @@ def correlation(
         systems: (items,) labels, strings or integers; needed at level "systems".
 
     Returns:
-        The coefficient; NaN where scores or ratings are not finite or do not vary, or for fewer than 3 items
-        (systems).
+        The coefficient; NaN where scores or ratings are not finite or do not vary, or of fewer than 3 items.
 
     Raises:
         ValueError: lengths differ, or labels are missing.
