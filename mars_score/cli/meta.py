@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     with progress_bars(quiet=args.quiet) as progress, scoring():
         found = meta_evaluate(sets, args.metrics, options, progress=progress, **scorer_arguments(args))
     print_notices([*found.notices(), *(f"skipped: {failure}" for failure in found.failures())])
-    if not found.available():
+    if not found.titles:
         raise ModelUnavailableError("no metric gave a score; the notices say why")
     if args.report:
         _write(Path(args.report), found)

@@ -26,11 +26,6 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="show the N rows where one more reference would help most, with samples as drafts",
     )
-    parser.add_argument(
-        "--likelihood",
-        action="store_true",
-        help="also find references that are stranger to the language model than its samples; it reads all of them",
-    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with the numbers of every row")
     add_scorer_options(parser)
     parser.set_defaults(run=run)
@@ -41,14 +36,14 @@ def run(args: argparse.Namespace) -> None:
     if args.suggest < 0:
         raise ValueError(f"--suggest must be at least 0, got {args.suggest}")
     from mars_score.data.files import read_rows
-    from mars_score.meta.references import row_tables, suggestion_table, summary_table, survey_references
+    from mars_score.meta.references import suggestion_table, survey_references
     from mars_score.scorer import MarsScorer
 
     file, names = read_rows(args.file), columns(args)
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
         arguments = {"variant": "plus", "samples": SAMPLES, **scorer_arguments(args)}
         scorer = MarsScorer(**arguments, progress=progress)
-        found = survey_references(scorer, names.references(file), names.contexts(file), likelihood=args.likelihood)
+        found = survey_references(scorer, names.references(file), names.contexts(file))
     print_notices(notices)
     suggested = found.suggest(args.suggest)
     if args.json:
@@ -56,6 +51,6 @@ def run(args: argparse.Namespace) -> None:
         return
     from mars_score.cli.tables import show_table
 
-    for table in (summary_table(found), *row_tables(found), *([suggestion_table(suggested)] if suggested else [])):
+    for table in (*found.tables(), *([suggestion_table(suggested)] if suggested else [])):
         show_table(table)
     print_line(f"signature {found.signature}")

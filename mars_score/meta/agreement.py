@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
 
 from mars_score.meta.scoring import MetricScores, ScoredSet
-from mars_score.scoring.result import RowScore
 from mars_score.stats.correlation import (
     Coefficient,
     Estimate,
@@ -40,14 +39,12 @@ class Robustness:
         share: of items whose candidate scores above its attack; ties count as failures, and scores that differ
             by less than 1e-5 of their size are ties: a mean over words in another order is equal but for rounding.
         n: the items.
-        skipped: items that could not be attacked.
         before: Pearson correlation of the candidates' scores with the ratings.
         after: that of the attacks' scores with the same ratings.
     """
 
     share: float
     n: int
-    skipped: int
     before: Estimate
     after: Estimate
 
@@ -64,7 +61,6 @@ class Agreement:
         mars_better: by test ("bootstrap" over groups, "permutation" within them) whether MARS correlates better
             (Pearson, main level, two-sided); None for MARS itself and where MARS was not scored.
         robustness: by attack.
-        changed: of MARS's variants the share of augmentations that differ from their reference, else NaN.
     """
 
     coefficients: Mapping[Level, Mapping[Coefficient, Estimate]]
@@ -73,7 +69,6 @@ class Agreement:
     system_intervals: Mapping[str, Interval]
     mars_better: Mapping[Test, Comparison] | None
     robustness: Mapping[str, Robustness]
-    changed: float
 
 
 def agreements(
@@ -108,7 +103,6 @@ def agreements(
             if MARS in rated and name != MARS
             else None,
             {attack: _robustness(scored, metric, attack) for attack in scored.attacks},
-            _share_changed(metric.details),
         )
     return found
 
@@ -141,18 +135,6 @@ def _robustness(scored: ScoredSet, metric: MetricScores, attack: str) -> Robustn
     return Robustness(
         float(above.mean()) if known else math.nan,
         len(indices),
-        scored.attacks[attack].skipped,
         correlation(before, ratings),
         correlation(after, ratings),
     )
-
-
-def _share_changed(details: Sequence[RowScore]) -> float:
-    """Of the different augmentations those whose text is not that of their reference; NaN without any."""
-    texts = {
-        (reference.augmented.reference, augmentation.mask_ratio, augmentation.text)
-        for row in details
-        for reference in row.references
-        for augmentation in reference.augmented.augmentations
-    }
-    return sum(text != reference for reference, _, text in texts) / len(texts) if texts else math.nan

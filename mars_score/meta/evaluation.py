@@ -125,28 +125,18 @@ class MetaEvaluation:
 
     @property
     def titles(self) -> dict[str, str]:
-        """Of the metrics, by name, in the order of tables."""
-        first = next(iter(self.sets.values()))
-        return {name: metric.metric.title for name, metric in first.scored.metrics.items()}
-
-    def available(self) -> list[tuple[str, str]]:
-        """Names and titles of the metrics with scores on some set."""
-        return [
-            (name, title)
-            for name, title in self.titles.items()
+        """Of the metrics with scores on some set, by name, in the order of tables."""
+        return {
+            name: metric.metric.title
+            for name, metric in next(iter(self.sets.values())).scored.metrics.items()
             if any(result.scored.metrics[name].failure is None for result in self.sets.values())
-        ]
+        }
 
     def failures(self) -> list[str]:
         """Which metrics gave no scores, and why: a sentence each."""
-        return list(
-            dict.fromkeys(
-                f"{metric.metric.title}: {metric.failure}"
-                for result in self.sets.values()
-                for metric in result.scored.metrics.values()
-                if metric.failure
-            )
-        )
+        metrics = [metric for result in self.sets.values() for metric in result.scored.metrics.values()]
+        failures = (f"{metric.metric.title}: {metric.failure}" for metric in metrics if metric.failure)
+        return list(dict.fromkeys(failures))
 
     def notices(self) -> list[str]:
         """What was left out of the sets or is missing in them: a sentence each."""
@@ -157,7 +147,6 @@ class MetaEvaluation:
         return {
             "seed": self.options.seed,
             "resamples": self.options.resamples,
-            "titles": self.titles,
             "sets": {name: plain(result.to_dict()) for name, result in self.sets.items()},
         }
 
@@ -176,7 +165,7 @@ def meta_evaluate(
     Args:
         sets: rated candidates; see :func:`mars_score.data.rated.read_rated_sets`.
         metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects with a ``score`` method
-            (see :class:`mars_score.meta.Scoring`).
+            (see :class:`mars_score.meta.metrics.base.Scoring`).
         options: attacks, intervals and tests.
         progress: called as ``progress(stage, done, total)``.
         scorer: ``preset``, ``batch_size``, ``encoder_batch_size``, ``device``, ``store`` and settings, as for

@@ -30,13 +30,11 @@ _ATTACKS = {
 }
 _P = 0.05
 _SIGNIFICANT = f"p < {_P} in the bootstrap over groups"
-_TOO_FEW = 0.3  # share of augmentations that differ from their reference, below which a set says nothing
 # What a part of MARS brings: one metric minus the other.
 _PARTS = (
     ("augmentation", "mars", "reference_cosine"),
     ("context", "mars", "mars_no_context"),
-    ("self-planning", "mars_paper", "mars"),
-    ("context, with self-planning", "mars_paper", "mars_no_context"),
+    ("self-planning", "mars_paper", "mars_no_planning"),
 )
 
 
@@ -47,12 +45,18 @@ def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]
     groups = sum(len(set(result.scored.data.groups)) for result in results)
     metrics = [metric for result in results for metric in result.scored.metrics.values() if not metric.failure]
     notes = {f"{metric.metric.title}: {metric.metric.note}" for metric in metrics if metric.metric.note}
+    signatures = [
+        (name, result.scored.metrics[MARS].signature)
+        for name, result in evaluation.sets.items()
+        if MARS in result.scored.metrics
+    ]
     lines = [
-        f"{items} rated candidates, {groups} groups, {len(results)} sets, {len(evaluation.available())} metrics.",
+        f"{items} rated candidates, {groups} groups, {len(results)} sets, {len(evaluation.titles)} metrics.",
         f"Version {__version__}; seed {options.seed}, {options.resamples} resamples.",
         *(f"skipped: {failure}" for failure in evaluation.failures()),
         *evaluation.notices(),
         *sorted(notes),
+        *(f"{name}: {signature}" for name, signature in signatures if signature),
     ]
     parts: list[Table | Bars | Scatters] = [
         main_table(evaluation),
@@ -66,7 +70,6 @@ def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]
         _coefficient_table(evaluation, "within_groups", "pearson"),
         _coefficient_table(evaluation, "systems", "pearson"),
         *_scatters(evaluation),
-        *_signatures(evaluation),
     ]
     return write_report(folder, "MARS: agreement with people", lines, parts)
 
@@ -80,7 +83,7 @@ def _metric_table(
 ) -> Table:
     """A value of each metric on each set, and its mean over the sets with a value."""
     rows = []
-    for name, metric in evaluation.available():
+    for name, metric in evaluation.titles.items():
         values = [value(result, name) for result in evaluation.sets.values()]
         rows.append((metric, *map(show, values), show(mean(values))))
     return Table(title, note, ("metric", *evaluation.sets, "mean"), tuple(rows))
@@ -123,7 +126,7 @@ def _intervals_table(evaluation: MetaEvaluation) -> Table:
     sets, options = evaluation.sets, evaluation.options
     rows = tuple(
         (title, *(_interval(result.pearson(name), result.agreements[name].interval) for result in sets.values()))
-        for name, title in evaluation.available()
+        for name, title in evaluation.titles.items()
     )
     note = f"Percentile bootstrap, {options.resamples} resamples of whole groups, seed {options.seed}."
     return Table("95 % confidence intervals", note, ("metric", *sets), rows)
@@ -135,7 +138,7 @@ def _system_tables(evaluation: MetaEvaluation) -> list[Table]:
     for name, result in evaluation.sets.items():
         systems = sorted(set(result.scored.data.systems))
         rows = []
-        for metric, title in evaluation.available():
+        for metric, title in evaluation.titles.items():
             agreement = result.agreements[metric]
             cells = [
                 _interval(agreement.per_system[system].value, agreement.system_intervals[system])
@@ -185,31 +188,18 @@ def _tables_of_attack(evaluation: MetaEvaluation, attack: str) -> tuple[Table, T
 
 def _mars_tables(evaluation: MetaEvaluation) -> list[Table]:
     """What each part of MARS brings on each set, and MARS against each metric; none where it was not scored."""
-    if MARS not in dict(evaluation.available()):
+    if MARS not in evaluation.titles:
         return []
-    others = [(name, title) for name, title in evaluation.available() if name != MARS]
+    others = [(name, title) for name, title in evaluation.titles.items() if name != MARS]
     results = evaluation.sets.values()
-    wins, differences, p_values = [], [], []
+    differences, p_values = [], []
     for name, title in others:
         values = [result.pearson(MARS) - result.pearson(name) for result in results]
-        sure = [_is_significant(result, name) for result in results]
-        above, below = (
-            sum(sign * value > 0 and clear for value, clear in zip(values, sure, strict=True)) for sign in (1, -1)
-        )
-        known = sum(not math.isnan(value) for value in values)
-        better = f"{sum(value > 0 for value in values)} of {known}"
-        wins.append((title, better, str(above), str(below), signed(mean(values))))
         cells = (_difference(result, MARS, name) for result in results)
         differences.append((title, *cells, signed(mean(values))))
         p_values.append((title, *(_p_values(result, name) for result in results)))
     return [
         _parts_table(evaluation),
-        Table(
-            "MARS against each metric, over sets",
-            f"On how many sets MARS correlates better; significantly: {_SIGNIFICANT}.",
-            ("metric", "MARS above", "significantly above", "significantly below", "mean difference"),
-            tuple(wins),
-        ),
         Table(
             "MARS minus each metric",
             f"Difference of Pearson's r at the main level; * where {_SIGNIFICANT} "
@@ -227,34 +217,24 @@ def _mars_tables(evaluation: MetaEvaluation) -> list[Table]:
 
 
 def _parts_table(evaluation: MetaEvaluation) -> Table:
-    parts = [(part, *pair) for part, *pair in _PARTS if set(pair) <= dict(evaluation.available()).keys()]
+    parts = [(part, *pair) for part, *pair in _PARTS if set(pair) <= evaluation.titles.keys()]
     rows = []
     for name, result in evaluation.sets.items():
-        changed = result.agreements[MARS].changed
-        counts = "" if changed >= _TOO_FEW else " (does not count)"
-        cells = [_difference(result, with_it, without) + counts for _, with_it, without in parts]
-        rows.append((name, number(result.pearson(MARS)), number(changed, 2), *cells))
+        cells = [_difference(result, with_it, without) for _, with_it, without in parts]
+        rows.append((name, number(result.pearson(MARS)), *cells))
     note = (
         "Difference of Pearson's r with and without the part (augmentation: against the reference alone). "
-        f"* {_SIGNIFICANT}, where MARS as it is by default is one of the two. "
-        "Augmentations that differ: share of different augmentations whose text is not the reference's; below "
-        f"{_TOO_FEW:.0%} a set does not count."
+        f"* {_SIGNIFICANT}, for the parts of MARS as it is by default."
     )
-    columns = ("data set", "MARS", "augmentations that differ", *(part for part, *_ in parts))
+    columns = ("data set", "MARS", *(part for part, *_ in parts))
     return Table("What each part brings", note, columns, tuple(rows))
 
 
 def _difference(result: SetResult, first: str, second: str) -> str:
-    """Of two metrics; with a star where one of them is MARS and the difference is significant."""
-    others = [name for name in (first, second) if name != MARS]
-    star = "*" if len(others) == 1 and _is_significant(result, others[0]) else ""
+    """Of two metrics; with a star where the first is MARS and the difference is significant."""
+    tests = result.agreements[second].mars_better
+    star = "*" if first == MARS and tests and tests["bootstrap"].p < _P else ""
     return signed(result.pearson(first) - result.pearson(second)) + star
-
-
-def _is_significant(result: SetResult, name: str) -> bool:
-    """Whether MARS and a metric differ by the bootstrap over groups."""
-    tests = result.agreements[name].mars_better
-    return tests is not None and tests["bootstrap"].p < _P
 
 
 def _p_values(result: SetResult, name: str) -> str:
@@ -262,33 +242,20 @@ def _p_values(result: SetResult, name: str) -> str:
     return " / ".join(number(test.p) for test in tests.values()) if tests else MISSING
 
 
-def _signatures(evaluation: MetaEvaluation) -> list[Table]:
-    """What MARS's scores depend on besides the texts."""
-    rows = tuple(
-        (name, result.scored.data.task or "by form", mars.signature)
-        for name, result in evaluation.sets.items()
-        if (mars := result.scored.metrics.get(MARS)) and mars.signature
-    )
-    note = "IDF is counted over the references of the whole file, so that a sample is scored as the whole."
-    return [Table("Signatures", note, ("data set", "task", "MARS"), rows)] if rows else []
-
-
 def _bars(evaluation: MetaEvaluation) -> list[Bars]:
     """One chart per set, the best metric first."""
     charts = []
-    for name, result in evaluation.sets.items():
-        order = sorted(
-            evaluation.available(), key=lambda metric: -np.nan_to_num(result.pearson(metric[0]), nan=-2)
-        )
-        ends = [result.agreements[metric].interval for metric, _ in order]
+    for data, result in evaluation.sets.items():
+        order = sorted(evaluation.titles, key=lambda name: -np.nan_to_num(result.pearson(name), nan=-2))
+        ends = [result.agreements[name].interval for name in order]
         charts.append(
             Bars(
-                f"{name}: Pearson's r with 95 % intervals",
-                tuple(title for _, title in order),
-                tuple(result.pearson(metric) for metric, _ in order),
+                f"{data}: Pearson's r with 95 % intervals",
+                tuple(evaluation.titles[name] for name in order),
+                tuple(result.pearson(name) for name in order),
                 tuple(end.low for end in ends),
                 tuple(end.high for end in ends),
-                frozenset(index for index, (metric, _) in enumerate(order) if metric == MARS),
+                frozenset(index for index, name in enumerate(order) if name == MARS),
             )
         )
     return charts
@@ -299,7 +266,7 @@ def _scatters(evaluation: MetaEvaluation) -> list[Scatters]:
     blocks = []
     for name, result in evaluation.sets.items():
         titles, scores = [], []
-        for metric, title in evaluation.available():
+        for metric, title in evaluation.titles.items():
             pearson = result.agreements[metric].coefficients["items"]["pearson"].value
             titles.append(f"{title}, r = {number(pearson, 2)}")
             scores.append(tuple(map(float, result.scored.metrics[metric].scores)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,6 @@ from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models, OwnMetric, Scoring
 from mars_score.meta.metrics.mars import Mars
-from mars_score.scoring.result import RowScore
 from mars_score.store.lookup import Results, get_or_compute
 
 _AT_ONCE = 256  # rows that are scored before they are stored
@@ -31,7 +30,6 @@ class MetricScores:
         metric: names itself and says how it reads texts.
         scores: (items,); NaN where the metric gave none.
         attacked: by attack, (attacked rows,).
-        details: of MARS's variants, one per item: references, augmentations and similarities; else empty.
         signature: of MARS's variants.
         failure: why there are no scores (all are NaN); None otherwise.
     """
@@ -39,7 +37,6 @@ class MetricScores:
     metric: Metric
     scores: NDArray[np.float64]
     attacked: Mapping[str, NDArray[np.float64]]
-    details: tuple[RowScore, ...] = field(default=(), repr=False)
     signature: str = ""
     failure: str | None = None
 
@@ -128,14 +125,12 @@ def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> lis
 
 def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked]) -> MetricScores:
     rows = [*data.rows, *(row for attack in attacked.values() for row in attack.rows)]
-    details: tuple[RowScore, ...] = ()
     signature, failure = "", None
     scores = np.full(len(rows), np.nan)
     try:
         if isinstance(metric, Mars):
             result = metric.result(rows, data.corpus, data.task)
             scores[:], signature = result.scores, str(result.signature)
-            details = tuple(result.rows[: len(data.items)])
         else:
             scores[:] = scores_of(metric, rows, data.corpus)
     except (ModelUnavailableError, ImportError) as error:
@@ -146,4 +141,4 @@ def _score(metric: Metric, data: RatedSet, attacked: Mapping[str, Attacked]) -> 
         scores, np.cumsum([len(data.items), *(len(attack.rows) for attack in attacked.values())])
     )
     by_attack = dict(zip(attacked, of_attacks, strict=False))
-    return MetricScores(metric, of_items, by_attack, details, signature, failure)
+    return MetricScores(metric, of_items, by_attack, signature, failure)

@@ -111,8 +111,9 @@ class Metric(ABC):
 class OwnMetric(Metric):
     """A user's object with a ``score`` method, with defaults for the attributes that it lacks.
 
-    Its title is the name of its class, a blank candidate scores 0.0. Without a ``key``
-    its scores are computed in every run; with one they are kept in the store.
+    ``score`` gets rows of candidate, references and context (no candidate is blank) and all references of the
+    set; it returns one number per row, larger is better. Its title is the name of its class, a blank candidate
+    scores 0.0. Without a ``key`` its scores are computed in every run; with one they are kept in the store.
 
     Raises:
         TypeError: it has no ``score`` method.
