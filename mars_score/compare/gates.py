@@ -66,7 +66,7 @@ def assert_scores(
         raise ValueError("give fail_under, fail_rows_under or both")
     check_threshold("fail_under", fail_under)
     check_threshold("fail_rows_under", fail_rows_under)
-    rows = ((one.row, row.score, one.candidate) for one, row in zip(result.texts, result.rows, strict=True))
+    rows = ((texts.row, row.score, texts.candidate) for texts, row in zip(result.texts, result.rows, strict=True))
     lines = list(failures(result.score, rows, fail_under, fail_rows_under, row_word="row"))
     if lines:
         raise AssertionError("\n".join([*lines, f"signature {result.signature}"]))

@@ -116,8 +116,13 @@ class SystemRanking:
         """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
         return {
             "systems": [
-                {"name": one.name, "mars": one.score, "interval": one.interval.ends, "scores": list(one.scores)}
-                for one in self.systems
+                {
+                    "name": system.name,
+                    "mars": system.score,
+                    "interval": system.interval.ends,
+                    "scores": list(system.scores),
+                }
+                for system in self.systems
             ],
             "pairs": [{**asdict(pair), "interval": pair.interval.ends, "p": plain(pair.p)} for pair in self.pairs],
             "verdict": self.verdict,

@@ -65,7 +65,7 @@ def read_corpus(
         column = [row.get(context, "") for row in file.rows]
         contexts = check_contexts(column, len(column), use_context=True, where=file.place(context))
         rows = zip(references, contexts, strict=True)
-        sources = [Source(text.strip(), of_row.strip()) for texts, of_row in rows for text in texts]
+        sources = [Source(text.strip(), before.strip()) for texts, before in rows for text in texts]
     usable = _usable(sources)
     if not usable:
         raise ValueError(
@@ -81,7 +81,8 @@ def with_sentences(sources: Sequence[Source]) -> list[Source]:
 
 
 def _usable(sources: Iterable[Source]) -> list[Source]:
-    return [one for one in dict.fromkeys(sources) if FEWEST_WORDS <= len(split_words(one.text)) <= MOST_WORDS]
+    different = dict.fromkeys(sources)
+    return [source for source in different if FEWEST_WORDS <= len(split_words(source.text)) <= MOST_WORDS]
 
 
 def generator(*labels: object) -> random.Random:

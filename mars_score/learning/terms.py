@@ -86,9 +86,9 @@ def learn_weights(
         penalty: larger values keep the score nearer to MARS's own.
     """
     parts = []
-    for data, of_set in zip(sets, examples, strict=True):
-        scores = np.array([weighted_sum(example.terms) for example in of_set])
-        rows = [{**{term.name: term.value for term in one.terms}, **one.features} for one in of_set]
+    for data, rated in zip(sets, examples, strict=True):
+        scores = np.array([weighted_sum(example.terms) for example in rated])
+        rows = [{**{term.name: term.value for term in example.terms}, **example.features} for example in rated]
         features = np.array([[row.get(name, 0.0) for name in BOUNDS] for row in rows])
         groups = data.groups if data.within_groups else None
         parts.append((*centred((features, scores, data.ratings), groups), len(set(data.groups))))
@@ -121,8 +121,8 @@ def fit_weights(
         penalty: 0 or more.
     """
     spread = np.sqrt(np.mean([(features**2).mean(axis=0) for features, *_ in parts], axis=0))
-    of_scores = np.sqrt(np.mean([(scores**2).mean() for _, scores, *_ in parts]))
-    unit = np.divide(of_scores, spread, out=np.zeros_like(spread), where=spread > _CONSTANT)
+    score_spread = np.sqrt(np.mean([(scores**2).mean() for _, scores, *_ in parts]))
+    unit = np.divide(score_spread, spread, out=np.zeros_like(spread), where=spread > _CONSTANT)
     strength = penalty * len(parts) / sum(groups for *_, groups in parts)
 
     def loss(weights: Floats) -> float:

@@ -82,7 +82,7 @@ class TextEncoder(CrossEncoder):  # type: ignore[misc]
         begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         ids = [torch.tensor([begin, *sequence, end]) for sequence in sequences]
         padding = self.tokenizer.pad_token_id or 0
-        mask = [torch.ones(len(one), dtype=torch.long) for one in ids]
+        mask = [torch.ones_like(sequence) for sequence in ids]
         return {
             "input_ids": torch.nn.utils.rnn.pad_sequence(ids, True, padding),
             "attention_mask": torch.nn.utils.rnn.pad_sequence(mask, True, 0),
@@ -99,8 +99,8 @@ class TextEncoder(CrossEncoder):  # type: ignore[misc]
 
     def trained(self) -> dict[str, NDArray[Any]]:
         """The weights that may differ from the encoder's own, by name."""
-        named = self.named_parameters()
-        return {name: one.detach().cpu().numpy() for name, one in named if one.requires_grad}
+        weights = {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
+        return {name: weight.detach().cpu().numpy() for name, weight in weights.items()}
 
     def take(self, arrays: Mapping[str, NDArray[Any]], where: object) -> None:
         """Take over weights that :meth:`trained` gave; the layer may have fewer outputs than here.
@@ -254,12 +254,12 @@ class EncoderHead:
 
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
         """One term, "encoder": 0.5 for a candidate of average quality, 0.25 more per standard deviation."""
-        contexts = self.nearest([(one.candidate, one.context) for one in examples])
-        counts = [len(one.references) or 1 for one in examples]
+        contexts = self.nearest([(example.candidate, example.context) for example in examples])
+        counts = [len(example.references) or 1 for example in examples]
         rows = [
-            (reference, one.candidate, context)
-            for one, context in zip(examples, contexts, strict=True)
-            for reference in one.references or ("",)
+            (reference, example.candidate, context)
+            for example, context in zip(examples, contexts, strict=True)
+            for reference in example.references or ("",)
         ]
         outputs = np.split(self.outputs(rows)[:, 0], np.cumsum(counts)[:-1])
         return [(Term("encoder", 0.5 + float(values.max()) / 4, 1.0),) for values in outputs]
@@ -273,9 +273,9 @@ class LsHead(EncoderHead):
 
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
         """Two terms, "semantic" and "linguistic"; references are not looked at."""
-        contexts = self.nearest([(one.candidate, one.context) for one in examples])
+        contexts = self.nearest([(example.candidate, example.context) for example in examples])
         outputs = self.outputs(
-            [("", one.candidate, context) for one, context in zip(examples, contexts, strict=True)]
+            [("", example.candidate, context) for example, context in zip(examples, contexts, strict=True)]
         )
         return [
             (Term("semantic", semantic, BETA), Term("linguistic", linguistic, ALPHA))

@@ -110,7 +110,7 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Fo
     - ``length``: log of the candidate's words by those of a reference (their mean).
     - ``log_probability``, ``lift``: of the candidate, alone and what the context adds to it, in nats per token.
     """
-    references = tuple(one.reference for one in row.references)
+    references = tuple(augmented.reference for augmented in row.references)
     features = {"copied": copied_share(row.candidate, row.context)}
     if references:
         words = max(1, sum(len(split_words(text)) for text in references)) / len(references)

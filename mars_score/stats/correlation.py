@@ -213,11 +213,11 @@ def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
 
 def _pooled_kendall(items: Rated) -> float:
     """Kendall's tau-b of the pairs within groups."""
-    agreeing = of_scores = of_ratings = 0.0
+    agreeing = untied_scores = untied_ratings = 0.0
     for group in np.unique(items.groups):
         own = items.groups == group
         x, y = (np.sign(np.subtract.outer(values, values)) for values in (items.scores[own], items.ratings[own]))
         agreeing += float((x * y).sum())
-        of_scores += float(np.abs(x).sum())
-        of_ratings += float(np.abs(y).sum())
-    return agreeing / math.sqrt(of_scores * of_ratings)
+        untied_scores += float(np.abs(x).sum())
+        untied_ratings += float(np.abs(y).sum())
+    return agreeing / math.sqrt(untied_scores * untied_ratings)

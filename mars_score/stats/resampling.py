@@ -95,22 +95,22 @@ def compare_correlations(
     for name, items in (("first", first), ("second", second)):
         if items.reason:
             return Comparison(math.nan, math.nan, n, f"{name} metric: {items.reason}")
-    one, other = (_group_sums(stats.zscore(items.scores), items) for items in (first, second))
+    sums, other_sums = (_group_sums(stats.zscore(items.scores), items) for items in (first, second))
 
     def between(counts: Floats) -> Floats:
-        return _pearson(counts @ one) - _pearson(counts @ other)
+        return _pearson(counts @ sums) - _pearson(counts @ other_sums)
 
     def between_swapped(signs: Floats) -> Floats:
         keep, swap = (1 + signs) / 2, (1 - signs) / 2
-        return _pearson(keep @ one + swap @ other) - _pearson(swap @ one + keep @ other)
+        return _pearson(keep @ sums + swap @ other_sums) - _pearson(swap @ sums + keep @ other_sums)
 
-    difference = float(between(np.ones((1, len(one))))[0])
+    difference = float(between(np.ones((1, len(sums))))[0])
     reason = too_few(first.telling_groups)
     if reason:
         return Comparison(difference, math.nan, n, reason)
     if test == "bootstrap":
-        return Comparison(difference, bootstrap_p(resample(between, len(one), resamples, seed)), n)
-    swapped = resample(between_swapped, len(one), resamples, seed, draw_signs)
+        return Comparison(difference, bootstrap_p(resample(between, len(sums), resamples, seed)), n)
+    swapped = resample(between_swapped, len(sums), resamples, seed, draw_signs)
     return Comparison(difference, permutation_p(np.abs(swapped), abs(difference)), n)
 
 
