@@ -118,8 +118,8 @@ def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
 
 @pytest.mark.parametrize("scored", [False, True])
 def test_a_scorer_with_a_head_can_be_pickled(named_models, tmp_path, scored):
-    about = {"models": {}, "settings": {"variant": "fast"}, "parameters": {}, "learned_from": []}
-    head = write_head(tmp_path, "terms", **about, arrays={"copied": np.array([0.1])})
+    about = {"kind": "terms", "models": {}, "settings": {"variant": "fast"}, "parameters": {}, "learned_from": []}
+    head = write_head(tmp_path, {"copied": np.array([0.1])}, **about)
     scorer = MarsScorer(**named_models, learned=head.path)
     columns = list(zip(*talk(4)[0], strict=True))
     scores = scorer.score(*columns).scores if scored else None
@@ -217,11 +217,10 @@ def test_a_folder_that_is_not_there(head, tmp_path):
 
 
 def test_a_fingerprint_is_of_the_content(tmp_path):
-    about = {"models": {}, "settings": {}, "parameters": {"a": 1}, "learned_from": []}
+    about = {"kind": "terms", "models": {}, "settings": {}, "parameters": {"a": 1}, "learned_from": []}
     weights = (np.arange(3.0), np.arange(3.0), np.arange(3.0) + 1e-9)
     saved = [
-        write_head(tmp_path / str(number), "terms", **about, arrays={"weights": array})
-        for number, array in enumerate(weights)
+        write_head(tmp_path / str(number), {"weights": array}, **about) for number, array in enumerate(weights)
     ]
     assert saved[0].fingerprint == saved[1].fingerprint != saved[2].fingerprint
     assert saved[0].arrays["weights"].tolist() == [0, 1, 2]

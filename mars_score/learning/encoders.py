@@ -118,12 +118,12 @@ def train_encoder(
         arrays |= {name: array[:1] for name, array in arrays.items() if name.startswith("1.")}
     return write_head(
         folder,
-        head.kind,
+        arrays,
+        kind=head.kind,
         models={"encoder": str(fingerprint(settings.models.encoder))},
         settings=FORM,
         parameters={"objective": how.objective, "learning_rate": arguments["learning_rate"], "seed": how.seed},
         learned_from=learned_from,
-        arrays=arrays,
     )
 
 

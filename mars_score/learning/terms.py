@@ -64,12 +64,12 @@ def train_terms(
     left_out = {*_NOT_OF_THE_FORM, *vars(settings.models)}
     return write_head(
         folder,
-        TermsHead.kind,
+        {name: np.array([weight]) for name, weight in weights.items()},
+        kind=TermsHead.kind,
         models={name: str(fingerprint(getattr(settings.models, name))) for name in names},
         settings={name: value for name, value in settings.items() if name not in left_out},
         parameters={"penalty": PENALTY},
         learned_from=[data.summary() for data in sets],
-        arrays={name: np.array([weight]) for name, weight in weights.items()},
     )
 
 

@@ -107,19 +107,13 @@ def read_head(head: str | os.PathLike[str]) -> HeadFolder:
     return saved
 
 
-def write_head(
-    path: str | os.PathLike[str],
-    kind: str,
-    *,
-    models: Mapping[str, str],
-    settings: Mapping[str, Any],
-    parameters: Mapping[str, Any],
-    learned_from: Sequence[Mapping[str, Any]],
-    arrays: Mapping[str, NDArray[Any]],
-) -> HeadFolder:
+def write_head(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], **about: Any) -> HeadFolder:
     """Write a head's folder, which is made where it is missing, and read it back; a head there is replaced.
 
-    Args: see :class:`HeadFolder`.
+    Args:
+        path: of the folder.
+        arrays: its numbers, by name.
+        about: kind, models, settings, parameters and learned_from, see :class:`HeadFolder`; plain data.
 
     Raises:
         OSError: the folder cannot be written.
@@ -129,16 +123,8 @@ def write_head(
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     numbers = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    about = {
-        "format": FORMAT,
-        "kind": kind,
-        "models": dict(models),
-        "settings": dict(settings),
-        "parameters": dict(parameters),
-        "learned_from": list(learned_from),
-        "numbers": _hash(numbers),
-    }
     (folder / _NUMBERS).write_bytes(numbers)  # an older head.json refuses it until that is replaced as well
+    about = {"format": FORMAT, **about, "numbers": _hash(numbers)}
     with whole_file(folder / _ABOUT) as file:
         file.write(json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     return read_head(folder)
