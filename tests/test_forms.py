@@ -18,8 +18,8 @@ from mars_score.augment.sampling.samples import Samples
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.errors import MarsWarning
+from mars_score.models.engine.cache import PromptMemory
 from mars_score.models.engine.encoder import SentenceEncoder
-from mars_score.models.engine.prompt_memory import PromptMemory
 from mars_score.scoring import evidence
 from mars_score.scoring.embeddings import Embedding
 from mars_score.scoring.form import Form

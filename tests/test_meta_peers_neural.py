@@ -12,8 +12,8 @@ from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.tokens import Bag, TokenReader, Tokens, movers_distance
 from mars_score.models.engine import surprisal
+from mars_score.models.engine.cache import PromptMemory
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.prompt_memory import PromptMemory
 from mars_score.settings import resolve_settings
 
 pytest.importorskip("bert_score")

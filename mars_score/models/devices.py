@@ -1,6 +1,15 @@
-"""Where models run."""
+"""Where models run, and threads that do not wait at other processes' expense."""
 
 from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+_limiting = threading.Lock()
 
 
 def pick_device(device: str | None) -> str:
@@ -18,20 +27,38 @@ def pick_device(device: str | None) -> str:
 
 
 def check_device(device: str | None) -> None:
-    """Raise unless this machine has the device; CUDA is not initialised, so that processes may be forked.
-
-    Raises:
-        ValueError: torch knows no such device, or this machine has none.
-    """
+    """As :func:`pick_device`, but without initialising CUDA, so that processes may be forked."""
     if device in (None, "cpu"):
         return
     import torch
 
     try:
-        one = torch.device(device)
-        if one.type != "cuda":
-            torch.empty(0, device=one)
-        elif (one.index or 0) >= torch.cuda.device_count():
+        place = torch.device(device)
+        if place.type != "cuda":
+            torch.empty(0, device=place)
+        elif (place.index or 0) >= torch.cuda.device_count():
             raise RuntimeError(f"number of CUDA devices: {torch.cuda.device_count()}")
     except (RuntimeError, AssertionError, TypeError) as error:
         raise ValueError(f"device {device!r} is not available ({str(error).splitlines()[0]})") from error
+
+
+def wait_asleep() -> None:
+    """In a process of MARS's own, before torch is imported: OpenMP's threads sleep while they wait.
+
+    Threads that spin slow down other processes on the same cores many times. ``OMP_WAIT_POLICY`` overrides this.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """NumPy multiplies matrices in one thread: those of a row are so small that several would only wait."""
+    with _limiting, _blas().limit(limits=1):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from mars_score.models.fingerprints import (
     Fingerprint,
     fingerprint,
     hub_copy,
+    is_name,
     loading_lock,
     name_and_revision,
     pinned,
@@ -84,13 +84,9 @@ def _loading(name: Any) -> Iterator[None]:
 
 
 def _hub_source(spec: Any) -> tuple[str, dict[str, Any]]:
-    """Name or folder, and extra ``from_pretrained`` arguments: of a Hub model its revision.
+    """Name or folder, and extra ``from_pretrained`` arguments: the revision of the copy on this machine, if any.
 
-    That is the one of this machine's copy, if there is one. Without a connection the copy is loaded without asking
-    the Hub, which would be tried for nearly a minute.
-
-    Raises:
-        ModelUnavailableError: there is neither a copy nor a connection.
+    Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
     """
     from huggingface_hub import constants, get_session
 
@@ -133,37 +129,19 @@ def causal_model(models: ModelSettings, runtime: Runtime) -> CausalLanguageModel
         ModelUnavailableError: the model cannot be loaded.
         UnsupportedModelError: its cache, positions or attention cannot be set.
     """
-    from mars_score.models.engine.language_model import CausalLanguageModel
-
-    spec, dtype = models.language_model, models.dtype
-
-    def load() -> CausalLanguageModel:
-        return CausalLanguageModel(*load_language_model(spec, "causal", dtype, runtime))
-
-    model: CausalLanguageModel = _once("causal", spec, dtype, runtime, load)
+    model: CausalLanguageModel = _once("causal", models.language_model, models.dtype, runtime)
     return model
 
 
 def masked_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
-    """Masked language model and tokenizer of the settings, loaded once per process.
-
-    Raises:
-        ModelUnavailableError: the model cannot be loaded.
-    """
-    return _with_tokenizer("masked", models.masked_language_model, models.dtype, runtime)
+    """Masked language model and tokenizer of the settings; see :func:`load_language_model`."""
+    model, tokenizer = _once("masked", models.masked_language_model, models.dtype, runtime)
+    return model, tokenizer
 
 
 def entailment_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
-    """The classifier for natural language inference of the settings and its tokenizer, loaded once per process.
-
-    Raises:
-        ModelUnavailableError: the model cannot be loaded.
-    """
-    return _with_tokenizer("classification", models.entailment_model, models.dtype, runtime)
-
-
-def _with_tokenizer(kind: str, spec: Any, dtype: str, runtime: Runtime) -> tuple[Any, Any]:
-    model, tokenizer = _once(kind, spec, dtype, runtime, partial(load_language_model, spec, kind, dtype, runtime))
+    """Classifier for natural language inference and tokenizer of the settings; see :func:`load_language_model`."""
+    model, tokenizer = _once("classification", models.entailment_model, models.dtype, runtime)
     return model, tokenizer
 
 
@@ -178,22 +156,33 @@ def load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
     Raises:
         ModelUnavailableError: the model cannot be loaded.
     """
-    return _once("encoder", spec, dtype, runtime, partial(_load_encoder, spec, dtype, runtime))
+    return _once("encoder", spec, dtype, runtime)
 
 
-def _once(kind: str, spec: Any, dtype: str, runtime: Runtime, load: Callable[[], Any]) -> Any:
+def _once(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
     """A model that is named, loaded once; it is loaded again if the files behind its name have changed.
 
     Threads that ask at the same time wait for one load.
     """
-    if not isinstance(spec, (str, os.PathLike)):
-        return load()
+    if not is_name(spec):
+        return _load(kind, spec, dtype, runtime)
     key = kind, str(spec), dtype, pick_device(runtime.device)
     with loading_lock:
         if key not in _loaded or _loaded[key][0] != fingerprint(spec):
-            model = load()
+            model = _load(kind, spec, dtype, runtime)
             _loaded[key] = fingerprint(spec), model  # a revision may be known only now
         return _loaded[key][1]
+
+
+def _load(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
+    if kind == "encoder":
+        return _load_encoder(spec, dtype, runtime) if is_name(spec) else spec
+    model = load_language_model(spec, kind, dtype, runtime)
+    if kind != "causal":
+        return model
+    from mars_score.models.engine.language_model import CausalLanguageModel
+
+    return CausalLanguageModel(*model)
 
 
 def load_language_model(spec: Any, kind: str, dtype: str, runtime: Runtime) -> tuple[Any, Any]:
@@ -210,28 +199,23 @@ def load_language_model(spec: Any, kind: str, dtype: str, runtime: Runtime) -> t
     """
     if isinstance(spec, tuple):
         return spec
-    report = runtime.report
     import torch
     import transformers
 
     with _loading(spec):
-        folder = runtime.store.folder
-        source, extra = language_model_source(spec, folder, report) if is_wheel(spec) else _hub_source(spec)
-        report(f"load {spec}", 0, 1)
+        source, extra = language_model_source(spec, runtime) if is_wheel(spec) else _hub_source(spec)
+        runtime.report(f"load {spec}", 0, 1)
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
         loader = getattr(transformers, _MODEL_CLASSES[kind])
         model = loader.from_pretrained(source, dtype=getattr(torch, dtype), **_safely(), **extra)
         model.requires_grad_(False).eval().to(pick_device(runtime.device))
-        report(f"load {spec}", 1, 1)
+        runtime.report(f"load {spec}", 1, 1)
         return model, tokenizer
 
 
 def _load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
-    if not isinstance(spec, (str, os.PathLike)):
-        return spec
     import torch
 
-    device = pick_device(runtime.device)
     with _loading(spec):
         runtime.report(f"load {spec}", 0, 1)
         from sentence_transformers import SentenceTransformer
@@ -240,7 +224,11 @@ def _load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
         _refuse_pickled_modules(source)
         name, extra = (str(source), {}) if is_wheel(spec) else _hub_source(spec)
         encoder = SentenceTransformer(
-            name, device=device, trust_remote_code=False, model_kwargs=_safely(), **extra
+            name,
+            device=pick_device(runtime.device),
+            trust_remote_code=False,
+            model_kwargs=_safely(),
+            **extra,
         )
         _refuse_pickled_modules(source)  # what was only now downloaded; torch read it without running code
         encoder.to(getattr(torch, dtype)).eval()
@@ -249,12 +237,9 @@ def _load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
 
 
 def _refuse_pickled_modules(source: str | os.PathLike[str]) -> None:
-    """Raise if a module of an encoder (a Dense layer, static vectors) has its weights in a pickle file only.
+    """Refuse modules of an encoder (a Dense layer, static vectors) whose weights are in a pickle file only.
 
     sentence-transformers loads such a file if there is no other; only the transformer can be told not to.
-
-    Raises:
-        ModelUnavailableError: there is such a module.
     """
     folder = Path(source) if Path(source).is_dir() else hub_copy(str(source))
     if pickled_weights() or folder is None or not (folder / "modules.json").is_file():

@@ -1,10 +1,10 @@
-"""How much memory a batch may take, and smaller batches where memory runs out."""
+"""How much a model reads at once: positions, memory of a batch, and smaller batches where memory runs out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -12,6 +12,19 @@ T = TypeVar("T")
 R = TypeVar("R")
 CPU_CACHE_BYTES = 2**30
 SHARE_OF_FREE = 0.3  # of a GPU's free memory; planning needs about as much again as the cache
+
+
+def position_limit(model: Any) -> int | None:
+    """The number of positions that tokens can take, special ones included; None: the model has no such limit.
+
+    RoBERTa and its relatives count positions from the id of the padding token on: the first ones are never used.
+    """
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if not isinstance(positions, int) or positions < 1:  # relative positions
+        return None
+    tables = [module for name, module in model.named_modules() if name.endswith("position_embeddings")]
+    paddings = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
+    return positions - max((padding + 1 for padding in paddings), default=0)
 
 
 def cache_bytes(device: torch.device) -> int:

@@ -14,7 +14,7 @@ from mars_score.errors import ModelUnavailableError, warn
 from mars_score.store.location import make_private
 
 if TYPE_CHECKING:
-    from mars_score.store.runtime import Progress
+    from mars_score.store.runtime import Runtime
 
 # Wheel -> version, module with the model, folder in it, how to install it.
 _WHEELS = {
@@ -29,10 +29,7 @@ def is_wheel(name: object) -> bool:
 
 
 def wheel_version(name: str) -> str:
-    """The installed version of a wheel, else the one that the presets are tested with.
-
-    A model does not change within a version.
-    """
+    """The installed version of a wheel, else the one that the presets are tested with."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -52,32 +49,28 @@ def wheel_folder(name: str) -> Path:
     return Path(found.submodule_search_locations[0]) / inside
 
 
-def language_model_source(name: str, store: Path | None, report: Progress) -> tuple[Path, dict[str, str]]:
+def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, str]]:
     """Folder and extra ``from_pretrained`` arguments of a wheel's language model.
 
     A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder. If that
     cannot be written (read-only, full), a MarsWarning says so and the file is unpacked in each process.
-
-    Args:
-        name: of the wheel.
-        store: the store's folder, or None.
-        report: called as ``report(stage, done, total)`` before and after the conversion.
     """
     from safetensors import SafetensorError
 
+    store = runtime.store.folder
     gguf = next(wheel_folder(name).glob("*.gguf"))
     unpacked = gguf.parent, {"gguf_file": gguf.name}
     if store is None:
         return unpacked
     converted = store / "models" / f"{name}-{wheel_version(name)}"
     if not converted.exists():
-        report(f"convert {name}", 0, 1)
+        runtime.report(f"convert {name}", 0, 1)
         try:
             _convert(gguf, converted)
         except (OSError, SafetensorError) as error:
             warn(f"{name} cannot be stored in {store} ({error}) and is unpacked in each process, which takes 20 s")
             return unpacked
-        report(f"convert {name}", 1, 1)
+        runtime.report(f"convert {name}", 1, 1)
     return converted, {}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mars_score.data.validation import Row
 from mars_score.errors import WorkerError
-from mars_score.models.threads import wait_asleep
+from mars_score.models.devices import wait_asleep
 from mars_score.runs.workers import Work, Worker
 from mars_score.store.lookup import from_json, to_json
 

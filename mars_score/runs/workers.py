@@ -20,7 +20,7 @@ from mars_score.augment.augmented import cuts
 from mars_score.augment.masking.idf import Idf
 from mars_score.data.validation import Row
 from mars_score.errors import WorkerError
-from mars_score.models.threads import wait_asleep
+from mars_score.models.devices import wait_asleep
 from mars_score.scoring.result import augmented_to_dict
 from mars_score.scoring.rows import encode
 from mars_score.store.runtime import Progress

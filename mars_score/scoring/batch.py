@@ -20,7 +20,7 @@ from mars_score.errors import (
     UNKNOWN,
     UNKNOWN_SHARE,
 )
-from mars_score.models.threads import one_blas_thread
+from mars_score.models.devices import one_blas_thread
 from mars_score.scoring.contradiction import LIKELY
 from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, Reader, all_needs, needs
 from mars_score.scoring.form import Form

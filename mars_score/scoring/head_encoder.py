@@ -22,8 +22,8 @@ from torch.nn.functional import cross_entropy, normalize
 from mars_score.data.overlap import windows
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.loading import load_encoder
+from mars_score.models.memory import position_limit
 from mars_score.models.torch_modes import exclusive, ordinary_mode
-from mars_score.models.windows import position_limit
 from mars_score.scoring.evidence import EMBED, Reader
 from mars_score.scoring.head_folder import HeadFolder
 from mars_score.scoring.row import Example, Term

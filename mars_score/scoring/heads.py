@@ -10,8 +10,8 @@ from typing import Protocol
 from mars_score.data.overlap import copied_share
 from mars_score.data.repetition import repetition
 from mars_score.data.words import split_words
+from mars_score.models.devices import one_blas_thread
 from mars_score.models.fingerprints import fingerprint, may_be
-from mars_score.models.threads import one_blas_thread
 from mars_score.scoring.evidence import LIKELIHOOD, Evidence
 from mars_score.scoring.form import Form
 from mars_score.scoring.head_folder import HeadFolder

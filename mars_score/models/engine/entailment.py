@@ -8,9 +8,8 @@ from typing import Any
 import torch
 
 from mars_score.errors import UnsupportedModelError
-from mars_score.models.memory import BatchSize
+from mars_score.models.memory import BatchSize, position_limit
 from mars_score.models.torch_modes import exclusive, ordinary_mode
-from mars_score.models.windows import position_limit
 
 Model = tuple[Any, Any]  # a sequence classifier and its tokenizer
 Pair = tuple[str, str]  # premise and hypothesis

@@ -14,11 +14,10 @@ from transformers.cache_utils import DynamicLayer
 
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.engine.attention import Feed, NewStates, mars_attention
-from mars_score.models.engine.cache import KeyValueCache, LayerStates
-from mars_score.models.engine.prompt_memory import PROMPT_BYTES, PromptMemory
+from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
 from mars_score.models.engine.tokens import TextCodec
+from mars_score.models.memory import position_limit
 from mars_score.models.torch_modes import exclusive, ordinary_mode
-from mars_score.models.windows import position_limit
 
 CHUNK = 512  # most tokens of a row per forward pass of read(); bounds the attention mask
 PASS_TOKENS = 4096  # most tokens of all rows per forward pass of read(); bounds the activations

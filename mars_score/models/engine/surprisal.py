@@ -10,9 +10,8 @@ import torch
 
 from mars_score.data.contexts import as_prose
 from mars_score.models.engine.attention import Feed
-from mars_score.models.engine.cache import KeyValueCache
+from mars_score.models.engine.cache import KeyValueCache, PromptMemory
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.prompt_memory import PromptMemory
 from mars_score.models.engine.tokens import TextCodec, padded
 from mars_score.models.memory import BatchSize, cache_bytes
 from mars_score.models.torch_modes import ordinary_mode
