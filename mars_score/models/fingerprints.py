@@ -17,16 +17,23 @@ from mars_score.models.wheels import is_wheel, wheel_version
 
 T = TypeVar("T")
 
-_UNKNOWN = "unknown"
 # One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
 loading_lock = threading.RLock()
 _folders: dict[Any, str] = {}  # hashes of folders by their files' paths, sizes and times
 _OF_MODELS = (
-    *("config", "generation_config", "max_seq_length", "prompts", "default_prompt_name", "truncate_dim"),
+    "config",
+    "generation_config",
+    "max_seq_length",
+    "prompts",
+    "default_prompt_name",
+    "truncate_dim",
 )
-_PASSING = ("training", "name_or_path")  # attributes of modules that outputs do not depend on
 _OF_TOKENIZERS = (
-    *("special_tokens_map", "chat_template", "padding_side", "truncation_side", "model_max_length"),
+    "special_tokens_map",
+    "chat_template",
+    "padding_side",
+    "truncation_side",
+    "model_max_length",
     "clean_up_tokenization_spaces",
 )
 
@@ -46,7 +53,7 @@ class Fingerprint:
     revision: str | None
 
     def __str__(self) -> str:
-        return self.name if self.revision == "" else f"{self.name}@{self.revision or _UNKNOWN}"
+        return self.name if self.revision == "" else f"{self.name}@{self.revision or 'unknown'}"
 
 
 _known: ContextVar[dict[Any, Fingerprint] | None] = ContextVar("known", default=None)
@@ -63,11 +70,7 @@ def unchanging() -> Iterator[None]:
 
 
 def fingerprint(spec: Any) -> Fingerprint:
-    """The fingerprint of a model.
-
-    Args:
-        spec: a Hub id, a folder, a wheel's name, or ready-made objects.
-    """
+    """The fingerprint of a model: a Hub id, a folder, a wheel's name, or ready-made objects."""
     known, key = _known.get(), str(spec) if is_name(spec) else id(spec)
     if known is None:
         return _fingerprint(spec)
@@ -77,7 +80,7 @@ def fingerprint(spec: Any) -> Fingerprint:
 
 
 def is_here(spec: Any) -> bool:
-    """Whether a model can be identified without loading it; not so for a Hub model that was not downloaded yet."""
+    """Whether a model can be identified without loading it, as a Hub model that was never downloaded cannot."""
     return fingerprint(spec).revision is not None
 
 
@@ -103,8 +106,8 @@ def model_key(spec: Any, load: Callable[[], object], *method: Any) -> tuple[Any,
 
 def may_be(before: Any, now: Any) -> bool:
     """Whether a value of a signature is unchanged, or a model whose revision was not known before."""
-    if isinstance(before, str) and isinstance(now, str) and before.endswith(f"@{_UNKNOWN}"):
-        return now.startswith(before.removesuffix(_UNKNOWN))
+    if isinstance(before, str) and isinstance(now, str) and before.endswith("@unknown"):
+        return now.startswith(before.removesuffix("unknown"))
     return bool(before == now)
 
 
@@ -123,24 +126,19 @@ def name_and_revision(spec: str | os.PathLike[str]) -> tuple[str, str | None]:
 
 
 class Current(Generic[T]):
-    """An object made from a model; made again when the model has changed.
-
-    Args:
-        spec: a Hub id, a folder, a wheel's name, or ready-made objects.
-        make: makes it.
-    """
+    """An object made from a model, and made again when the model has changed."""
 
     def __init__(self, spec: Any, make: Callable[[], T]) -> None:
         self.spec, self._make = spec, make
-        self._made: tuple[Fingerprint, T] | None = None
+        self._latest: tuple[Fingerprint, T] | None = None
 
     def get(self) -> T:
         """The object made from the current model."""
         with loading_lock:
-            if self._made is None or self._made[0] != fingerprint(self.spec):
-                made = self._make()
-                self._made = fingerprint(self.spec), made  # a revision may be known only now
-            return self._made[1]
+            if self._latest is None or self._latest[0] != fingerprint(self.spec):
+                thing = self._make()
+                self._latest = fingerprint(self.spec), thing  # a revision may be known only now
+            return self._latest[1]
 
 
 def is_name(spec: Any) -> bool:
@@ -221,7 +219,9 @@ def _update_with_model(digest: hashlib.blake2b, model: Any) -> None:
         plain = {
             attribute: value
             for attribute, value in vars(module).items()
-            if isinstance(value, (str, int, float)) and attribute not in _PASSING and not attribute.startswith("_")
+            if isinstance(value, (str, int, float))
+            and attribute not in ("training", "name_or_path")
+            and not attribute.startswith("_")
         }
         digest.update(f"{name}{sorted(plain.items())}".encode())
     for name, weight in model.state_dict().items():

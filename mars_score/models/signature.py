@@ -56,7 +56,7 @@ class Signature:
 
 
 def abbreviation(name: str) -> str:
-    """What an entry is called in a short signature."""
+    """The name of an entry in a short signature."""
     words = name.split("_")
     return "".join(word[0] for word in words) if len(words) > 1 else name[:3]
 
@@ -88,21 +88,17 @@ def make_signature(settings: Settings, spacy_pipeline: str | None, reference_cou
     if counts == [0]:
         usual |= WITHOUT_REFERENCES
     for name, value in values.items():
+        entries[name] = dict(value) if isinstance(value, Mapping) else value
         if name in _MODELS:
             entries[name] = str(fingerprint(value))
-            if name in used_models(settings):
-                brief.append(name)
-        elif name == "learned":
-            entries[name] = value
-            if value is not None:
-                brief.append(name)
+            shows = name in used_models(settings)
         elif name == "idf_corpus":
             entries[name] = "references" if value is None else _corpus(value)
-            brief.append(name)
+            shows = True
         else:
-            entries[name] = dict(value) if isinstance(value, Mapping) else value
-            if value != usual[name] or name == "dtype":
-                brief.append(name)
+            shows = name == "dtype" or value != usual.get(name)
+        if shows:
+            brief.append(name)
     entries["spacy_pipeline"] = spacy_pipeline
     entries |= {name: _installed(name) for name in _LIBRARIES}
     brief += ["spacy_pipeline", *_LIBRARIES]
