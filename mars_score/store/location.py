@@ -6,6 +6,7 @@ import math
 import os
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 Store = str | os.PathLike[str] | bool | None
@@ -40,21 +41,14 @@ def size_limit() -> int:
     text = os.environ.get("MARS_STORE_LIMIT")
     if not text:
         return LIMIT
-    try:
-        limit = float(text) * 2**30
-    except ValueError:
-        limit = math.nan
-    if not 0 < limit < math.inf:
-        raise ValueError(f"MARS_STORE_LIMIT must be a positive number (GiB), got {text!r}")
-    return math.ceil(limit)
+    with suppress(ValueError):
+        if 0 < (limit := float(text) * 2**30) < math.inf:
+            return math.ceil(limit)
+    raise ValueError(f"MARS_STORE_LIMIT must be a positive number (GiB), got {text!r}")
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can read; one that is there keeps its mode, and parents are made as usual.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Make a folder that only its owner can read; one that is there keeps its mode, and parents are made as usual."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
 

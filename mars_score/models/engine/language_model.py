@@ -51,7 +51,12 @@ class CausalLanguageModel:
         self.vocabulary: int = self.head.weight.shape[0]
         # The number type of logits, perplexities and perturbations.
         self.precise = torch.promote_types(self.dtype, torch.float32)
-        self.window = _window(model)
+        positions = position_limit(model)
+        if positions is None:
+            raise UnsupportedModelError(
+                f"the configuration of {type(model).__name__} has no max_position_embeddings"
+            )
+        self.window = positions
         self.prompts = PromptMemory(PROMPT_BYTES)
         try:
             with self.exclusive(), ordinary_mode():
@@ -197,9 +202,8 @@ class CausalLanguageModel:
         tokens = [token for text in texts for token in text]
         positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
         hidden, states = self.forward(self.tensor(tokens), self.tensor(positions), feed)
-        cache.write(
-            states, [row for row, count in zip(rows, counts, strict=True) for _ in range(count)], positions
-        )
+        of_tokens = [row for row, count in zip(rows, counts, strict=True) for _ in range(count)]
+        cache.write(states, of_tokens, positions)
         for row, count in zip(rows, counts, strict=True):
             cache.lengths[row] += count
         return torch.split(hidden, counts)
@@ -234,11 +238,3 @@ def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int
             part.append((index, start, stop))
         if part:
             yield part
-
-
-def _window(model: Any) -> int:
-    """The number of positions of a model."""
-    positions = position_limit(model)
-    if positions is None:
-        raise UnsupportedModelError(f"the configuration of {type(model).__name__} has no max_position_embeddings")
-    return positions

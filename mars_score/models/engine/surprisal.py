@@ -51,11 +51,6 @@ class Reading:
         tokens = tokens[: min(window - 1, TEXT_TOKENS)]
         return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
 
-    @property
-    def last(self) -> int:
-        """The prompt's last token that is read."""
-        return self.prompt[self.length - 1]
-
 
 @dataclass(frozen=True)
 class Surprisal:
@@ -127,8 +122,7 @@ def _read(
         rows = {prompt: row for row, prompt in enumerate(prompts)}
         packs = _packs([reading for reading in readings if reading.prompt in rows], batch_size)
         for batch in _batches(packs, batch_size):
-            hidden = _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch])
-            yield _means(model, batch, hidden)
+            yield _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch])
 
 
 def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
@@ -170,8 +164,8 @@ def _batches(packs: Sequence[list[Reading]], most: int) -> Iterator[list[list[Re
 
 def _read_packs(
     model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], prompts: KeyValueCache, rows: Sequence[int]
-) -> Sequence[torch.Tensor]:
-    """Hidden states of each pack; its texts see its prompt, in that row of the cache, and not each other."""
+) -> dict[Reading, float]:
+    """Mean surprisal of each text; those of a pack see its prompt, in that row of the cache, and not each other."""
     counts = [_tokens(pack) for pack in packs]
     slots = max(reading.length - 1 for pack in packs for reading in pack)
     # Text 0 is the prompt's last token, which all see.
@@ -199,21 +193,14 @@ def _read_packs(
     tokens = [
         token
         for pack in packs
-        for part in ([pack[0].last], *(reading.tokens[:-1] for reading in pack))
+        for part in ([pack[0].prompt[pack[0].length - 1]], *(reading.tokens[:-1] for reading in pack))
         for token in part
     ]
     positions = [before + place for of_pack in of_tokens for _, place, before in of_pack]
     hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), feed)
-    return torch.split(hidden, counts)
-
-
-def _means(
-    model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], hidden: Sequence[torch.Tensor]
-) -> dict[Reading, float]:
-    """Mean surprisal of each text, from the hidden states of its pack's tokens."""
     readings = [reading for pack in packs for reading in pack]
     predicting = []  # for each text the states before its tokens: that of the prompt's last token, then its own
-    for pack, states in zip(packs, hidden, strict=True):
+    for pack, states in zip(packs, torch.split(hidden, counts), strict=True):
         of_texts = torch.split(states[1:], [len(reading.tokens) - 1 for reading in pack])
         predicting += [part for of_text in of_texts for part in (states[:1], of_text)]
     targets = model.tensor([token for reading in readings for token in reading.tokens])
