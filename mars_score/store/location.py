@@ -48,7 +48,7 @@ def size_limit() -> int:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can read; one that is there keeps its mode, and parents are made as usual."""
+    """Make a folder that only its owner can read; one that is there keeps its mode, parents have the usual one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
 

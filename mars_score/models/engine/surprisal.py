@@ -165,7 +165,7 @@ def _batches(packs: Sequence[list[Reading]], most: int) -> Iterator[list[list[Re
 def _read_packs(
     model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], prompts: KeyValueCache, rows: Sequence[int]
 ) -> dict[Reading, float]:
-    """Mean surprisal of each text; those of a pack see its prompt, in that row of the cache, and not each other."""
+    """Mean surprisal of each text; those of a pack see its prompt, in its row of the cache, not each other."""
     counts = [_tokens(pack) for pack in packs]
     slots = max(reading.length - 1 for pack in packs for reading in pack)
     # Text 0 is the prompt's last token, which all see.
