@@ -1,4 +1,4 @@
-"""Reorder and Retrieve: what they make, from what, and never the candidate itself."""
+"""Reorder, Retrieve and the other changes of a candidate: what they give, from what, and never the candidate."""
 
 import json
 import random
@@ -20,59 +20,46 @@ def make_row(candidate="the dog slept on the old sofa", context=CONTEXT):
     return candidate, ("a reference",), context
 
 
+def outcomes(change, row, seeds=50):
+    return {change(row, random.Random(seed)) for seed in range(seeds)}
+
+
 @given(st.lists(st.sampled_from(["a", "b", "c", "dog"]), min_size=4, max_size=12), st.integers(0, 1000))
 def test_reorder_moves_at_most_half_of_the_tokens(tokens, seed):
-    made = reorder(make_row(" ".join(tokens)), random.Random(seed))
+    changed = reorder(make_row(" ".join(tokens)), random.Random(seed))
     if len(set(tokens)) == 1:
-        assert made is None
+        assert changed is None
         return
-    moved = made.split()
+    moved = changed.split()
     assert Counter(moved) == Counter(tokens)
     assert moved != tokens
     assert sum(old != new for old, new in zip(tokens, moved, strict=True)) <= max(2, round(len(tokens) / 2))
 
 
 def test_reorder_reaches_every_place():
-    tokens = [str(number) for number in range(8)]
-    places = set()
-    for seed in range(200):
-        moved = reorder(make_row(" ".join(tokens)), random.Random(seed)).split()
-        places |= {place for place, token in enumerate(moved) if token != tokens[place]}
-    assert places == set(range(8))
+    changed = outcomes(reorder, make_row("0 1 2 3 4 5 6 7"), 200)
+    assert {place for text in changed for place, token in enumerate(text.split()) if token != str(place)} == set(
+        range(8)
+    )
 
 
-@pytest.mark.parametrize("candidate", ["", "one two three", "no no no no no"])
-def test_reorder_leaves_what_it_cannot_change(candidate):
-    assert reorder(make_row(candidate), random.Random(0)) is None
-
-
-def test_retrieve_takes_a_sentence_of_the_context():
-    made = {retrieve(make_row(), random.Random(seed)) for seed in range(50)}
-    assert made == {"It rained.", "The dog slept.", "Nobody came to the door."}
-
-
-def test_retrieve_never_gives_the_candidate():
-    made = {retrieve(make_row("the  dog slept."), random.Random(seed)) for seed in range(50)}
-    assert made == {"It rained.", "Nobody came to the door."}
-
-
-@pytest.mark.parametrize("context", ["", "It rained. The dog slept."])
-def test_retrieve_needs_three_sentences(context):
-    assert retrieve(make_row(context=context), random.Random(0)) is None
-
-
-def test_retrieve_skips_a_context_that_only_repeats_the_candidate():
-    assert retrieve(make_row("Yes.", "Yes. Yes. Yes."), random.Random(0)) is None
-
-
-def test_changes_are_kinds_of_the_ladders():
-    assert set(CHANGES) <= set(FLAWED)
-    ladder = json.loads(LADDERS.read_text(encoding="utf-8").splitlines()[0])
-    made = changes((ladder["reference"], (ladder["reference"],), ladder["context"]))
-    assert made["negated"] == ladder["negated"]
-    assert Counter(made["shuffled"].split()) == Counter(ladder["reference"].split())
-    assert made["copied"] in ladder["context"]
-    assert made == changes((ladder["reference"], (ladder["reference"],), ladder["context"]))
+@pytest.mark.parametrize(
+    ("change", "row", "expected"),
+    [
+        *((reorder, make_row(candidate), {None}) for candidate in ("", "one two three", "no no no no no")),
+        (retrieve, make_row(), {"It rained.", "The dog slept.", "Nobody came to the door."}),
+        (retrieve, make_row("the  dog slept."), {"It rained.", "Nobody came to the door."}),
+        (retrieve, make_row(context="hi\nhow are you\nfine"), {"hi", "how are you", "fine"}),
+        (retrieve, make_row(context=""), {None}),
+        (retrieve, make_row(context="It rained. The dog slept."), {None}),
+        (retrieve, make_row("Yes.", "Yes. Yes. Yes."), {None}),
+        (copy, make_row(context="It rained."), {"It rained."}),
+        (copy, make_row("it  rained.", "It rained."), {None}),
+        (change_number, make_row("Someone often phoned."), {None}),
+    ],
+)
+def test_what_may_come_out(change, row, expected):
+    assert outcomes(change, row) == expected
 
 
 @pytest.mark.parametrize(
@@ -100,10 +87,10 @@ def test_negate(text, opposite):
 
 @given(st.integers(0, 10**6), st.integers(0, 1000))
 def test_change_number_changes_one_number(number, seed):
-    made = change_number(make_row(f"On day {number} at nine."), random.Random(seed))
-    found = re.fullmatch(r"On day (\d+) at nine\.", made)
-    assert found[1] != str(number)
-    assert len(found[1]) == len(str(number))
+    changed = change_number(make_row(f"On day {number} at nine."), random.Random(seed))
+    digits = re.fullmatch(r"On day (\d+) at nine\.", changed)[1]
+    assert digits != str(number)
+    assert len(digits) == len(str(number))
 
 
 @pytest.mark.parametrize(
@@ -115,36 +102,29 @@ def test_change_number_changes_one_number(number, seed):
     ],
 )
 def test_change_number(text, pattern):
-    for seed in range(30):
-        assert re.fullmatch(pattern, change_number(make_row(text), random.Random(seed)))
-
-
-def test_without_a_number_there_is_none_to_change():
-    assert change_number(make_row("Someone often phoned."), random.Random(0)) is None
-
-
-def test_copy_takes_any_other_sentence():
-    assert copy(make_row(context="It rained."), random.Random(0)) == "It rained."
-    assert copy(make_row("it  rained.", "It rained."), random.Random(0)) is None
-
-
-def test_the_turns_of_a_dialogue_are_sentences():
-    made = {retrieve(make_row(context="hi\nhow are you\nfine"), random.Random(seed)) for seed in range(50)}
-    assert made == {"hi", "how are you", "fine"}
+    assert all(re.fullmatch(pattern, changed) for changed in outcomes(change_number, make_row(text)))
 
 
 def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
     rows = [make_row("a b"), make_row("a b c d e f"), make_row(""), make_row("g h i j k l m")]
-    found = attack("reorder", rows)
-    assert found.indices == (1, 3)
-    assert found.skipped == 2
-    assert [one[1:] for one in found.rows] == [rows[1][1:], rows[3][1:]]
-    assert attack("reorder", rows[::-1]).rows == found.rows[::-1]
-    assert attack("reorder", rows, seed=1).rows != found.rows
+    attacked = attack("reorder", rows)
+    assert (attacked.indices, attacked.skipped) == ((1, 3), 2)
+    assert [row[1:] for row in attacked.rows] == [rows[1][1:], rows[3][1:]]
+    assert attack("reorder", rows[::-1]).rows == attacked.rows[::-1]
+    assert attack("reorder", rows, seed=1).rows != attacked.rows
     assert attack("retrieve", rows).indices == (0, 1, 3)  # a blank candidate is no text to attack
 
 
-# The ladders with the small real models: their tables are reported, not asserted
+# The ladders of research/: their tables are reported, not asserted
+
+
+def test_changes_are_kinds_of_the_ladders():
+    assert set(CHANGES) <= set(FLAWED)
+    ladder = json.loads(LADDERS.read_text(encoding="utf-8").splitlines()[0])
+    changed = changes((ladder["reference"], (ladder["reference"],), ladder["context"]))
+    assert changed["negated"] == ladder["negated"]
+    assert Counter(changed["shuffled"].split()) == Counter(ladder["reference"].split())
+    assert changed["copied"] in ladder["context"]
 
 
 @pytest.mark.slow
@@ -152,9 +132,7 @@ def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
 @pytest.mark.parametrize("variant", ["fast", "paper"])
 def test_the_reference_is_above_a_text_off_topic(variant, record_property):
     scores = score_ladders(MarsScorer("mini", variant=variant))
-    table = to_markdown({variant: scores})
-    print(table)
-    record_property("table", table)
+    record_property("table", to_markdown({variant: scores}))
     assert len(scores) == 10
     assert in_order(scores, "reference", "off_topic") == 1.0
 

@@ -28,21 +28,12 @@ class Local(evaluate.Metric):
 """
 ONE, MANY = '"references": text', '"references": datasets.Sequence(text)'
 SHARED = "len(set(one.split()) & set(other.split()))"
-BODIES = {
-    "list": (
-        ONE,
-        f"return {{'f1': [{SHARED} for one, other in zip(predictions, columns['references'])], 'hash': 'x'}}",
-    ),
-    "figure": (
-        MANY,
-        f"return {{'local': sum(max({SHARED} for other in others) for one, others in "
-        "zip(predictions, columns['references'])) / len(predictions), 'rows': len(predictions)}",
-    ),
-    "context": (
-        '"references": text, "sources": text',
-        f"return {{'scores': [{SHARED} for one, other in zip(predictions, columns['sources'])]}}",
-    ),
-}
+LIST = f"return {{'f1': [{SHARED} for one, other in zip(predictions, columns['references'])], 'hash': 'x'}}"
+FIGURE = (
+    f"return {{'local': sum(max({SHARED} for other in others) for one, others in "
+    "zip(predictions, columns['references'])) / len(predictions), 'rows': len(predictions)}"
+)
+SOURCES = f"return {{'scores': [{SHARED} for one, other in zip(predictions, columns['sources'])]}}"
 ROWS = [("a b c", ("a x", "b c"), "c"), ("d", ("e",), "d e"), ("a a", ("a", "z"), "q")]
 
 
@@ -60,9 +51,12 @@ def make(path):
     return make_metric(f"evaluate:{path}", Models(resolve_settings("mini", variant="plus")))
 
 
-@pytest.mark.parametrize(("kind", "scores"), [("list", [2, 0, 1]), ("figure", [2, 0, 1]), ("context", [1, 1, 0])])
-def test_scores(module, kind, scores):
-    metric = make(module(*BODIES[kind]))
+@pytest.mark.parametrize(
+    ("columns", "body", "scores"),
+    [(ONE, LIST, [2, 0, 1]), (MANY, FIGURE, [2, 0, 1]), (f'{ONE}, "sources": text', SOURCES, [1, 1, 0])],
+)
+def test_scores(module, columns, body, scores):
+    metric = make(module(columns, body))
     assert metric.score(ROWS, ()) == scores
     assert metric.title == "local"
 
@@ -70,11 +64,7 @@ def test_scores(module, kind, scores):
 @pytest.mark.parametrize(
     ("columns", "body", "message"),
     [
-        (
-            '"images": text, "references": text',
-            "return {'score': 1.0}",
-            "needs images; a rated set has no such column",
-        ),
+        (f'"images": text, {ONE}', "return {'score': 1.0}", "needs images; a rated set has no such column"),
         (ONE, "return {'good': 1.0, 'better': 2.0}", "gives good, better; none of them is one figure named score"),
     ],
 )
@@ -84,18 +74,14 @@ def test_what_is_refused(module, columns, body, message):
 
 
 def test_on_the_command_line(module, tmp_path, capsys):
-    path = module(*BODIES["list"])
-    assert parse_names(f"length,evaluate:{path}") == ["length", f"evaluate:{path}"]
+    name, missing = f"evaluate:{module(ONE, LIST)}", f"evaluate:{tmp_path / 'nothing.py'}"
+    assert parse_names(f"length,{name}") == ["length", name]
     rated = tmp_path / "rated.jsonl"
     rows = [("a " * n + "b", ["b " + "a " * (n % 2)], f"{n}", n % 2) for n in range(1, 9)]
     names = ("candidate", "references", "context", "human")
     jsonl.write(rated, [dict(zip(names, row, strict=True)) for row in rows])
     options = ["--no-attacks", "--resamples", "20", "--preset", "mini", "--json", "--quiet"]
-    assert main(["meta", str(rated), "--metrics", f"length,evaluate:{path}", *options]) == 0
+    assert main(["meta", str(rated), "--metrics", f"{missing},{name}", *options]) == 0
     found = json.loads(capsys.readouterr().out)["sets"]["rated"]["metrics"]
-    assert found[f"evaluate:{path}"]["coefficients"]["items"]["pearson"]["value"] == pytest.approx(1)
-
-
-def test_a_module_that_is_not_there_is_reported_and_the_others_go_on(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        make(tmp_path / "nothing.py").score(ROWS, ())
+    assert found[name]["coefficients"]["items"]["pearson"]["value"] == pytest.approx(1)
+    assert "nothing.py" in found[missing]["failure"]

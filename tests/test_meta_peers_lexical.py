@@ -3,14 +3,12 @@
 import math
 import shutil
 
-import numpy as np
 import pytest
 
 from mars_score.data.sentences import sentences
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics import context, lexical, make_metric
+from mars_score.meta.metrics import PEERS, lexical, make_metric
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.scoring.embeddings import Embedding
 from mars_score.settings import resolve_settings
 from mars_score.store.results import digest
 
@@ -60,9 +58,15 @@ def test_scores_are_finite_and_do_not_depend_on_the_other_rows(metric):
     assert scores == [metric.score([row], [])[0] for row in rows]
 
 
-def test_keys_tell_metrics_apart(encoder):
-    names = [*LEXICAL[:4], "length", "context_cosine", "context_sentences_cosine"]
-    assert len({digest(*make(name, encoder=encoder).key()) for name in names}) == len(names)
+def test_keys_tell_metrics_and_models_apart(encoder, causal):
+    names = sorted({*PEERS} - {"meteor"})
+    models = {"encoder": encoder, "language_model": causal}
+    of_type = [
+        {name: digest(*make(name, dtype=dtype, **models).key()) for name in names}
+        for dtype in ("float32", "float64")
+    ]
+    assert len({*of_type[0].values()}) == len(names)
+    assert {name for name in names if of_type[0][name] == of_type[1][name]} == {*LEXICAL} - {"meteor"}
 
 
 def test_a_missing_package_is_named_with_the_remedy():
@@ -171,45 +175,12 @@ def test_without_wordnet_meteor_says_how_to_get_it(tmp_path, only_in):
 # Cosines with the context
 
 
-class PlaneReader:
-    """A text that is a number of degrees is that direction of the plane; others are a zero vector."""
-
-    def read(self, kind, texts, progress=None):
-        return {text: Embedding.of(self.vector(text.rstrip(".")), shortened=False) for text in texts}
-
-    @staticmethod
-    def vector(text):
-        angle = math.radians(float(text)) if text.isdigit() else None
-        return np.zeros(2) if angle is None else np.array([math.cos(angle), math.sin(angle)])
-
-
-def cosine(angle):
-    return math.cos(math.radians(angle))
-
-
-@pytest.mark.parametrize(
-    ("kind", "row", "expected"),
-    [
-        (context.ContextCosine, ("10", ("0",), "100. 130."), 0),  # no number: a zero vector
-        (context.ContextCosine, ("10", ("0",), "30."), cosine(20)),
-        (context.ContextCosine, ("0", ("0",), " \n"), 0),
-        (context.ContextSentencesCosine, ("10", ("70",), "100. 130."), cosine(105)),  # their mean points to 115
-        (context.ContextSentencesCosine, ("0", ("0",), ""), 0),
-        (context.ContextSentencesCosine, ("45", ("0",), "no. number."), 0),
-        (context.ContextSentencesCosine, ("0", ("0",), "0. 0. 90."), 2 / math.sqrt(5)),
-    ],
-)
-def test_cosines_by_hand(kind, row, expected):
-    metric = kind(Models(resolve_settings("mini")))
-    metric.models.__dict__["reader"] = PlaneReader()  # in the place of the one that is made when asked for
-    assert metric.score([row], []) == pytest.approx([expected], abs=1e-12)
-
-
 def test_an_encoder_that_is_not_there_is_said_and_not_asked_for_blank_contexts():
-    metric = make("context_cosine", encoder="no-such-owner/no-such-encoder")
-    assert metric.score([("a", ("b",), "")], []) == [0.0]
-    with pytest.raises(ModelUnavailableError):
-        metric.key()
+    for name in ("context_cosine", "context_sentences_cosine"):
+        metric = make(name, encoder="no-such-owner/no-such-encoder")
+        assert metric.score([("a", ("b",), " \n")], []) == [0.0]
+        with pytest.raises(ModelUnavailableError):
+            metric.key()
 
 
 def test_cosines_are_those_of_sentence_transformers(encoder):

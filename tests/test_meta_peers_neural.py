@@ -81,12 +81,6 @@ def test_distance_is_the_best_assignment_for_equal_weights(size):
     assert movers_distance(Bag.of(even, a), Bag.of(even, b)) == pytest.approx(best, abs=1e-12)
 
 
-def test_distance_by_hand():
-    """3/4 of the mass at 0 and 1/4 at 4, against 1/2 each: a quarter travels 4."""
-    points = np.array([[0.0], [4.0]])
-    assert movers_distance(Bag.of(np.array([3.0, 1.0]), points), Bag.of(np.ones(2), points)) == pytest.approx(1.0)
-
-
 def test_moverscore_by_hand():
     """Weights log(4/3), log(2) and log(4) from three documents; unit vectors at right angles are sqrt 2 apart."""
     vectors = {"x": [2, 0], "y": [0, 5], "##z": [1, 1], ".": [3, 1], "new": [1, 0], "w": [-1, 0]}
@@ -267,13 +261,3 @@ def test_scores_are_minus_perplexities(name, causal):
     contexts = [context.strip() if name == "context_perplexity" else "" for *_, context in ROWS]
     expected = [plain_surprisal(causal, context, row[0], 96) for context, row in zip(contexts, ROWS, strict=True)]
     assert scores == pytest.approx([max(metric.minimum, -math.exp(mean)) for mean in expected], rel=1e-6)
-
-
-def test_keys_name_models_and_versions(encoder, causal):
-    names = [*TOKEN_METRICS, "perplexity", "context_perplexity"]
-    keys = [
-        make(name, encoder=encoder, language_model=causal, dtype=dtype).key()
-        for name in names
-        for dtype in ("float32", "float64")
-    ]
-    assert len({tuple(key) for key in keys}) == 10

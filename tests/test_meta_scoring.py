@@ -120,11 +120,8 @@ def test_names():
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("blue", ValueError, "unknown metric 'blue'; did you mean 'bleu'"),
-        ("mars_v2[sigma=0]", ValueError, r"unknown metric .*; did you mean 'mars\[sigma=0\]'"),
         ("zzz", ValueError, "unknown metric 'zzz'; mars meta --help lists the names"),
         ("mars[sigmoid=0]", TypeError, "unknown setting 'sigmoid'"),
-        ("mars[variant=paper,sigma=-1]", ValueError, "sigma must be an integer"),
         ("mars[sigma]", ValueError, r"written mars\[setting=value"),
     ],
 )
