@@ -14,12 +14,7 @@ import tiny_models
 import torch
 
 from mars_score.errors import UnsupportedModelError
-from mars_score.learning.encoders import (
-    ContrastLoss,
-    EncoderTraining,
-    SignalLoss,
-    train_encoder,
-)
+from mars_score.learning.encoders import ContrastLoss, EncoderTraining, SignalLoss, train_encoder
 from mars_score.learning.pairs import Source, contrasts, make_pairs, with_sentences
 from mars_score.learning.ratings import TrainingSet
 from mars_score.learning.signals import read_signals
@@ -33,6 +28,7 @@ WORDS = [
     *("baker", "opens", "shop", "window", "bread", "fishermen", "weather"),
     *("children", "school", "river", "library", "museum", "bridge", "boats"),
 ]
+QUICK = {"learning_rate": 2e-3, "per_device_train_batch_size": 8, "load_best_model_at_end": False}
 TEXTS = ("The old harbour town wakes early.", "The baker opens her shop.", "It will rain before noon.")
 
 
@@ -171,8 +167,7 @@ def test_losses_by_hand():
 def learned(tmp_path_factory):
     """An encoder that has learned ratings, its settings, and the data."""
     data, of_models = rated(), settings()
-    arguments = {"learning_rate": 2e-3, "per_device_train_batch_size": 16, "load_best_model_at_end": False}
-    how = EncoderTraining(epochs=8, arguments=arguments)
+    how = EncoderTraining(epochs=8, arguments=QUICK)
     return train_encoder(how, tmp_path_factory.mktemp("head"), of_models, Runtime(), [data]), of_models, data
 
 
@@ -236,9 +231,7 @@ def test_contrast_prefers_whole_texts(tmp_path):
         return np.mean(scores[:, :1] > scores[:, 1:])
 
     before = preferred(LsHead(of_models, Runtime()))
-    how = EncoderTraining(
-        "contrastive", epochs=6, arguments={"learning_rate": 3e-3, "load_best_model_at_end": False}
-    )
+    how = EncoderTraining("contrastive", epochs=6, arguments={**QUICK, "per_device_train_batch_size": 4})
     saved = train_encoder(how, tmp_path, of_models, Runtime(), sources=sources)
     assert preferred(load_head(saved, of_models, Runtime())) > before + 0.1
 
@@ -253,8 +246,7 @@ def test_pretraining_learns_the_signals(tmp_path):
         rows = [Example(pair.candidate, (pair.source.text,), pair.source.context) for pair in pairs]
         return np.corrcoef(score_of(head, rows), target)[0, 1]
 
-    arguments = {"learning_rate": 2e-3, "per_device_train_batch_size": 8, "load_best_model_at_end": False}
-    how = EncoderTraining("pretrain", epochs=16, pairs=150, arguments=arguments)
+    how = EncoderTraining("pretrain", epochs=16, pairs=150, arguments=QUICK)
     saved = train_encoder(how, tmp_path, of_models, Runtime(), sources=sources)
     before, after = EncoderHead(of_models, Runtime()), load_head(saved, of_models, Runtime())
     assert agreement(after) > agreement(before) + 0.2
@@ -267,8 +259,7 @@ def train_slowly(folder, pause=0.0, steps=None):
         time.sleep(float(pause))
         (steps or []).append(done)
 
-    arguments = {"learning_rate": 3e-3, "per_device_train_batch_size": 8, "load_best_model_at_end": False}
-    how = EncoderTraining(epochs=3, arguments=arguments)
+    how = EncoderTraining(epochs=3, arguments=QUICK)
     return train_encoder(how, folder, settings(), Runtime(progress=progress), [rated(count=60)])
 
 
