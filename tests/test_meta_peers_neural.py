@@ -10,7 +10,7 @@ import torch
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
-from mars_score.meta.metrics.tokens import Bag, TokenReader, Tokens, movers_distance
+from mars_score.meta.metrics.tokens import TokenReader, Tokens, bag, movers_distance
 from mars_score.models.engine import surprisal
 from mars_score.models.engine.cache import PromptMemory
 from mars_score.models.engine.language_model import CausalLanguageModel
@@ -78,7 +78,7 @@ def test_distance_is_the_best_assignment_for_equal_weights(size):
         for order in itertools.permutations(range(size))
     )
     even = np.ones(size)
-    assert movers_distance(Bag.of(even, a), Bag.of(even, b)) == pytest.approx(best, abs=1e-12)
+    assert movers_distance(bag(even, a), bag(even, b)) == pytest.approx(best, abs=1e-12)
 
 
 def test_moverscore_by_hand():

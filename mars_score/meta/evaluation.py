@@ -10,9 +10,9 @@ from mars_score.data.attacks import ATTACKS
 from mars_score.data.rated import RatedSet, check_names
 from mars_score.data.values import plain
 from mars_score.meta.agreement import Agreement, agreements
-from mars_score.meta.metrics import METRICS
+from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import Models, Scoring
-from mars_score.meta.scoring import ScoredSet, make_metrics, score_set
+from mars_score.meta.scoring import ScoredSet, score_set
 from mars_score.models.fingerprints import unchanging
 from mars_score.settings import resolve_settings
 from mars_score.stats.resampling import MainLevel
@@ -178,7 +178,10 @@ def meta_evaluate(
         raise ValueError("no data sets to evaluate on; give at least one")
     check_names("data set", options.within_groups, [data.name for data in sets])
     models = _models(progress, **scorer)
-    by_name = make_metrics(metrics, models)
+    by_name = {}
+    for name in metrics:
+        metric = make_metric(name, models)
+        by_name[name if isinstance(name, str) else metric.title] = metric
     results = {}
     for done, data in enumerate(sets):
         if progress:

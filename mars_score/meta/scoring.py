@@ -14,8 +14,7 @@ from mars_score.data.attacks import Attacked, attack
 from mars_score.data.rated import RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import Metric, Models, OwnMetric, Scoring
+from mars_score.meta.metrics.base import Metric
 from mars_score.meta.metrics.mars import Mars
 from mars_score.store.lookup import Results, get_or_compute
 
@@ -72,23 +71,6 @@ def score_set(
     """
     attacked = {name: attack(name, data.rows, seed) for name in attacks}
     return ScoredSet(data, attacked, {name: _score(metric, data, attacked) for name, metric in metrics.items()})
-
-
-def make_metrics(metrics: Sequence[str | Scoring], models: Models) -> dict[str, Metric]:
-    """Metrics by name; one that is given as an object is named by its title.
-
-    Raises:
-        ValueError, TypeError: an unknown name; a variant of MARS with a setting that is unknown or out of range;
-            an object without a ``score`` method.
-    """
-    by_name: dict[str, Metric] = {}
-    for metric in metrics:
-        if isinstance(metric, str):
-            by_name[metric] = make_metric(metric, models)
-        else:
-            own = metric if isinstance(metric, Metric) else OwnMetric(models, metric)
-            by_name[own.title] = own
-    return by_name
 
 
 def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:

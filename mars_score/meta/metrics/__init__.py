@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mars_score.meta.metrics.base import Metric, Models
+    from mars_score.meta.metrics.base import Metric, Models, Scoring
 
 # Name -> title and settings, in the order of tables.
 VARIANTS = {
@@ -64,13 +64,19 @@ def parse_names(text: str) -> list[str]:
     return names
 
 
-def make_metric(name: str, models: Models) -> Metric:
+def make_metric(name: str | Scoring, models: Models) -> Metric:
     """The metric of a name: one of :data:`METRICS`, ``mars[setting=value,...]``, or ``evaluate:NAME_OR_PATH``.
+
+    An object with a ``score`` method is one as well.
 
     Raises:
         ValueError: an unknown name, or a setting out of range.
-        TypeError: an unknown setting.
+        TypeError: an unknown setting, or an object without a ``score`` method.
     """
+    if not isinstance(name, str):
+        from mars_score.meta.metrics.base import Metric, OwnMetric
+
+        return name if isinstance(name, Metric) else OwnMetric(models, name)
     _check(name)
     if name in PEERS:
         module, metric = PEERS[name].split(".")

@@ -7,6 +7,8 @@ from functools import cached_property
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric, Models
 
@@ -38,7 +40,7 @@ class EvaluateModule(Metric):
         """The module's columns; of several formats that with the most references."""
         formats = self._module.features
         formats = formats if isinstance(formats, list) else [formats]
-        return max(formats, key=lambda one: not hasattr(one.get("references"), "dtype"))
+        return max(formats, key=lambda columns: not hasattr(columns.get("references"), "dtype"))
 
     def key(self) -> Sequence[Any]:
         """Not known."""
@@ -61,31 +63,31 @@ class EvaluateModule(Metric):
         return [max(next(scores) for _ in row[1]) for row in rows]
 
     def _compute(self, rows: Sequence[tuple[str, Any, str]]) -> list[float]:
-        found = self._call(rows)
-        lists = {name: list(value) for name, value in found.items() if _is_list(value, len(rows))}
-        for name in ("scores", "f1", *(lists if len(lists) == 1 else ())):
-            if name in lists:
-                return [float(value) for value in lists[name]]
-        return [self._figure(self._call([row])) for row in rows]
+        lists = {
+            name: list(values)
+            for name, values in self._call(rows).items()
+            if isinstance(values, Sequence | np.ndarray)
+            and len(values) == len(rows)
+            and all(isinstance(value, Real) for value in values)
+        }
+        name = _chosen(lists, "scores", "f1")
+        return [float(value) for value in lists[name]] if name else [self._figure(row) for row in rows]
 
     def _call(self, rows: Sequence[tuple[str, Any, str]]) -> Mapping[str, Any]:
         candidates, references, contexts = (list(column) for column in zip(*rows, strict=True))
-        given = {"predictions": candidates, "references": references, **dict.fromkeys(_CONTEXTS, contexts)}
-        result = self._module.compute(**{name: given[name] for name in self._columns})
+        columns = {"predictions": candidates, "references": references, **dict.fromkeys(_CONTEXTS, contexts)}
+        result = self._module.compute(**{name: columns[name] for name in self._columns})
         return result if isinstance(result, Mapping) else {"score": result}
 
-    def _figure(self, result: Mapping[str, Any]) -> float:
+    def _figure(self, row: tuple[str, Any, str]) -> float:
+        result = self._call([row])
         figures = {name: value for name, value in result.items() if isinstance(value, Real)}
-        for name in ("score", self._module.name, self.title, *(figures if len(figures) == 1 else ())):
-            if name in figures:
-                return float(figures[name])
-        raise ValueError(f"{self.name} gives {', '.join(result)}; none of them is one figure named score")
+        name = _chosen(figures, "score", self._module.name, self.title)
+        if not name:
+            raise ValueError(f"{self.name} gives {', '.join(result)}; none of them is one figure named score")
+        return float(figures[name])
 
 
-def _is_list(value: Any, length: int) -> bool:
-    return (
-        not isinstance(value, (str, bytes, Mapping))
-        and hasattr(value, "__len__")
-        and len(value) == length
-        and all(isinstance(one, Real) for one in value)
-    )
+def _chosen(values: Mapping[str, Any], *names: str) -> str | None:
+    """The first of the names that is there; else the only one that is."""
+    return next((name for name in (*names, *(values if len(values) == 1 else ())) if name in values), None)

@@ -116,7 +116,34 @@ class Meteor(Metric):
         Raises:
             ModelUnavailableError: there is neither copy.
         """
-        return _read_wordnet()
+        import nltk.data
+        from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+        class Reader(WordNetCorpusReader):  # type: ignore[misc]
+            """Does without the files that only other uses need, and that Debian does not have."""
+
+            def open(self, file: str) -> Any:
+                """A file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
+                if file == "lexnames":
+                    return io.StringIO("".join(f"{number:02d} file{number} 0\n" for number in range(45)))
+                return super().open(file)
+
+            def map_wn(self, version: str = "wordnet") -> None:
+                """No map to another version, which is for other languages."""
+
+        try:
+            root = nltk.data.find("corpora/wordnet/")  # the slash finds it in a zip as well
+        except LookupError:
+            if not (SYSTEM_WORDNET / "data.noun").is_file():
+                raise ModelUnavailableError(
+                    'METEOR needs WordNet; run: apt-get install wordnet-base (in Python: nltk.download("wordnet"))'
+                ) from None
+            root = str(SYSTEM_WORDNET)
+            if root not in nltk.data.path:  # nltk opens files in registered folders only
+                nltk.data.path.append(root)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The multilingual functions are not available")
+            return Reader(root, None)
 
     def key(self) -> Sequence[Any]:
         """With WordNet's version."""
@@ -127,42 +154,5 @@ class Meteor(Metric):
         from nltk.tokenize import wordpunct_tokenize
         from nltk.translate.meteor_score import meteor_score
 
-        return [
-            float(
-                meteor_score(
-                    list(map(wordpunct_tokenize, references)), wordpunct_tokenize(candidate), wordnet=self.wordnet
-                )
-            )
-            for candidate, references, _ in rows
-        ]
-
-
-def _read_wordnet() -> Any:
-    import nltk.data
-    from nltk.corpus.reader.wordnet import WordNetCorpusReader
-
-    class Reader(WordNetCorpusReader):  # type: ignore[misc]
-        """Does without the files that only other uses need: Debian has no ``lexnames`` and ``index.sense``."""
-
-        def open(self, file: str) -> Any:
-            """A file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
-            if file == "lexnames":
-                return io.StringIO("".join(f"{number:02d} file{number} 0\n" for number in range(45)))
-            return super().open(file)
-
-        def map_wn(self, version: str = "wordnet") -> None:
-            """No map to another version, which is for other languages."""
-
-    try:
-        root = nltk.data.find("corpora/wordnet/")  # the slash finds it in a zip as well
-    except LookupError:
-        if not (SYSTEM_WORDNET / "data.noun").is_file():
-            raise ModelUnavailableError(
-                'METEOR needs WordNet; run: apt-get install wordnet-base (or in Python: nltk.download("wordnet"))'
-            ) from None
-        root = str(SYSTEM_WORDNET)
-        if root not in nltk.data.path:  # nltk opens files in registered folders only
-            nltk.data.path.append(root)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The multilingual functions are not available")
-        return Reader(root, None)
+        words = [([*map(wordpunct_tokenize, row[1])], wordpunct_tokenize(row[0])) for row in rows]
+        return [float(meteor_score(*texts, wordnet=self.wordnet)) for texts in words]

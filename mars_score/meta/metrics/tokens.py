@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
@@ -24,10 +25,10 @@ from mars_score.models.torch_modes import exclusive, ordinary_mode
 
 AT_ONCE = 32  # rows whose token vectors are in memory together
 _STEPS = 10_000_000  # of the solver, at most; some texts of 500 tokens take more than its own limit
-_SAME = 1e-12  # squared distances below this share of the squared lengths are rounding errors of float32
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Weight = Callable[[int], float]  # of a token id
+Bag = tuple[Floats, Floats]  # positive weights that sum to 1, (points,), and vectors, (points, dimensions)
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,6 @@ class TokenReader:
 
 
 def _tokens(text: str, encoded: Any, index: int, vectors: Floats) -> Tokens:
-    """What the tokenizer and the model say of text ``index``."""
     special = np.array(encoded["special_tokens_mask"][index], dtype=bool)
     words, begins = [""] * len(special), np.zeros(len(special), dtype=bool)
     for place in np.flatnonzero(~special):
@@ -180,33 +180,17 @@ class BertScore(TokenMetric):
         return float(2 * precision * recall / ((precision + recall) or 1.0))
 
 
-@dataclass(frozen=True)
-class Bag:
-    """Weighted points.
-
-    Attributes:
-        weights: positive, (points,); they sum to 1.
-        vectors: (points, dimensions).
-    """
-
-    weights: Floats
-    vectors: Floats
-
-    @classmethod
-    def of(cls, weights: Floats, vectors: Floats) -> Bag:
-        """Without points of weight 0; at least one must weigh more."""
-        used = weights > 0
-        return cls(weights[used] / weights.sum(), vectors[used])
+def bag(weights: Floats, vectors: Floats) -> Bag:
+    """Without points of weight 0; at least one must weigh more."""
+    used = weights > 0
+    return weights[used] / weights.sum(), vectors[used]
 
 
 def movers_distance(a: Bag, b: Bag) -> float:
     """The earth mover's distance of two bags over Euclidean distances."""
     from ot import emd2
 
-    squares = (a.vectors**2).sum(1)[:, None] + (b.vectors**2).sum(1)
-    apart = squares - 2 * a.vectors @ b.vectors.T
-    apart[apart < _SAME * squares] = 0.0
-    return float(emd2(a.weights, b.weights, np.sqrt(apart), numItermax=_STEPS, check_marginals=False))
+    return float(emd2(a[0], b[0], cdist(a[1], b[1]), numItermax=_STEPS, check_marginals=False))
 
 
 class MoverScore(TokenMetric):
@@ -237,7 +221,7 @@ class MoverScore(TokenMetric):
         counted = own * tokens.begins * [word not in string.punctuation for word in tokens.words]
         rare = counted * [weight(token) for token in tokens.ids]
         weights = next((weights for weights in (rare, counted, own) if weights.any()), None)
-        return None if weights is None else Bag.of(weights, _unit(tokens.vectors))
+        return None if weights is None else bag(weights, _unit(tokens.vectors))
 
     def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
         """In [-1, 1]."""
@@ -267,23 +251,18 @@ class SentenceMover(TokenMetric):
         return {text: self._bag([read[sentence] for sentence in parts]) for text, parts in split.items()}
 
     def _bag(self, parts: Sequence[Tokens]) -> Bag | None:
-        words = [part.vectors[_content(part)] for part in parts]
-        if not any(map(len, words)):
-            words = [part.vectors[~part.special] for part in parts]
-        words = [vectors for vectors in words if len(vectors)]
+        from spacy.lang.en.stop_words import STOP_WORDS
+
+        content = [[word.isalpha() and word.lower() not in STOP_WORDS for word in part.words] for part in parts]
+        if not any(map(any, content)):
+            content = [list(~part.special) for part in parts]
+        words = [part.vectors[kept] for part, kept in zip(parts, content, strict=True) if any(kept)]
         if not words:
             return None
         counts = list(map(len, words))
         weights = np.array([*[1] * sum(counts), *counts], dtype=np.float64)
-        return Bag.of(weights, np.concatenate([*words, [vectors.mean(axis=0) for vectors in words]]))
+        return bag(weights, np.concatenate([*words, [vectors.mean(axis=0) for vectors in words]]))
 
     def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
         """In [0, 1]."""
         return 0.0 if candidate is None or reference is None else math.exp(-movers_distance(candidate, reference))
-
-
-def _content(tokens: Tokens) -> Mask:
-    """Which tokens are of words of letters and no stop words."""
-    from spacy.lang.en.stop_words import STOP_WORDS
-
-    return np.array([word.isalpha() and word.lower() not in STOP_WORDS for word in tokens.words], dtype=bool)
