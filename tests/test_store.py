@@ -375,42 +375,31 @@ HUB = {"language_model": "tiny/model", "encoder": "tiny/encoder"}
 
 
 @pytest.mark.parametrize("what", HUB)
-def test_a_revision_can_be_asked_for(named, hub, folders, second, what):
-    """A commit, a tag or a branch, also where another one is the newest."""
+def test_models_of_the_hub_are_their_commits(named, hub, folders, second, store, what):
+    """The newest, or that of a commit, a tag or a branch that is asked for."""
     name, folder = HUB[what], Path(named[what]).name
+    settings = {**named, what: name}
+    assert str(fingerprint(name)) == f"{name}@unknown"
     hub.fetch(name, ONE, folders / folder)
+    first = MarsScorer(**settings).score(*columns(ROWS))
+    assert first.signature.to_dict()[what] == f"{name}@{ONE}"
     hub.fetch(name, TWO, second / folder)
     (hub.fetched[0] / "refs" / "v1.0").write_text(ONE)
-    expected = MarsScorer(**named, store=False).score(*columns(ROWS))
     for revision in (ONE, "v1.0"):
         models.free_models()
-        assert str(fingerprint(f"{name}@{revision}")) == f"{name}@{ONE}"
-        result = MarsScorer(**{**named, what: f"{name}@{revision}"}, store=False).score(*columns(ROWS))
-        assert result.rows == expected.rows
-        assert result.signature.to_dict()[what] == f"{name}@{ONE}"
-    assert str(fingerprint(f"{name}@main")) == str(fingerprint(name)) == f"{name}@{TWO}"
+        with growth(store) as grown:
+            result = MarsScorer(**{**named, what: f"{name}@{revision}"}).score(*columns(ROWS))
+        assert grown == {}
+        assert (result.rows, result.signature.to_dict()[what]) == (first.rows, f"{name}@{ONE}")
+    fresh = MarsScorer(**{**named, what: f"{name}@{ONE}"}, store=False).score(*columns(ROWS))
+    assert fresh.rows == first.rows
+    with growth(store) as grown:
+        newest = MarsScorer(**settings).score(*columns(ROWS))
+    assert newest.signature.to_dict()[what] == str(fingerprint(f"{name}@main")) == f"{name}@{TWO}"
+    assert ("infills" if what == "language_model" else "embeddings") in grown
     missing = f"{name}@v2.0"
-    assert str(fingerprint(missing)) == f"{name}@unknown"
     with pytest.raises(ModelUnavailableError, match=f"could not load '{missing}'"):
         MarsScorer(**{**named, what: missing}, store=False).score(*columns(ROWS))
-
-
-@pytest.mark.parametrize("what", HUB)
-def test_models_of_the_hub_are_their_commits(named, hub, folders, second, store, what):
-    name, folder = HUB[what], Path(named[what]).name
-    hub.fetch(name, ONE, folders / folder)
-    settings = {**named, what: name}
-    result = MarsScorer(**settings).score(*columns(ROWS))
-    assert result.signature.to_dict()[what] == f"{name}@{ONE}"
-    models.free_models()
-    with growth(store) as grown:
-        assert MarsScorer(**settings).score(*columns(ROWS)) == result
-    assert grown == {}
-    hub.fetch(name, TWO, second / folder)
-    with growth(store) as grown:
-        other = MarsScorer(**settings).score(*columns(ROWS))
-    assert other.signature.to_dict()[what] == f"{name}@{TWO}"
-    assert ("infills" if what == "language_model" else "embeddings") in grown
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
@@ -432,16 +421,15 @@ LONG = [
     ("They walk. " * 60, ["They walk to the river."], "The children walk to school. " * 20),
     ("No.", ["The mayor told a reporter about it. " * 14], ""),
 ]
-CASES = {
-    "planned": {**PLANNED, "augmentation_aggregation": "weighted"},
-    "masked": MASKED,
-    "no context": {"use_context": False, "idf_corpus": CORPUS},
-    "likelihood": {"variant": "plus", "max_mask_ratio": 0.6},
-    "samples": SAMPLED,
-}
+CASES = [
+    {**PLANNED, "augmentation_aggregation": "weighted"},
+    {**MASKED, "use_context": False, "idf_corpus": CORPUS},
+    {"variant": "plus", "max_mask_ratio": 0.6},
+    SAMPLED,
+]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES, ids=",".join)
 def test_cold_warm_and_without_a_store(make, store, case):
     settings = {
         "dtype": "float32",
@@ -449,7 +437,7 @@ def test_cold_warm_and_without_a_store(make, store, case):
         "masked_language_model": roberta_of(3, torch.float32),
         "encoder": tiny_models.tiny_encoder(seed=4, dtype=torch.float32),
         "mask_ratio_step": 0.6,
-        **CASES[case],
+        **case,
     }
     results = []
     for where in (False, None, None):

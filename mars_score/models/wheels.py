@@ -75,7 +75,7 @@ def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, 
 
 
 def _convert(gguf: Path, folder: Path) -> None:
-    """Unpack a GGUF file to float32 safetensors in ``STORE/models``; the folder appears whole or not at all."""
+    """Unpack a GGUF file to float32 safetensors; the folder appears whole or not at all."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -72,7 +72,7 @@ def get_or_compute(
     """The value of each different item, from the store or computed and then saved.
 
     Computed values are saved every ``FLUSH_SECONDS`` and when ``compute`` ends, also by an exception or Ctrl-C.
-    All values pass through ``encode`` and ``decode``, so that computed and stored ones are equal.
+    All pass through ``encode`` and ``decode``, so that computed and stored ones are equal.
 
     Args:
         store: where results are looked up and saved.

@@ -66,15 +66,15 @@ class _Rates:
         return (done - first) / max(time.monotonic() - began, 1e-9)
 
 
-class _Lines:
+class _Lines(_Rates):
     """Progress as lines, for logs; none for what takes less than ``_LINE_SECONDS``."""
 
     def __init__(self) -> None:
-        self._rates = _Rates()
+        super().__init__()
         self._printed = time.monotonic()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        rate, now = self._rates.rate(stage, done), time.monotonic()
+        rate, now = self.rate(stage, done), time.monotonic()
         if now - self._printed < _LINE_SECONDS:
             return
         self._printed = now

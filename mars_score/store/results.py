@@ -32,7 +32,10 @@ _SCHEMA = (
     "checksum BLOB NOT NULL, value BLOB NOT NULL, UNIQUE (kind, key))",
     f"PRAGMA user_version = {_VERSION}",
 )
-_SELECT = "SELECT id, CAST(checksum AS BLOB), CAST(value AS BLOB), used FROM entries WHERE kind = ? AND key = ?"
+_SELECT = (
+    "SELECT id, key, CAST(checksum AS BLOB), CAST(value AS BLOB), used FROM entries WHERE kind = ? AND key IN"
+)
+_KEYS = 500  # of one statement
 
 _as_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 _T = TypeVar("_T")
@@ -214,8 +217,10 @@ def _select(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[by
     db.execute("BEGIN")
     if _version(db) != _VERSION:
         return values
-    for key in keys:
-        for number, checksum, value, used in db.execute(_SELECT, (kind, key)):
+    for start in range(0, len(keys), _KEYS):
+        part = keys[start : start + _KEYS]
+        wanted = f"{_SELECT} ({', '.join('?' * len(part))})"
+        for number, key, checksum, value, used in db.execute(wanted, (kind, *part)):
             if value is None or checksum != _checksum(kind, key, value):
                 raise sqlite3.DatabaseError("a result has a wrong checksum")
             values[key] = value
