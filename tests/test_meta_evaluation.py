@@ -1,20 +1,74 @@
-"""A whole meta-evaluation on invented ratings: figures, report, also where much is undefined."""
+"""A whole meta-evaluation on invented ratings: kept scores, failures, figures and report."""
 
 import json
 import math
 
 import numpy as np
 import pytest
-from test_meta_scoring import Counting, Missing, Undefined, make_models
 
 from mars_score.data.rated import Item, RatedSet
+from mars_score.errors import ModelUnavailableError
 from mars_score.meta.evaluation import MetaOptions, meta_evaluate
+from mars_score.meta.metrics import METRICS, make_metric, parse_names
+from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.report import write_meta_report
+from mars_score.meta.scoring import score_set, scores_of
+from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
+from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 
 WORDS = ["the", "old", "dog", "slept", "on", "a", "red", "sofa", "while", "nobody", "came", "to", "see", "it"]
 CONTEXT = "It rained. The dog was tired. Nobody was there."
 FEW = MetaOptions(attacks=(), resamples=20)
+
+
+def make_models(folder=None, **arguments):
+    runtime = Runtime(store=ResultStore(folder))
+    return Models(resolve_settings("mini", variant="plus"), runtime, {"preset": "mini", **arguments})
+
+
+class Counting(Metric):
+    """The number of letters; remembers what it was asked for."""
+
+    title = "letters"
+    minimum = -7.0
+
+    def __init__(self, models, fault_at=math.inf):
+        super().__init__(models)
+        self.asked = []
+        self.fault_at = fault_at
+
+    def score(self, rows, corpus):
+        self.asked.append(len(rows))
+        if sum(self.asked) > self.fault_at:
+            raise KeyboardInterrupt
+        return [float(len(candidate)) for candidate, _, _ in rows]
+
+
+class Missing(Counting):
+    title = "missing"
+
+    def key(self):
+        raise ModelUnavailableError("its data is missing;\n run: fetch it")
+
+
+class Faulty(Counting):
+    title = "faulty"
+
+    def score(self, rows, corpus):
+        return [1.0]
+
+
+class Undefined(Counting):
+    title = "undefined"
+
+    def score(self, rows, corpus):
+        return [math.nan for _ in rows]
+
+
+def make_rows(count, start=0):
+    return [("x" * number, ("reference",), f"context {number}") for number in range(start + 1, start + 1 + count)]
 
 
 def make_set(name="toy", groups=6, systems=3, rate=None, context=CONTEXT):
@@ -46,6 +100,83 @@ def found(tiny, tmp_path_factory):
     return meta_evaluate(sets, names, options, store=tmp_path_factory.mktemp("store"), **tiny)
 
 
+# Scores
+
+
+def test_scores_are_kept_and_equal_rows_scored_once(tmp_path):
+    metric, rows = Counting(make_models(tmp_path)), make_rows(3)
+    assert scores_of(metric, [*rows, rows[0]], ()) == [1.0, 2.0, 3.0, 1.0]
+    assert metric.asked == [3]
+    again = Counting(make_models(tmp_path))
+    assert scores_of(again, [*rows, *make_rows(1, 3)], ()) == [1.0, 2.0, 3.0, 4.0]
+    assert again.asked == [1]
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    rows = make_rows(700)
+    with pytest.raises(KeyboardInterrupt):
+        scores_of(Counting(make_models(tmp_path), fault_at=300), rows, ())
+    metric = Counting(make_models(tmp_path))
+    assert scores_of(metric, rows, ()) == [float(number) for number in range(1, 701)]
+    assert sum(metric.asked) == 700 - 256
+
+
+def test_a_metric_that_uses_the_corpus_is_kept_by_corpus(tmp_path):
+    metric = Counting(make_models(tmp_path))
+    metric.uses_corpus = True
+    for corpus in (("one",), ("two",), ("one",)):
+        scores_of(metric, make_rows(1), corpus)
+    assert metric.asked == [1, 1]
+
+
+def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a_metric():
+    models = make_models()
+    metrics = {kind.title: kind(models) for kind in (Missing, Faulty, Undefined, Counting)}
+    items = [
+        Item(str(number), "g", "s", (text, ("a b c d",), CONTEXT), float(number))
+        for number, text in enumerate(["a b c d e", "b", " \n"])
+    ]
+    found = score_set(RatedSet("toy", tuple(items), ("a b c d",)), metrics, ["reorder"]).metrics
+    assert found["missing"].failure == "its data is missing; run: fetch it"
+    assert found["faulty"].failure == "failed with ValueError: faulty gave 1 scores for 3 rows"
+    assert np.isnan(found["missing"].scores).all()
+    assert found["undefined"].failure is None
+    assert np.isnan(found["undefined"].scores[:2]).all()
+    assert list(found["letters"].scores) == [9.0, 1.0, -7.0]
+    assert list(found["letters"].attacked["reorder"]) == [9.0]
+    assert metrics["letters"].asked == [3]
+
+
+def test_names():
+    variant = "mars[variant=paper,sigma=0]"
+    assert parse_names(f"bleu1, {variant} ,length") == ["bleu1", variant, "length"]
+    assert len({make_metric(name, make_models()).title for name in METRICS}) == len(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("zzz", ValueError, "unknown metric 'zzz'; mars meta --help lists the names"),
+        ("mars[sigmoid=0]", TypeError, "unknown setting 'sigmoid'"),
+        ("mars[sigma]", ValueError, r"written mars\[setting=value"),
+    ],
+)
+def test_bad_names(name, error, message):
+    with pytest.raises(error, match=message):
+        make_metric(name, make_models())
+
+
+def test_variants_of_mars_are_settings(gpt2, encoder):
+    models = make_models(language_model=gpt2, encoder=encoder, dtype="float64", context_weight=0.3)
+    name = 'mars[variant=paper,planner=none,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]'
+    entries = make_metric(name, models).result([("a", ("b",), "c")], ("b",)).signature.entries
+    names = ("variant", "sigma", "context_weight", "pos_weights")
+    assert [entries[name] for name in names] == ["paper", 0, 0.3, {"ADJ": 4, "NOUN": 2}]
+
+
+# Figures
+
+
 def test_figures_are_those_of_the_statistics(found):
     result = found.sets["one"]
     scores, data = result.scored.metrics["length"].scores, result.scored.data
@@ -55,10 +186,11 @@ def test_figures_are_those_of_the_statistics(found):
     agreement = result.agreements["length"]
     over_items = np.corrcoef(scores, data.ratings)[0, 1]
     assert agreement.coefficients["items"]["pearson"].value == pytest.approx(over_items)
+    assert "idf" in result.scored.metrics["mars"].signature  # over the references of the whole set
     assert set(agreement.per_system) == set(agreement.system_intervals) == {"s0", "s1", "s2"}
 
 
-def test_robustness_counts_ties_as_failures(found):
+def test_attacks_and_tests_compare_scores(found):
     result = found.sets["one"]
     robust = result.agreements["length"].robustness["reorder"]  # shuffling changes no length
     assert robust.share == 0.0
@@ -67,6 +199,9 @@ def test_robustness_counts_ties_as_failures(found):
     mars, attacked = result.scored.metrics["mars"], result.scored.attacks["retrieve"]
     above = mars.scores[list(attacked.indices)] > mars.attacked["retrieve"]
     assert result.agreements["mars"].robustness["retrieve"].share == above.mean()
+    tests = result.agreements["length"].mars_better
+    assert tests["bootstrap"].difference == pytest.approx(result.pearson("mars") - result.pearson("length"))
+    assert result.agreements["mars"].mars_better is None
 
 
 def test_scores_that_are_equal_but_for_rounding_are_ties():
@@ -100,13 +235,6 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
         found = evaluate(data, [own], store=tmp_path)
     assert own.asked == len(data.rows)
     assert found.titles == {"letters of my own": "letters of my own"}
-
-
-def test_tests_compare_mars_with_the_metric(found):
-    result = found.sets["second"]
-    tests = result.agreements["length"].mars_better
-    assert tests["bootstrap"].difference == pytest.approx(result.pearson("mars") - result.pearson("length"))
-    assert result.agreements["mars"].mars_better is None
 
 
 def test_a_missing_model_is_stated_and_the_report_appears(found, tmp_path):

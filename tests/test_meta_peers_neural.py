@@ -222,14 +222,6 @@ def test_at_most_so_many_tokens_of_a_context_are_read(causal, most):
     ]
 
 
-def test_a_context_is_read_once(causal, monkeypatch):
-    model = CausalLanguageModel(*causal)
-    fed, read = [], model.read
-    monkeypatch.setattr(model, "read", lambda *args, **more: fed.append(len(args[0])) or read(*args, **more))
-    means(model, [(LONG, text) for text in "abcde"], 2)
-    assert fed == [1]
-
-
 def test_prompts_that_are_remembered_are_not_read_again(causal, monkeypatch):
     model = CausalLanguageModel(*causal)
     contexts = ("The baker opens her shop.", "It will rain.", "He forgot his ticket at home.")
