@@ -105,11 +105,6 @@ def test_sentence_mover_by_hand():
     assert found == pytest.approx([math.exp(-distance) for *_, distance in rows])
 
 
-def test_identical_texts_get_the_maximum(metric):
-    rows = [(text, (text, "Another text."), "") for text in [*REFERENCES, "?"]]
-    assert metric.score(rows, REFERENCES) == pytest.approx([1.0] * len(rows), abs=1e-5)
-
-
 def test_a_row_is_the_best_over_its_references_whatever_the_other_rows_are(metric):
     together = metric.score(ROWS * 10, REFERENCES)  # more than are read at once
     alone = [
