@@ -183,14 +183,16 @@ def _language_model(settings: Settings) -> Any:
 def _make_infiller(settings: Settings, runtime: Runtime) -> CausalInfiller | MaskedInfiller:
     from mars_score.augment.infilling.engine import CausalInfiller
     from mars_score.augment.infilling.masked import MaskedInfiller
-    from mars_score.models.loading import causal_model, masked_model
+    from mars_score.models.loading import causal_model, model_and_tokenizer
 
     if settings.infilling.infiller == "causal":
         model = causal_model(settings.models, runtime)
         return CausalInfiller(model, settings.planning, settings.infilling, runtime.batch_size)
-    if settings.models.masked_language_model is None:
+    spec = settings.models.masked_language_model
+    if spec is None:
         raise ModelUnavailableError(
             'infiller="masked" has no model in this preset: no masked language model is known to come in '
             "a wheel. Name one with masked_language_model=... or use another preset"
         )
-    return MaskedInfiller(*masked_model(settings.models, runtime), runtime.batch_size)
+    masked = model_and_tokenizer("masked", spec, settings.models.dtype, runtime)
+    return MaskedInfiller(*masked, runtime.batch_size)

@@ -132,15 +132,9 @@ def causal_model(models: ModelSettings, runtime: Runtime) -> CausalLanguageModel
     return model
 
 
-def masked_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
-    """Masked language model and tokenizer of the settings; see :func:`load_language_model`."""
-    model, tokenizer = _once("masked", models.masked_language_model, models.dtype, runtime)
-    return model, tokenizer
-
-
-def entailment_model(models: ModelSettings, runtime: Runtime) -> tuple[Any, Any]:
-    """Classifier for natural language inference and tokenizer of the settings; see :func:`load_language_model`."""
-    model, tokenizer = _once("classification", models.entailment_model, models.dtype, runtime)
+def model_and_tokenizer(kind: str, spec: Any, dtype: str, runtime: Runtime) -> tuple[Any, Any]:
+    """As :func:`load_language_model`, but loaded once per process."""
+    model, tokenizer = _once(kind, spec, dtype, runtime)
     return model, tokenizer
 
 

@@ -43,7 +43,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @dataclass
 class BatchSize:
-    """A largest number of items that are processed together; halved where memory runs out."""
+    """The largest number of items that are processed together; halved where memory runs out."""
 
     size: int
 

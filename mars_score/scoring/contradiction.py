@@ -29,9 +29,9 @@ def contradictions(models: ModelSettings, runtime: Runtime) -> Readings[tuple[Mo
 def _load(models: ModelSettings, runtime: Runtime) -> tuple[Model, int]:
     """The model and the number of its class for contradictions."""
     from mars_score.models.engine.entailment import contradiction_class
-    from mars_score.models.loading import entailment_model
+    from mars_score.models.loading import model_and_tokenizer
 
-    model = entailment_model(models, runtime)
+    model = model_and_tokenizer("classification", models.entailment_model, models.dtype, runtime)
     return model, contradiction_class(model)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -66,13 +67,11 @@ class Feed:
         self._longest = max(self.counts)
         if self._longest == 1:
             return
-        starts = [0]
-        for count in self.counts:
-            starts.append(starts[-1] + count)
+        starts = accumulate(self.counts, initial=0)
         # Padding is filled with the row's first token; the mask hides it.
         spread = [
             start + (place if place < count else 0)
-            for start, count in zip(starts[:-1], self.counts, strict=True)
+            for start, count in zip(starts, self.counts, strict=False)
             for place in range(self._longest)
         ]
         packed = [row * self._longest + place for row, count in enumerate(self.counts) for place in range(count)]

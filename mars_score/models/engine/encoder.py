@@ -52,11 +52,6 @@ class SentenceEncoder:
         self.model = model
         self._batch = BatchSize(batch_size or 32)
 
-    @property
-    def batch_size(self) -> int:
-        """Largest number of texts per forward pass."""
-        return self._batch.size
-
     def encode(
         self,
         texts: Sequence[str],

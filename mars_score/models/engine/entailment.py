@@ -37,8 +37,7 @@ def classify(
             list(premises), list(hypotheses), padding=True, truncation=True, max_length=window, return_tensors="pt"
         )
         logits = classifier(**tokens.to(classifier.device)).logits
-        shares: list[list[float]] = torch.softmax(logits.double(), -1).tolist()
-        return shares
+        return list(torch.softmax(logits.double(), -1).tolist())
 
     with exclusive(classifier), ordinary_mode():
         BatchSize(batch_size or BATCH_SIZE).map(

@@ -106,10 +106,7 @@ def surprisals(
 def _read(
     model: CausalLanguageModel, readings: Sequence[Reading], batch_size: int, memory: PromptMemory
 ) -> Iterator[dict[Reading, float]]:
-    """Mean surprisals, batch by batch.
-
-    Prompts are read but for their last token, which is read with the texts: it predicts the first token of each.
-    """
+    """Mean surprisals, batch by batch; a prompt's last token is read with its texts: it predicts their first."""
     lengths: dict[tuple[int, ...], int] = {}
     for reading in readings:
         lengths[reading.prompt] = max(lengths.get(reading.prompt, 0), reading.length)
@@ -126,10 +123,7 @@ def _read(
 
 
 def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
-    """Texts of one prompt together: at most ``most``, of ``PACK_TOKENS`` tokens together, or a single longer one.
-
-    The longest packs come first.
-    """
+    """Texts of one prompt: at most ``most`` of ``PACK_TOKENS`` together, or one longer; longest packs first."""
     packs: list[list[Reading]] = []
     room = 0
     for reading in sorted(readings, key=lambda reading: (reading.prompt, reading.length, len(reading.tokens))):
