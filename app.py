@@ -23,10 +23,9 @@ try:
     from mars_score.scoring.explain.explanation import CSS as WORDS_CSS
     from mars_score.space import limits
     from mars_score.space.engine import Engine
-    from mars_score.space.examples import read_examples
     from mars_score.space.handlers import Handlers
-    from mars_score.space.layout import build
-    from mars_score.space.look import CSS, theme
+    from mars_score.space.inputs import read_examples
+    from mars_score.space.layout import CSS, build, theme
 except ModuleNotFoundError as error:
     raise ImportError(f"{error.name} is not installed; run: pip install 'mars-score[space]'") from error
 

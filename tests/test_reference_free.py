@@ -18,7 +18,7 @@ from mars_score.compare import rank_systems
 from mars_score.errors import MarsWarning
 from mars_score.integrations.trainer import compute_metrics
 from mars_score.settings import presets, resolve_settings
-from mars_score.space.choices import PRESET
+from mars_score.space.inputs import PRESET
 
 LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
 ROWS = [  # candidate, context, task by its form

@@ -26,18 +26,25 @@ from mars_score.scoring.row import Term
 from mars_score.settings import resolve_settings
 from mars_score.space import limits
 from mars_score.space.answer import Metric, plain_notice
-from mars_score.space.choices import BY_FORM, PRESET, Choices, space_preset
-from mars_score.space.compared import compared_page
 from mars_score.space.engine import Engine
-from mars_score.space.examples import Example, read_examples
-from mars_score.space.fooling import NAMES, fooled, fooling_page, versions_of, with_versions
 from mars_score.space.handlers import CONTROLS, Handlers
-from mars_score.space.inputs import Inquiry, Question, read_question
+from mars_score.space.inputs import (
+    BY_FORM,
+    PRESET,
+    Choices,
+    Example,
+    Inquiry,
+    Question,
+    check_paper,
+    read_examples,
+    read_question,
+    space_preset,
+)
 from mars_score.space.layout import build
-from mars_score.space.limits import Allowance, Gate, Refused, address_of
-from mars_score.space.links import read_query, to_query
+from mars_score.space.limits import Allowance, Gate, Refused, Work, address_of
+from mars_score.space.links import LINK_CHARACTERS, read_query, to_query
 from mars_score.space.pages import METRICS, SCORING, TERMS, headline, ranking_page
-from mars_score.space.work import Work
+from mars_score.space.tables import NAMES, compared_page, fooled, fooling_page, versions_of, with_versions
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
 
@@ -137,7 +144,7 @@ def test_presets(monkeypatch):
     monkeypatch.setenv("MARS_PRESET", "paper")
     assert space_preset() == "paper"
     monkeypatch.delenv("MARS_PRESET")
-    monkeypatch.setattr("mars_score.space.choices.find_spec", lambda name: None)
+    monkeypatch.setattr("mars_score.space.inputs.find_spec", lambda name: None)
     assert space_preset() == "base"
 
 
@@ -342,24 +349,20 @@ def test_hostile_texts_are_escaped_everywhere():
         assert not re.search(r"=\"[^\"]*<", page)
 
 
-@pytest.mark.parametrize(
-    ("text", "page"),
-    [
-        ("He ran home now.", "He<u> ran</u> home<u> now</u>."),
-        ("quite other text", "<u>quite other text</u>"),
-    ],
-)
-def test_what_the_language_model_wrote_is_underlined(text, page):
+def test_what_the_language_model_wrote_is_underlined():
     one = answer("a", references=("He went home today.",), paper=True)
     [row] = one.paper
     [reference] = row.references
-    infill = reference.augmented.augmentations[0]
-    infill = dataclasses.replace(infill, template=Template("He went home today.", ((2, 7), (12, 18))), text=text)
+    infill = dataclasses.replace(
+        reference.augmented.augmentations[0],
+        template=Template("He went home today.", ((2, 7), (12, 18))),
+        text="He ran home <now>.",
+    )
     augmented = dataclasses.replace(reference.augmented, augmentations=(infill,))
     reference = dataclasses.replace(reference, augmented=augmented, similarities=(0.5, 0.7))
-    one = dataclasses.replace(one, paper=(dataclasses.replace(row, references=(reference,)),))
-    assert f"masked</small>{page}</th>" in compared_page(one)
-    assert "new words are underlined" in compared_page(one)
+    page = compared_page(dataclasses.replace(one, paper=(dataclasses.replace(row, references=(reference,)),)))
+    assert "masked</small>He <u>ran</u> home <u>&lt;now&gt;.</u></th>" in page
+    assert "new words are underlined" in page
 
 
 def test_notices_are_shown_without_row_numbers():
@@ -421,7 +424,7 @@ def test_nothing_is_cut_to_fit_into_a_link(handlers):
     def link(length):
         return to_query(Inquiry(Question("é" * length, ("r",), ("c",)), Choices()))
 
-    fits = (limits.LINK_CHARACTERS - len(link(0))) // len("%C3%A9")
+    fits = (LINK_CHARACTERS - len(link(0))) // len("%C3%A9")
     assert read_query(link(fits)).question.context == "é" * fits
     with pytest.raises(Refused, match="too long for a link: it would have 7,5"):
         link(fits + 1)
@@ -451,7 +454,7 @@ def test_addresses_that_ask_for_nothing(query):
         ("?reference=r&candidate=c&task=evil", "setting"),
         ("?reference=r&candidate=%ff", "damaged"),
         ("?reference=r&candidate=c" + "&x=1" * 100, "too many"),
-        ("?context=" + "c" * limits.LINK_CHARACTERS, "at most 7,500"),
+        ("?context=" + "c" * LINK_CHARACTERS, "at most 7,500"),
         (f"?candidate=c&reference={'r' * 601}", "at most 600"),
     ],
 )
@@ -461,8 +464,6 @@ def test_bad_links_are_refused(query, message):
 
 
 def test_arrival_by_a_link(handlers):
-    linked = read_query("?candidate=c&reference=r&context=x&sample=3")
-    assert linked.question.notices == ("The link has parameters that mean nothing here: sample.",)
     example = Example("A bus", "Look.", QUESTION)
     inquiry = Inquiry(Question("It rained.", ("She took a bus.",), ("A bus.", HOSTILE)), Choices(task="story"))
     linked, lesson, fields, page = handlers.arrive(to_query(inquiry), example)
@@ -579,8 +580,10 @@ def test_examples_are_as_their_lines_say():
     assert tomatoes.question.references == ()
     assert tomatoes.question.candidates[2] in tomatoes.question.context
     for example in examples:
-        limits.check_texts(example.question.context, example.question.references, example.question.candidates)
-        limits.check_paper(example.question.references)
+        question = example.question
+        asked = read_question(question.context, question.references, question.candidates)
+        assert dataclasses.replace(asked, notices=()) == question
+        check_paper(question.references)
     assert read_examples(ROOT / "missing") == []
 
 

@@ -11,20 +11,16 @@ from mars_score.scoring.explain.explanation import Explanation
 from mars_score.scoring.result import MarsResult, RowScore, augmented_to_dict
 from mars_score.space.inputs import Question
 
+_KEYS = {"MARS plus": "mars", "MARS paper": "paper", "BLEU": "bleu", "ROUGE-L": "rouge_l"}  # in the API
+
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric with one score per candidate.
-
-    Attributes:
-        name: as it is shown.
-        scores: in the order of the candidates.
-        full: the score that fills a bar.
-    """
+    """A metric with one score per candidate, in their order."""
 
     name: str
     scores: tuple[float, ...]
-    full: float = 1.0
+    full: float = 1.0  # the score that fills a bar
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -38,20 +34,13 @@ class Metric:
 
 @dataclass(frozen=True)
 class Answer:
-    """A question and its scores.
-
-    Attributes:
-        rows: by variant ``plus``.
-        paper: by variant ``paper``; none where it was not asked for.
-        metrics: MARS plus first, then its rivals.
-        signature: of each variant a line.
-    """
+    """A question and its scores."""
 
     question: Question
-    rows: tuple[RowScore, ...]
-    paper: tuple[RowScore, ...]
-    metrics: tuple[Metric, ...]
-    signature: str
+    rows: tuple[RowScore, ...]  # by variant ``plus``
+    paper: tuple[RowScore, ...]  # by variant ``paper``; none where it was not asked for
+    metrics: tuple[Metric, ...]  # MARS plus first, then its rivals
+    signature: str  # of each variant a line
     notices: tuple[str, ...]
     explanations: tuple[Explanation, ...] = ()
 
@@ -89,15 +78,11 @@ class Answer:
             {
                 "candidate": self.question.candidates[index],
                 "index": index,
-                **{metric.name.lower().replace("-", "_"): metric.scores[index] for metric in self.metrics},
+                **{_KEYS[metric.name]: metric.scores[index] for metric in self.metrics},
                 "terms": [asdict(term) for term in self.rows[index].terms],
             }
             for index in self.order
         ]
-        for line in ranking:
-            line["mars"] = line.pop("mars plus")
-            if "mars paper" in line:
-                line["paper"] = line.pop("mars paper")
         augmented = next((row.references for row in self.paper if row.references), ())
         return {
             "ranking": ranking,

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from mars_score.scorer import MarsScorer
 from mars_score.space.answer import Answer
-from mars_score.space.choices import PRESET, VARIANT, Choices
-from mars_score.space.inputs import Inquiry, Question
+from mars_score.space.inputs import PRESET, VARIANT, Choices, Inquiry, Question
 from mars_score.store.runtime import Progress
 
 _log = logging.getLogger(__name__)
@@ -23,19 +22,15 @@ class Engine:
         self._prepared: dict[Question, Answer] = {}
 
     def answer(self, inquiry: Inquiry, progress: Progress | None = None) -> Answer:
-        """All that is shown for a question.
-
-        Args:
-            inquiry: texts and settings.
-            progress: called meanwhile; what it raises stops the work.
-        """
+        """All that is shown for a question; what ``progress`` raises stops the work."""
         if prepared := self.prepared(inquiry):
             return prepared
         question, choices = inquiry.question, inquiry.choices
         count = len(question.candidates)
         references = [list(question.references)] * count if question.references else None
         rows = list(question.candidates), references, [question.context] * count
-        result = self._scorer(choices, progress).score(*rows, explain=True)
+        scorer = MarsScorer(PRESET, variant=VARIANT, progress=progress, **choices.settings())
+        result = scorer.score(*rows, explain=True)
         paper = None
         if choices.paper:
             paper = MarsScorer(PRESET, variant="paper", progress=progress).score(*rows)
@@ -65,7 +60,3 @@ class Engine:
             self._prepared[inquiry.question] = self.answer(inquiry)
         except Exception:
             _log.exception("An example could not be prepared")
-
-    def _scorer(self, choices: Choices, progress: Progress | None) -> MarsScorer:
-        """A scorer of these settings; all scorers of the process share its loaded models."""
-        return MarsScorer(PRESET, variant=VARIANT, progress=progress, **choices.settings())

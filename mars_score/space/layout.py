@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from mars_score.settings.fields import TASKS
-from mars_score.space.choices import BY_FORM, PRESET, Choices
-from mars_score.space.examples import Example
 from mars_score.space.handlers import CONTROLS, PRIVATE, Handlers
-from mars_score.space.inputs import Inquiry, Question
+from mars_score.space.inputs import BY_FORM, PRESET, Choices, Example, Inquiry, Question
 from mars_score.space.pages import WAITING
 
+CSS = Path(__file__).with_name("look.css")
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
 _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context</h1>
 <p>A good answer need not repeat the reference. <span>MARS plus also reads the context; beside it are the MARS of
@@ -49,23 +49,11 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> No
             ranking = gr.HTML(WAITING, elem_id="mars-ranking")
             paper = gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper")
     inquiry = gr.State()
-    link = gr.Textbox(
-        label="Link to these texts, settings and scores",
-        interactive=False,
-        buttons=["copy"],
-        max_lines=1,
-        elem_id="mars-link",
-    )
+    link = _copied("Link to these texts, settings and scores", "mars-link", max_lines=1)
     fool, fooled = _fool(handlers, inquiry)
     with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
         compared = gr.HTML(elem_id="mars-compared")
-        signature = gr.Textbox(
-            label="Signature, to quote beside the scores",
-            interactive=False,
-            buttons=["copy"],
-            lines=2,
-            elem_id="mars-signature",
-        )
+        signature = _copied("Signature, to quote beside the scores", "mars-signature", lines=2)
     with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
         settings = _settings()
     outputs = [notices, ranking, compared, signature, link, inquiry, paper, fool, fooled]
@@ -91,29 +79,26 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> No
 
 def _texts() -> list[Any]:
     """Context, references and candidates."""
+    fields = (
+        ("Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"),
+        ("References, one per line", 1, 6, "Good texts, written by people. Without any, the context alone counts"),
+        ("Candidates, one per line", 3, 14, "Texts to score"),
+    )
     return [
         gr.Textbox(
-            label="Context",
-            lines=2,
-            max_lines=8,
-            placeholder="What came before: a dialogue (one turn per line), a story, an article, a question",
-            elem_id="mars-context",
-        ),
-        gr.Textbox(
-            label="References, one per line",
-            lines=1,
-            max_lines=6,
-            placeholder="Good texts, written by people. Without any, the context alone counts",
-            elem_id="mars-references",
-        ),
-        gr.Textbox(
-            label="Candidates, one per line",
-            lines=3,
-            max_lines=14,
-            placeholder="Texts to score",
-            elem_id="mars-candidates",
-        ),
+            label=label,
+            lines=lines,
+            max_lines=most,
+            placeholder=hint,
+            elem_id=f"mars-{label.split(',')[0].lower()}",
+        )
+        for label, lines, most, hint in fields
     ]
+
+
+def _copied(label: str, elem_id: str, **lines: int) -> gr.Textbox:
+    """A text to be copied from the page."""
+    return gr.Textbox(label=label, interactive=False, buttons=["copy"], elem_id=elem_id, **lines)
 
 
 def _settings() -> dict[str, Any]:
@@ -176,3 +161,34 @@ def _lesson(text: str) -> str:
 
 def _fields(question: Question) -> list[str]:
     return [question.context, "\n".join(question.references), "\n".join(question.candidates)]
+
+
+def theme() -> Any:
+    """The theme of gradio."""
+    shades = (
+        "#fdf5f1 #fae6dd #f3c9b8 #e8a288 #d97953 #c2562f #a84522 #89371c #6b2c18 #4f2214 #31140b"  # from 50 to 950
+    )
+    sans = ("Inter", "ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Helvetica", "Arial", "sans-serif")
+    return gr.themes.Base(
+        primary_hue=gr.themes.Color(*shades.split(), name="rust"),
+        secondary_hue=gr.themes.colors.stone,
+        neutral_hue=gr.themes.colors.stone,
+        radius_size=gr.themes.sizes.radius_md,
+        text_size=gr.themes.sizes.text_md,
+        font=sans,
+        font_mono=("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace"),
+    ).set(
+        body_background_fill="#faf8f5",
+        body_text_color_subdued="*neutral_600",
+        block_info_text_color="*neutral_600",
+        block_border_width="1px",
+        block_label_background_fill="transparent",
+        block_label_border_width="0px",
+        block_label_text_color="*neutral_600",
+        block_title_text_weight="600",
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
+        button_primary_text_color="white",
+        button_primary_background_fill_dark="*primary_500",
+        slider_color="*primary_500",
+    )

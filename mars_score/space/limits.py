@@ -5,72 +5,24 @@ from __future__ import annotations
 import ipaddress
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import gradio as gr
+from gradio.context import LocalContext
 from starlette.responses import JSONResponse
 
-CONTEXT_CHARACTERS = 5_000
-REFERENCE_CHARACTERS = 600
-CANDIDATE_CHARACTERS = 1_500
-REFERENCES = 4
-CANDIDATES = 12
-PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed
-LINK_CHARACTERS = 7_500  # servers commonly take 8,192 bytes for the first line of a request
+from mars_score.store.runtime import Progress
+
 BODY_BYTES = 200_000  # per request
 CALL_SECONDS = 120.0  # that a single call may take
 
-_ELSEWHERE = "On your own machine MARS has no such limit."
+ELSEWHERE = "On your own machine MARS has no such limit."
 
 
 class Refused(ValueError):  # noqa: N818
     """Input that is not accepted; the message is shown to the visitor."""
-
-
-def check_texts(context: str, references: Sequence[str], candidates: Sequence[str]) -> None:
-    """Check the lengths and numbers of the texts of a question.
-
-    Args:
-        context: that the candidates are for.
-        references: none blank; at least one where the context is blank.
-        candidates: at least one.
-
-    Raises:
-        Refused: too many or too long, or nothing to score.
-    """
-    if not (context.strip() or references):
-        raise Refused("Please give a reference, which is a text that says it right, or a context.")
-    if not candidates:
-        raise Refused("Please give at least one candidate: a text to score.")
-    for what, number, limit in (
-        ("references", len(references), REFERENCES),
-        ("candidates", len(candidates), CANDIDATES),
-    ):
-        if number > limit:
-            raise Refused(f"{number:,} {what} are too many: at most {limit} are allowed here. {_ELSEWHERE}")
-    _check_length("The context has", len(context), CONTEXT_CHARACTERS)
-    for text in references:
-        _check_length("A reference has", len(text), REFERENCE_CHARACTERS)
-    for text in candidates:
-        _check_length("A candidate has", len(text), CANDIDATE_CHARACTERS)
-
-
-def check_paper(references: Sequence[str]) -> None:
-    """Check that the paper's MARS of a question would not take minutes.
-
-    Raises:
-        Refused: the references are too long.
-    """
-    _check_length(
-        "For the paper's MARS: all references together have", sum(map(len, references)), PAPER_CHARACTERS
-    )
-
-
-def _check_length(what: str, length: int, limit: int) -> None:
-    if length > limit:
-        raise Refused(
-            f"{what} {length:,} characters; at most {limit:,} are allowed here. Please shorten it. {_ELSEWHERE}"
-        )
 
 
 class Allowance:
@@ -108,7 +60,7 @@ class Allowance:
                     wait = int(when + self.seconds - self._clock()) + 1
                     raise Refused(
                         f"{self.amount:g} {self.unit} in {self.seconds:g} seconds are the limit here. Please wait "
-                        f"{wait} second{'' if wait == 1 else 's'} and try again. {_ELSEWHERE}"
+                        f"{wait} second{'' if wait == 1 else 's'} and try again. {ELSEWHERE}"
                     )
 
     def charge(self, address: str, amount: float = 1) -> None:
@@ -168,3 +120,49 @@ class Gate:
             return JSONResponse({"detail": str(error), "error": str(error)}, 429)
         self._requests.charge(address)
         return None
+
+
+class Work:
+    """Work for visitors.
+
+    Args:
+        allowance: seconds of work for each address.
+        call_seconds: that a single call may take.
+    """
+
+    def __init__(self, allowance: Allowance | None = None, call_seconds: float = CALL_SECONDS) -> None:
+        self._allowance = allowance or Allowance(2 * CALL_SECONDS, 600, "seconds of computing")
+        self._call_seconds = call_seconds
+
+    @contextmanager
+    def of(self, request: gr.Request | None) -> Iterator[Progress]:
+        """Count what the block takes for the address of a request; yields the progress function to score with.
+
+        Raises:
+            Refused: the address has used its time; by the progress function: this call has, or its client left.
+        """
+        client = getattr(request, "client", None)
+        address = address_of(getattr(client, "host", None))
+        self._allowance.check(address)
+        start, has_left = time.monotonic(), _departure()
+
+        def report(stage: str, done: int, total: int) -> None:
+            if has_left():
+                raise Refused("The visitor has left.")
+            if time.monotonic() - start > self._call_seconds:
+                raise Refused(
+                    f"This took longer than {self._call_seconds:g} seconds, and was stopped. Please send fewer or "
+                    "shorter texts."
+                )
+
+        try:
+            yield report
+        finally:
+            self._allowance.charge(address, time.monotonic() - start)
+
+
+def _departure() -> Callable[[], bool]:
+    """What says whether the client whose event is being handled has closed its connection."""
+    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    event = blocks._queue.event_ids_to_events.get(event_id) if blocks and event_id else None
+    return lambda: event is not None and not event.alive

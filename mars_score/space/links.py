@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qs, urlencode
 
-from mars_score.space.choices import Choices
-from mars_score.space.inputs import Inquiry, read_question
-from mars_score.space.limits import CANDIDATES, LINK_CHARACTERS, REFERENCES, Refused
+from mars_score.space.inputs import CANDIDATES, REFERENCES, Choices, Inquiry, read_question
+from mars_score.space.limits import Refused
 
-_CONTEXT, _REFERENCE, _CANDIDATE = _TEXTS = ("context", "reference", "candidate")
+LINK_CHARACTERS = 7_500  # servers commonly take 8,192 bytes for the first line of a request
 _DEFAULTS = asdict(Choices())
-_MOST = {_REFERENCE: REFERENCES, _CANDIDATE: CANDIDATES}  # times; all others once
+_TIMES = {**dict.fromkeys(("context", *_DEFAULTS), 1), "reference": REFERENCES, "candidate": CANDIDATES}
 
 
 def to_query(inquiry: Inquiry) -> str:
@@ -21,14 +20,12 @@ def to_query(inquiry: Inquiry) -> str:
     Raises:
         Refused: it would be longer than servers accept.
     """
-    question = inquiry.question
-    pairs = [(_CONTEXT, question.context)]
-    pairs += [(_REFERENCE, text) for text in question.references]
-    pairs += [(_CANDIDATE, text) for text in question.candidates]
-    for name, value in asdict(inquiry.choices).items():
+    question, choices = inquiry.question, asdict(inquiry.choices)
+    values = {"context": question.context, "reference": question.references, "candidate": question.candidates}
+    for name, value in choices.items():
         if value != _DEFAULTS[name]:
-            pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
-    query = f"?{urlencode(pairs)}"
+            values[name] = str(value).lower() if isinstance(value, bool) else value
+    query = f"?{urlencode(values, doseq=True)}"
     if len(query) > LINK_CHARACTERS:
         raise Refused(
             f"These texts are too long for a link: it would have {len(query):,} characters, and more than "
@@ -46,26 +43,19 @@ def read_query(query: str) -> Inquiry | None:
     if len(query) > LINK_CHARACTERS:
         raise Refused(f"The link has {len(query):,} characters; at most {LINK_CHARACTERS:,} are allowed here.")
     try:
-        pairs = parse_qsl(query.removeprefix("?"), keep_blank_values=True, errors="strict", max_num_fields=100)
+        sent = parse_qs(query.removeprefix("?"), keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError:
         raise Refused("The link cannot be read: its letters are damaged, or its parameters too many.") from None
-    known = (*_TEXTS, *_DEFAULTS)
-    values: dict[str, list[str]] = {name: [] for name in known}
-    for name, value in pairs:
-        values.setdefault(name, []).append(value)
-    if not any(values[name] for name in known):
+    values = {name: texts for name, texts in sent.items() if name in _TIMES}
+    if not values:
         return None
-    for name in known:
-        most = _MOST.get(name, 1)
-        if len(values[name]) > most:
-            raise Refused(f"The link has {len(values[name])} times {name!r}; at most {most} work.")
-        if name in _MOST and any("\n" in text or "\r" in text for text in values[name]):
+    for name, texts in values.items():
+        if len(texts) > _TIMES[name]:
+            raise Refused(f"The link has {len(texts)} times {name!r}; at most {_TIMES[name]} work.")
+        if _TIMES[name] > 1 and any("\n" in text or "\r" in text for text in texts):
             raise Refused(f"In the link a {name} has several lines; each has to be one.")
-    question = read_question("".join(values[_CONTEXT]), values[_REFERENCE], values[_CANDIDATE])
-    if unknown := [name for name in values if name not in known and not name.startswith("__")]:
-        notice = f"The link has parameters that mean nothing here: {', '.join(unknown)[:200]}."
-        question = replace(question, notices=(*question.notices, notice))
-    settings = {name: _setting(name, values[name][0]) for name in _DEFAULTS if values[name]}
+    question = read_question("".join(values.get("context", [])), values.get("reference"), values.get("candidate"))
+    settings = {name: _setting(name, values[name][0]) for name in _DEFAULTS if name in values}
     return Inquiry(question, Choices.read(settings))
 
 

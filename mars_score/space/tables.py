@@ -1,0 +1,156 @@
+"""What the candidates were compared with, and changed versions of one, as HTML; texts are escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from html import escape
+
+from mars_score.augment.augmented import Augmentation, AugmentedReference
+from mars_score.data.attacks import changes
+from mars_score.scoring.result import RowScore
+from mars_score.space.answer import Answer, Metric
+from mars_score.space.inputs import Question
+
+# The names of mars_score.data.attacks.CHANGES on the page, and why there is no such version.
+NAMES = {
+    "shuffled": ("words shuffled", "it needs four words"),
+    "negated": ("negated", "it is a question"),
+    "wrong_number": ("number changed", "it has no number"),
+    "copied": ("copied from the context", "the context has no other sentence"),
+}
+
+
+def compared_page(answer: Answer) -> str:
+    """References, and the infills of the paper's MARS, with the candidates' similarity to each."""
+    if not answer.question.references:
+        return ""
+    head = "".join(
+        f'<th scope="col" title="{escape(answer.question.candidates[index][:200])}">{place}</th>'
+        for place, index in enumerate(answer.order, 1)
+    )
+    blocks = _blocks(answer, answer.rows, "MARS plus") + _blocks(answer, answer.paper, "MARS paper")
+    hints = ["Columns are the candidates by their place above; the largest similarity of each block is bold."]
+    if answer.paper:
+        hints.append(
+            "The paper's MARS masks more and more words of a reference and has a language model fill them in the "
+            "light of the context; new words are underlined. The model is small: they may be odd or wrong."
+        )
+    return f'{_table(head, blocks)}<p class="mars-hint">{" ".join(hints)}</p>'
+
+
+def _table(head: str, body: str) -> str:
+    return (
+        '<div class="mars-scroll" tabindex="0"><table class="mars-matrix"><thead><tr><th scope="col">Text</th>'
+        f"{head}</tr></thead>{body}</table></div>"
+    )
+
+
+def _blocks(answer: Answer, rows: Sequence[RowScore], name: str) -> str:
+    """A part of the table for each reference, under one variant."""
+    references = next((row.references for row in rows if row.references), ())
+    blocks = ""
+    for number, reference in enumerate(references):
+        similarities = [row.references[number].similarities if row.references else () for row in rows]
+        lines = ""
+        for label, index, text in _texts(reference.augmented):
+            cells = "".join(
+                _similarity(place, similarities[candidate], index)
+                for place, candidate in enumerate(answer.order, 1)
+            )
+            lines += f'<tr><th scope="row"><small>{name}: {label}</small>{text}</th>{cells}</tr>'
+        blocks += f"<tbody>{lines}</tbody>"
+    return blocks
+
+
+def _texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
+    """A reference and its different infills: label, index into the similarities, and HTML."""
+    texts = [("reference", 0, escape(augmented.reference))]
+    groups: dict[tuple[str, str], list[Augmentation]] = {}
+    for infill in augmented.augmentations:
+        if infill.template.blanks:
+            groups.setdefault((str(infill.template), infill.text), []).append(infill)
+    for group in groups.values():
+        ratios = ", ".join(f"{infill.mask_ratio:.0%}" for infill in group)
+        texts.append(
+            (
+                f"{ratios} masked",
+                1 + augmented.augmentations.index(group[0]),
+                _marked(augmented.reference, group[0].text),
+            )
+        )
+    return texts
+
+
+def _similarity(place: int, similarities: Sequence[float], index: int) -> str:
+    if not similarities:
+        return "<td>-</td>"
+    value = similarities[index]
+    best = "mars-best" if value == max(similarities) else ""
+    shade = round(55 * min(max(value, 0), 1))
+    return f'<td data-label="#{place}" class="{best}" style="--shade:{shade}%">{value:.2f}</td>'
+
+
+def versions_of(question: Question, index: int) -> dict[str, str | None]:
+    """The changed versions of a candidate, by the names of ``CHANGES``; None where there is none."""
+    return changes((question.candidates[index], question.references, question.context))
+
+
+def with_versions(question: Question, index: int, versions: Mapping[str, str | None]) -> Question:
+    """The question with the candidate and its versions in place of its candidates."""
+    changed = [text for text in versions.values() if text is not None]
+    return replace(question, candidates=(question.candidates[index], *changed), notices=())
+
+
+def fooled(metric: Metric) -> list[bool]:
+    """Whether a metric gives each version no less than the candidate itself, which is first."""
+    own, *others = metric.scores
+    return [score >= own for score in others]
+
+
+def fooling_page(answer: Answer, versions: Mapping[str, str | None]) -> str:
+    """The candidate and its ``versions``, scored by the answer to :func:`with_versions`."""
+    own = answer.question.candidates[0]
+    metrics = answer.metrics
+    # A copied sentence is new as a whole.
+    changed = [
+        (NAMES[name][0], escape(text) if name == "copied" else _marked(own, text))
+        for name, text in versions.items()
+        if text is not None
+    ]
+    lines = [("your candidate", escape(own)), *changed]
+    head = "".join(f'<th scope="col">{metric.name}</th>' for metric in metrics)
+    rows = "".join(
+        f'<tr><th scope="row"><small>{label}</small>{text}</th>'
+        f"{''.join(_cell(metric, index) for metric in metrics)}</tr>"
+        for index, (label, text) in enumerate(lines)
+    )
+    counts = [f"<b>{metric.name} {sum(fooled(metric))}</b>" for metric in metrics]
+    missing = [f"{label} ({why})" for name, (label, why) in NAMES.items() if versions[name] is None]
+    left_out = f" Left out: {', '.join(missing)}." if missing else ""
+    return (
+        f'<p class="mars-headline">How many of {len(changed)} versions fool a metric: {", ".join(counts)}.</p>'
+        f"{_table(head, f'<tbody>{rows}</tbody>')}"
+        '<p class="mars-hint">A metric is fooled where a changed version gets no less than the candidate; such '
+        f"cells are marked with “!”. The versions are made by simple rules and may be clumsy.{left_out}</p>"
+    )
+
+
+def _cell(metric: Metric, index: int) -> str:
+    if index == 0:
+        return f'<td data-label="{metric.name}"><b>{metric.label(0)}</b></td>'
+    caught = fooled(metric)[index - 1]
+    mark = ' class="mars-fooled" title="fooled: no less than the candidate"' if caught else ""
+    return f'<td data-label="{metric.name}"{mark}>{metric.label(index)}{" !" if caught else ""}</td>'
+
+
+def _marked(before: str, after: str) -> str:
+    """A text as HTML, the words underlined that the one before it does not have."""
+    old, new = before.split(), after.split()
+    parts = []
+    for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        words = escape(" ".join(new[start:end]))
+        if words:
+            parts.append(words if kind == "equal" else f"<u>{words}</u>")
+    return " ".join(parts)
