@@ -90,10 +90,8 @@ def agreements(
     }
     found = {}
     for name, metric in scored.metrics.items():
-        systems = {
-            str(system): estimate
-            for system, estimate in correlation_per_system(metric.scores, data.ratings, data.systems).items()
-        }
+        estimates = correlation_per_system(metric.scores, data.ratings, data.systems)
+        systems = {str(system): estimate for system, estimate in estimates.items()}
         found[name] = Agreement(
             _coefficients(metric, scored),
             bootstrap_interval(rated[name], **draws),

@@ -73,12 +73,7 @@ class SetResult:
             for name, attacked in scored.attacks.items()
         }
         for index, item in enumerate(scored.data.items):
-            row: dict[str, Any] = {
-                "id": item.id,
-                "group": item.group,
-                "system": item.system,
-                "rating": item.rating,
-            }
+            row: dict[str, Any] = {name: getattr(item, name) for name in ("id", "group", "system", "rating")}
             row["scores"] = {name: metric.scores[index] for name, metric in scored.metrics.items()}
             for attack, of_items in places.items():
                 if (place := of_items.get(index)) is not None:

@@ -63,7 +63,7 @@ def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]
         _intervals_table(evaluation),
         *_bars(evaluation),
         *_mars_tables(evaluation),
-        *_attack_tables(evaluation),
+        *(table for attack in options.attacks for table in _attack_tables(evaluation, attack)),
         *_system_tables(evaluation),
         _coefficient_table(evaluation, "items", "spearman"),
         _coefficient_table(evaluation, "items", "kendall"),
@@ -152,12 +152,8 @@ def _system_tables(evaluation: MetaEvaluation) -> list[Table]:
     return tables
 
 
-def _attack_tables(evaluation: MetaEvaluation) -> list[Table]:
-    """For each attack the share of candidates above it, and what becomes of the correlation."""
-    return [table for attack in evaluation.options.attacks for table in _tables_of_attack(evaluation, attack)]
-
-
-def _tables_of_attack(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
+def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
+    """The share of candidates above the attack, and what becomes of the correlation."""
     attacked = {name: result.scored.attacks[attack] for name, result in evaluation.sets.items()}
     counts = "; ".join(f"{name} {len(rows.indices)} ({rows.skipped} skipped)" for name, rows in attacked.items())
 

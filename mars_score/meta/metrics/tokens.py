@@ -74,10 +74,8 @@ class TokenReader:
         return self._encoder.tokenizer(texts, return_special_tokens_mask=True, **limit)
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text, without special ones."""
-        encoded = self._tokenise([text.strip() for text in texts]) if texts else {}
-        pairs = zip(encoded.get("input_ids", ()), encoded.get("special_tokens_mask", ()), strict=True)
-        return [[token for token, special in zip(*pair, strict=True) if not special] for pair in pairs]
+        """The token ids of each text, special ones included."""
+        return list(self._tokenise([text.strip() for text in texts])["input_ids"]) if texts else []
 
     def read(self, texts: Collection[str]) -> dict[str, Tokens]:
         """The tokens of each different text; those of similar length are read together."""
