@@ -1,5 +1,6 @@
 """The parts of the Space, with tiny models and without a browser."""
 
+import asyncio
 import dataclasses
 import json
 import re
@@ -18,7 +19,6 @@ import tiny_models
 import torch
 
 from mars_score.augment.masking.template import Template
-from mars_score.augment.sampling.prompts import task_of
 from mars_score.data.attacks import CHANGES
 from mars_score.errors import ModelUnavailableError
 from mars_score.scorer import MarsScorer
@@ -108,14 +108,10 @@ def test_bad_questions_are_refused(texts, message):
     "settings",
     [
         {"reference_aggregation": "other"},
-        {"use_context": "yes"},
         {"paper": "true"},
-        {"task": "poem"},
         {"task": "Describe {context}"},
         {"task": ["story"]},
-        {"samples": 16},
         {"encoder": "../evil"},
-        {"store": "/tmp"},
     ],
 )
 def test_settings_out_of_range_are_refused(settings):
@@ -168,23 +164,13 @@ def test_an_allowance_waits_and_forgets():
     assert allowance._used == {}
 
 
-@pytest.mark.parametrize(
-    ("host", "address"),
-    [
-        ("203.0.113.7", "203.0.113.7"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        (None, "unknown"),
-        ("testclient", "testclient"),
-    ],
-)
-def test_visitors_are_told_apart_by_address(host, address):
-    assert address_of(host) == address
+def test_visitors_are_told_apart_by_address():
+    same = {None: "unknown", "203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64"}
+    assert {host: address_of(host) for host in same} == same
 
 
 def gated(gate, method="POST", path="/gradio_api/queue/join", host="203.0.113.1", content=b"x", headers=None):
-    """The status of a request, and whether the application saw it."""
-    import asyncio
-
+    """The status of a request."""
     sent = []
 
     async def send(message):
@@ -203,24 +189,19 @@ async def fine(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
-def test_large_requests_are_refused_unread():
-    gate = Gate(fine)
-    assert gated(gate) == 200
+def test_requests_are_limited_in_size_and_number_and_uploads_refused():
+    gate = Gate(fine, Allowance(3, 60, "requests"))
     assert gated(gate, content=b"x" * (limits.BODY_BYTES + 1)) == 413
     assert gated(gate, headers=[(b"transfer-encoding", b"chunked")]) == 411
     assert gated(gate, headers=[(b"content-length", b"-1")]) == 411
-
-
-def test_requests_of_an_address_are_limited_and_uploads_refused():
-    gate = Gate(fine, Allowance(3, 60, "requests"))
+    assert gated(gate, path="/gradio_api/upload/") == 403
     assert [gated(gate) for _ in range(4)] == [200] * 3 + [429]
-    assert gated(gate, path="/gradio_api/upload/", host="203.0.113.2") == 403
     assert gated(gate, host="203.0.113.2") == 200
     assert gated(gate, "GET", headers=[]) == 200
 
 
-def test_work_is_counted_by_address_whatever_the_session():
-    """In the page and in the API."""
+def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
+    """Whatever the session, in the page and in the API."""
     handlers = Handlers(Engine(), Work(Allowance(0.001, 60, "seconds of computing")))
     handlers.api("c", ["a"], ["x"], request=visitor(session="one"))
     for call in (
@@ -230,12 +211,8 @@ def test_work_is_counted_by_address_whatever_the_session():
         with pytest.raises(gr.Error, match="wait"):
             call()
     handlers.api("c", ["a"], ["x"], request=visitor("203.0.113.2"))
-
-
-def test_a_call_that_takes_long_is_stopped():
-    handlers = Handlers(Engine(), Work(call_seconds=0))
     with pytest.raises(gr.Error, match="longer than 0 seconds, and was stopped"):
-        handlers.api("c", ["a"], ["x"], request=visitor())
+        Handlers(Engine(), Work(call_seconds=0)).api("c", ["a"], ["not yet scored"], request=visitor())
 
 
 def test_work_stops_when_the_client_leaves():
@@ -283,23 +260,16 @@ def test_the_papers_mars_is_a_rival():
     assert [metric.name for metric in one.metrics] == ["MARS plus", "MARS paper", "BLEU", "ROUGE-L"]
     assert one.metrics[1].scores == pytest.approx(tuple(direct.scores))
     assert one.signature.splitlines()[1] == str(direct.signature)
-    data = one.to_dict()
-    assert [line["paper"] for line in data["ranking"]] == [
-        direct.scores[line["index"]] for line in data["ranking"]
-    ]
+    data = json.loads(json.dumps(one.to_dict()))
+    assert [line["candidate"] for line in data["ranking"]] == ["a b c", "x y"]
+    for line in data["ranking"]:
+        assert set(line) == {"candidate", "index", "mars", "paper", "bleu", "rouge_l", "terms"}
+        assert sum(term["weight"] * term["value"] for term in line["terms"]) == pytest.approx(line["mars"])
+        assert line["paper"] == direct.scores[line["index"]]
     assert data["augmented"][0]["reference"] == "a b c"
     assert "MARS paper: reference" in compared_page(one)
     with pytest.raises(Refused, match="needs references"):
         Inquiry(Question(STORY, (), ("a",)), Choices(paper=True))
-
-
-def test_an_answer_as_data():
-    data = json.loads(json.dumps(answer("x y", "a b c").to_dict()))
-    assert [line["candidate"] for line in data["ranking"]] == ["a b c", "x y"]
-    for line in data["ranking"]:
-        assert set(line) == {"candidate", "index", "mars", "bleu", "rouge_l", "terms"}
-        assert sum(term["weight"] * term["value"] for term in line["terms"]) == pytest.approx(line["mars"])
-    assert data["signature"].startswith("mars|")
 
 
 @pytest.mark.parametrize(
@@ -335,10 +305,8 @@ def test_the_terms_of_a_score_are_shown():
 
 def test_every_term_has_its_meaning():
     answers = answer("a b x y", context=STORY), answer("a b", context="area=riverside")
-    answers += (answer("a b", references=(), context=STORY),)
     names = {term.name for one in answers for row in one.rows for term in row.terms}
-    assert names <= set(TERMS)
-    assert {"references", "context", "likelihood"} <= names
+    assert {"references", "context", "likelihood"} <= names <= set(TERMS)
 
 
 def test_hostile_texts_are_escaped_everywhere():
@@ -384,8 +352,6 @@ def test_a_candidate_beside_its_changed_versions():
     assert changed.candidates == (question.candidates[1], *versions.values())
     one = Engine().answer(Inquiry(changed, Choices()))
     page = fooling_page(one, versions)
-    scores = [float(text) for text in re.findall(r'data-label="MARS plus"[^>]*>(?:<b>)?([\d.]+)', page)]
-    assert scores == [pytest.approx(score, abs=6e-4) for score in one.metrics[0].scores]
     for metric in one.metrics:
         caught = [score >= metric.scores[0] for score in metric.scores[1:]]
         assert fooled(metric) == caught
@@ -393,14 +359,10 @@ def test_a_candidate_beside_its_changed_versions():
         assert len(re.findall(f'data-label="{metric.name}" class="mars-fooled"', page)) == sum(caught)
     assert "<b>and" not in page
     assert "<u>not</u>" in page
-
-
-def test_what_cannot_be_changed_is_said():
     question = Question("", ("Six?",), ("Really?",))
     versions = versions_of(question, 0)
     page = fooling_page(Engine().answer(Inquiry(with_versions(question, 0, versions), Choices())), versions)
-    for label, why in NAMES.values():
-        assert f"{label} ({why})" in page
+    assert all(f"{label} ({why})" in page for label, why in NAMES.values())
 
 
 # Links
@@ -415,6 +377,7 @@ def test_a_link_restores_texts_and_settings(choices):
     assert re.fullmatch(r"\?[\w.~%+&=-]+", query)
     assert read_query(query) == inquiry
     assert len(re.findall("[?&]", query)) == 5 + len(choices)
+    assert read_query("?") is read_query("?__theme=dark&fbclid=") is None
     without = read_query("?context=c&candidate=x")
     assert without.question.references == ()
     assert "no reference" in without.question.notices[0]
@@ -434,28 +397,19 @@ def test_nothing_is_cut_to_fit_into_a_link(handlers):
     assert "mars-card" in page.ranking
 
 
-@pytest.mark.parametrize("query", ["", "?", "?__theme=dark", "?utm_source=x&fbclid="])
-def test_addresses_that_ask_for_nothing(query):
-    assert read_query(query) is None
-
-
 @pytest.mark.parametrize(
     ("query", "message"),
     [
         ("?" + "candidate=a&" * 13, "13 times 'candidate'"),
         ("?context=a&context=b", "2 times 'context'"),
-        ("?reference=a&task=story&task=data", "2 times 'task'"),
         ("?candidate=a%0Ab&reference=r", "several lines"),
-        ("?reference=a%0Db&candidate=r", "several lines"),
         ("?task=story", "reference"),
-        ("?reference=r", "candidate"),
         ("?reference=r&candidate=c&use_context=maybe", "neither true nor false"),
         ("?context=x&candidate=c&use_context=false", "has to count"),
         ("?reference=r&candidate=c&task=evil", "setting"),
         ("?reference=r&candidate=%ff", "damaged"),
         ("?reference=r&candidate=c" + "&x=1" * 100, "too many"),
         ("?context=" + "c" * LINK_CHARACTERS, "at most 7,500"),
-        (f"?candidate=c&reference={'r' * 601}", "at most 600"),
     ],
 )
 def test_bad_links_are_refused(query, message):
@@ -499,11 +453,9 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
     assert page.link.endswith("&paper=true")
 
 
-@pytest.mark.parametrize("call", [("fool", None, 0), ("paper", None), ("follow", None)])
-def test_without_scores_there_is_nothing_to_change(handlers, call):
-    name, *arguments = call
+def test_without_scores_there_is_nothing_to_change(handlers):
     with pytest.raises(gr.Error, match="score some candidates first"):
-        getattr(handlers, name)(visitor(), *arguments)
+        handlers.fool(visitor(), None, 0)
 
 
 def test_without_references_the_context_counts(handlers):
@@ -552,49 +504,13 @@ def test_examples_are_answered_before_they_are_asked_for():
         handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "story", *SETTINGS[1:])
 
 
-# Examples and pictures
-
-
-def words(text):
-    return re.findall(r"\w+", text.lower())
-
-
-def share(example, candidate):
-    """Of the words of a candidate, those that the first reference has."""
-    own, reference = words(example.question.candidates[candidate]), words(example.question.references[0])
-    return sum(word in reference for word in own) / len(own)
-
-
-def test_examples_are_as_their_lines_say():
-    marathon, piano, ferry, letter, interview, tomatoes = examples = read_examples(ROOT / "examples")
-    assert share(marathon, 1) == 0
-    assert share(marathon, 2) > 0.5
-    assert "film" in words(marathon.question.candidates[2])
-    assert task_of(marathon.question.context, [], 16) == "dialogue"
-    assert share(piano, -1) > 0.5
-    assert {"swam", "lake"} <= set(words(piano.question.candidates[-1]))
-    assert len(ferry.question.references) == 2
-    assert "goals" in words(ferry.question.candidates[-1])
-    assert sorted(words(letter.question.candidates[-1])) == sorted(words(letter.question.references[0]))
-    assert share(interview, 2) > 0.5
-    assert tomatoes.question.references == ()
-    assert tomatoes.question.candidates[2] in tomatoes.question.context
-    for example in examples:
+def test_examples_are_within_the_limits():
+    for example in read_examples(ROOT / "examples"):
         question = example.question
         asked = read_question(question.context, question.references, question.candidates)
         assert dataclasses.replace(asked, notices=()) == question
         check_paper(question.references)
     assert read_examples(ROOT / "missing") == []
-
-
-def test_the_picture_is_of_this_page(handlers):
-    """Its signature, examples and labels are today's; the browser tests compare all of its text."""
-    picture = json.loads((ROOT / "docs" / "pictures" / "space-desktop.json").read_text(encoding="utf-8"))
-    assert any("|variant:plus|" in line for line in picture)
-    examples = read_examples(ROOT / "examples")
-    texts = [examples[0].lesson, examples[0].question.context, *(example.title for example in examples)]
-    page = next(event for event in build(handlers, examples).fns.values() if event.fn == handlers.page)
-    assert {*texts, *(control.label for control in page.inputs[:3])} <= set(picture)
 
 
 # New processes

@@ -23,7 +23,6 @@ from mars_score.space.tables import compared_page, fooling_page, versions_of, wi
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 CONTROLS = [field.name for field in fields(Choices) if field.name != "paper"]  # of the page, in their order
 _log = logging.getLogger(__name__)
-_NOTHING_SCORED = "Please score some candidates first."
 
 
 class Page(NamedTuple):
@@ -113,33 +112,25 @@ class Handlers:
         page = show(prepared, inquiry) if prepared else Page()
         return None, example.lesson, inquiry, page._replace(notices=f"{notices_page(notices)}{page.notices}")
 
-    def follow(self, request: gr.Request, linked: Inquiry | None) -> Page:
+    def follow(self, request: gr.Request, linked: Inquiry) -> Page:
         """Score what a link asks for."""
         with friendly():
-            return show(self._answer(request, _scored(linked)), _scored(linked))
+            return show(self._answer(request, linked), linked)
 
-    def paper(self, request: gr.Request, inquiry: Inquiry | None) -> Page:
-        """Add the paper's MARS to what is shown."""
+    def paper(self, request: gr.Request, inquiry: Inquiry) -> Page:
+        """Add the paper's MARS to what is shown; its button is there once something is."""
         with friendly():
-            inquiry = _scored(inquiry)
             inquiry = Inquiry(inquiry.question, replace(inquiry.choices, paper=True))
             return show(self._answer(request, inquiry), inquiry)
 
     def fool(self, request: gr.Request, inquiry: Inquiry | None, index: int | None) -> str:
         """A candidate beside changed versions of it."""
         with friendly():
-            if index is None:
-                raise Refused(_NOTHING_SCORED)
-            question = _scored(inquiry).question
-            versions = versions_of(question, index)
-            changed = Inquiry(with_versions(question, index, versions), _scored(inquiry).choices)
+            if inquiry is None or index is None:
+                raise Refused("Please score some candidates first.")
+            versions = versions_of(inquiry.question, index)
+            changed = Inquiry(with_versions(inquiry.question, index, versions), inquiry.choices)
             return fooling_page(self._answer(request, changed), versions)
-
-
-def _scored(inquiry: Inquiry | None) -> Inquiry:
-    if inquiry is None:
-        raise Refused(_NOTHING_SCORED)
-    return inquiry
 
 
 def show(answer: Answer, inquiry: Inquiry) -> Page:

@@ -26,14 +26,7 @@ class Refused(ValueError):  # noqa: N818
 
 
 class Allowance:
-    """What each address may use within any ``seconds``: requests or seconds of work.
-
-    Args:
-        amount: for each address.
-        seconds: length of the window.
-        unit: of the amount, in the plural.
-        clock: the current time in seconds; another one for tests.
-    """
+    """The amount that each address may use within any ``seconds``: requests or seconds of work."""
 
     def __init__(
         self, amount: float, seconds: float, unit: str, clock: Callable[[], float] = time.monotonic
@@ -43,11 +36,7 @@ class Allowance:
         self._lock = threading.Lock()
 
     def check(self, address: str) -> None:
-        """Check that something is left.
-
-        Raises:
-            Refused: all is used; the message says how long to wait.
-        """
+        """Raise Refused where all is used; the message says how long to wait."""
         with self._lock:
             self._forget()
             used = self._used.get(address, [])
@@ -88,10 +77,6 @@ class Gate:
     """ASGI middleware: refuses large requests, uploads, and addresses that send many requests.
 
     Gradio takes uploads on any page, and limits neither the size nor the number of other requests.
-
-    Args:
-        app: what answers.
-        requests: of each address.
     """
 
     def __init__(self, app: Callable[..., Any], requests: Allowance | None = None) -> None:
@@ -123,12 +108,7 @@ class Gate:
 
 
 class Work:
-    """Work for visitors.
-
-    Args:
-        allowance: seconds of work for each address.
-        call_seconds: that a single call may take.
-    """
+    """Work for visitors, counted by address, and stopped when it takes too long or the visitor has left."""
 
     def __init__(self, allowance: Allowance | None = None, call_seconds: float = CALL_SECONDS) -> None:
         self._allowance = allowance or Allowance(2 * CALL_SECONDS, 600, "seconds of computing")

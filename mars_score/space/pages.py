@@ -103,7 +103,6 @@ def _sum(row: RowScore) -> str:
 
 
 def _effective(row: RowScore) -> list[Term]:
-    """The terms that add something."""
     return [term for term in row.terms if term.value]
 
 

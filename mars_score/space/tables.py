@@ -73,13 +73,8 @@ def _texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
             groups.setdefault((str(infill.template), infill.text), []).append(infill)
     for group in groups.values():
         ratios = ", ".join(f"{infill.mask_ratio:.0%}" for infill in group)
-        texts.append(
-            (
-                f"{ratios} masked",
-                1 + augmented.augmentations.index(group[0]),
-                _marked(augmented.reference, group[0].text),
-            )
-        )
+        index = 1 + augmented.augmentations.index(group[0])
+        texts.append((f"{ratios} masked", index, _marked(augmented.reference, group[0].text)))
     return texts
 
 
