@@ -246,11 +246,6 @@ def test_work_stops_when_the_client_leaves():
         page.close()
 
 
-def test_the_cost_of_the_papers_mars_is_limited(handlers):
-    with pytest.raises(gr.Error, match="For the paper's MARS: all references together have 600"):
-        handlers.api("c", ["r" * 600], ["x"], {"paper": True}, request=visitor())
-
-
 # Answers and pages
 
 
@@ -268,6 +263,8 @@ def test_the_papers_mars_is_a_rival():
         assert line["paper"] == direct.scores[line["index"]]
     assert data["augmented"][0]["reference"] == "a b c"
     assert "MARS paper: reference" in compared_page(one)
+    with pytest.raises(gr.Error, match="For the paper's MARS: all references together have 600"):
+        Handlers(Engine()).api("c", ["r" * 600], ["x"], {"paper": True}, request=visitor())
     with pytest.raises(Refused, match="needs references"):
         Inquiry(Question(STORY, (), ("a",)), Choices(paper=True))
 

@@ -48,15 +48,13 @@ class Engine:
         def run() -> None:
             for paper in (False, True):
                 for question in questions:
-                    if question.references or not paper:
-                        self._prepare(Inquiry(question, Choices(paper=paper)))
+                    if paper and not question.references:
+                        continue
+                    try:
+                        self._prepared[question] = self.answer(Inquiry(question, Choices(paper=paper)))
+                    except Exception:
+                        _log.exception("An example could not be prepared")
 
         thread = threading.Thread(target=run, name="prepare", daemon=True)
         thread.start()
         return thread
-
-    def _prepare(self, inquiry: Inquiry) -> None:
-        try:
-            self._prepared[inquiry.question] = self.answer(inquiry)
-        except Exception:
-            _log.exception("An example could not be prepared")

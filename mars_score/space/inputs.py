@@ -100,12 +100,7 @@ class Inquiry:
 
 
 def read_question(context: Any, references: Any, candidates: Any) -> Question:
-    """Check the texts of a question.
-
-    Args:
-        context: a text.
-        references: one per line, or a list.
-        candidates: one per line, or a list.
+    """Check a context, and references and candidates, which are lists or have one text per line.
 
     Raises:
         Refused: not texts, too many, too long, or nothing to score.
