@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augment.augmented import Augmented, AugmentedReference, cuts
+from mars_score.augment.augmented import Augmented, cuts
 from mars_score.augment.augmenter import Augmenter, Pair, prepare_pairs, prepare_rows
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, requests_of
@@ -188,15 +188,6 @@ class MarsScorer:
         with self._reports.bars():
             requests, samples = self._draw(texts, pairs, [True] * len(rows))
         return [samples[request].texts for request in requests]
-
-    @unchanging()
-    def augment_references(self, references: Any, contexts: Any = None) -> list[tuple[AugmentedReference, ...]]:
-        """One AugmentedReference per human reference of each row; args and errors as for :meth:`score`."""
-        rows, texts = self._check(references, contexts)
-        with self._reports.bars():
-            augmented = self._augment(prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows))
-        _warn(range(len(augmented)), cuts(augmented))
-        return [tuple(one.reference for one in row) for row in augmented]
 
     @unchanging()
     def examples(self, rows: Sequence[Row]) -> list[Example]:

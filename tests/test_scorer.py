@@ -1,7 +1,6 @@
 """MarsScorer as a whole against the sequential oracle, and what it does with odd input, settings and models."""
 
 import copy
-import dataclasses
 import json
 import linecache
 import math
@@ -254,20 +253,6 @@ def test_contexts_omitted(make):
     assert scorer.score(candidates, references).scores == scorer.score(*columns(ROWS)).scores == empty.scores
 
 
-@pytest.mark.parametrize(
-    ("rows", "kind", "message"),
-    [
-        ((["a"], ["a", "b"], [""]), ValueError, "predictions has 1, references has 2"),
-        ((["a", None], ["a", "b"], ["", ""]), TypeError, r"predictions\[1\] must be a string"),
-        (("a", ["a"], [""]), TypeError, "predictions must be a list"),
-        ((["a"], [["a", " "]], [""]), ValueError, r"references\[0\] holds a blank reference"),
-    ],
-)
-def test_bad_input_loads_nothing(make, no_models, rows, kind, message):
-    with pytest.raises(kind, match=message):
-        make().score(*rows)
-
-
 def test_without_augmentation_no_language_model_is_loaded(make, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("the language model is loaded")
@@ -286,35 +271,28 @@ def test_long_texts_are_counted(make):
         seed=4, n_positions=254
     )  # reads a hundred words, as a window of a context has
     context = "The children walk to school along the river and look at the boats. " * 6
-    rows = [*ROWS, ("They walk.", ["They walk to the river."], context)]
-    _, notices = scores_and_notices(make(encoder=whole), *columns(rows))
-    assert len(notices) == 1
-    assert "context" in notices[0]
-    assert notices[0].endswith(": 1 of 4 rows (3)")
-    _, notices = scores_and_notices(make(max_mask_ratio=0), *columns(rows))
-    assert len(notices) == 1
-    assert "sentence encoder" in notices[0]
-    assert notices[0].endswith(": 1 of 4 rows (3)")
-    _, notices = scores_and_notices(make(max_mask_ratio=0, encoder=whole, variant="plus"), *columns(rows))
-    assert len(notices) == 1
-    assert "end of the context" in notices[0]
-    assert notices[0].endswith(": 1 of 4 rows (3)")
-
-    rows = [*ROWS[1:], ("They walk. " * 100, ["They walk."], ""), ("They walk. " * 100, ["I read."], "")]
-    _, notices = scores_and_notices(make(), *columns(rows))
-    assert len(notices) == 1
-    assert "sentence encoder" in notices[0]
-    assert notices[0].endswith(": 2 of 4 rows (2, 3)")
+    long_context = [*ROWS, ("They walk.", ["They walk to the river."], context)]
+    candidates = [*ROWS[1:], ("They walk. " * 100, ["They walk."], ""), ("They walk. " * 100, ["I read."], "")]
+    for rows, settings, what, which in (
+        (ROWS, {}, None, None),
+        (long_context, {"encoder": whole}, "context", "1 of 4 rows (3)"),
+        (long_context, {"max_mask_ratio": 0}, "sentence encoder", "1 of 4 rows (3)"),
+        (
+            long_context,
+            {"max_mask_ratio": 0, "encoder": whole, "variant": "plus"},
+            "end of the context",
+            "1 of 4 rows (3)",
+        ),
+        (candidates, {}, "sentence encoder", "2 of 4 rows (2, 3)"),
+    ):
+        _, notices = scores_and_notices(make(**settings), *columns(rows))
+        assert len(notices) == (what is not None)
+        assert all(what in notice and notice.endswith(f": {which}") for notice in notices)
 
     reference = "The mayor told a reporter about it. " * 12
     result, notices = scores_and_notices(make(max_mask_ratio=0.2), ["No."], [reference], [""])
     assert any("reference is longer than the language model's window" in one for one in notices)
     assert math.isfinite(result.score)
-
-
-def test_no_notices_for_ordinary_rows(make):
-    _, notices = scores_and_notices(make(), *columns(ROWS))
-    assert notices == []
 
 
 HARD = {
@@ -466,23 +444,6 @@ def test_bad_batch_size(name, batch_size):
 # Results
 
 
-def test_a_result_is_frozen(make):
-    result = make(max_mask_ratio=0).score(*columns(ROWS))
-    parts = [(result, "rows"), (result, "signature"), (result.rows[0], "score"), (result.signature, "entries")]
-    parts.append((result.rows[0].terms[0], "value"))
-    for thing, name in [*parts, (result.rows[0].references[0], "similarities")]:
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(thing, name, None)
-    with pytest.raises(AttributeError):
-        result.scores = []
-
-
-def test_augment_reads_its_input_once(make):
-    scorer = make(max_mask_ratio=0.2, samples=0)
-    _, references, contexts = columns(ROWS)
-    assert scorer.augment((one for one in references), iter(contexts)) == scorer.augment(references, contexts)
-
-
 def test_a_misspelt_argument_is_refused():
     with pytest.raises(TypeError, match="unknown setting 'batch_sizes'; did you mean 'batch_size'"):
         MarsScorer("mini", batch_sizes=2, variant="plus")
@@ -544,8 +505,7 @@ def test_augment(make):
         assert texts[0] == given[0]
         assert set(given) <= set(texts)
         assert set(texts) == {text for one in row.references for text in one.augmented.texts}
-    details = scorer.augment_references(references, contexts)
-    assert [tuple(one.augmented for one in row.references) for row in result.rows] == details
+    assert scorer.augment(iter(references), iter(contexts)) == augmented
     assert scorer.augment(["A truck took her home."], [""])[0][0] == "A truck took her home."
 
 
