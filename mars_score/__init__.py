@@ -9,24 +9,17 @@ from typing import TYPE_CHECKING, Any
 from mars_score.settings.version import __version__
 
 if TYPE_CHECKING:
-    from mars_score.functions import score, score_iter
-    from mars_score.scorer import MarsScorer
+    from mars_score.scorer import MarsScorer, score, score_iter
     from mars_score.scoring.result import MarsResult
 
 __all__ = ["MarsResult", "MarsScorer", "__version__", "score", "score_iter"]
 
-_HOME = {
-    "MarsScorer": "mars_score.scorer",
-    "MarsResult": "mars_score.scoring.result",
-    "score": "mars_score.functions",
-    "score_iter": "mars_score.functions",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "mars_score.scoring.result" if name == "MarsResult" else "mars_score.scorer"
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
+from itertools import compress, islice
 from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import Augmented, cuts
-from mars_score.augment.augmenter import Augmenter, Pair, prepare_pairs, prepare_rows
+from mars_score.augment.augmenter import Augmenter, prepare_rows
 from mars_score.augment.masking.idf import Idf
-from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, requests_of
+from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
 from mars_score.data.tables import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_rows
 from mars_score.errors import Notices, warn
@@ -164,16 +165,11 @@ class MarsScorer:
 
         Without repetitions. Args and errors as for :meth:`score`.
         """
-        self.settings.given(references)
-        rows, texts = self._check(references, contexts)
-        pairs, every = prepare_pairs(rows, texts, self.settings.masking), [True] * len(rows)
-        with self._reports.bars():
-            augmented = self._augment(pairs, every)
-            requests, samples = self._draw(texts, pairs, every)
-        _warn(range(len(augmented)), cuts(augmented))
+        augmented = self.augment_rows(self._checked(references, contexts))
+        _warn(range(len(augmented)), cuts([row for row, _ in augmented]))
         return [
-            list(dict.fromkeys([*(text for one in row for text in one.reference.texts), *samples[request].texts]))
-            for row, request in zip(augmented, requests, strict=True)
+            list(dict.fromkeys([*(text for one in row for text in one.reference.texts), *samples.texts]))
+            for row, samples in augmented
         ]
 
     @unchanging()
@@ -182,11 +178,8 @@ class MarsScorer:
 
         Args and errors as for :meth:`score`.
         """
-        self.settings.given(references)
-        rows, texts = self._check(references, contexts)
-        pairs = prepare_pairs(rows, texts, self.settings.masking)
         with self._reports.bars():
-            requests, samples = self._draw(texts, pairs, [True] * len(rows))
+            requests, samples = self._draw(self._checked(references, contexts))
         return [samples[request].texts for request in requests]
 
     @unchanging()
@@ -219,10 +212,9 @@ class MarsScorer:
     @unchanging()
     def augment_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[tuple[list[Augmented], Samples]]:
         """The augmented references of each row and the samples of its context; args as for :meth:`score_rows`."""
-        pairs, every = [[(context, text) for text in texts] for _, texts, context in rows], [True] * len(rows)
         with self._reports.bars():
-            augmented = self._augment(pairs, every, idf)
-            requests, samples = self._draw([context for _, _, context in rows], pairs, every)
+            augmented = self._augment(rows, idf)
+            requests, samples = self._draw(rows)
         return [(row, samples[request]) for row, request in zip(augmented, requests, strict=True)]
 
     def explain_rows(
@@ -251,8 +243,13 @@ class MarsScorer:
     def _check(
         self, references: Any, contexts: Any, **columns: Sequence[Any]
     ) -> tuple[list[tuple[str, ...]], list[str]]:
-        """References and contexts of each row."""
         return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
+
+    def _checked(self, references: Any, contexts: Any) -> list[Row]:
+        """Prepared rows without candidates."""
+        settings = self.settings.given(references)
+        rows, texts = self._check(references, contexts)
+        return prepare_rows([""] * len(rows), rows, texts, settings.masking)
 
     def _score(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> list[ScoredRow]:
         """The scores of prepared rows, stored or new."""
@@ -271,29 +268,29 @@ class MarsScorer:
     ) -> Scorable:
         """Prepared rows with their augmented references and samples."""
         candidates, _, contexts = zip(*rows, strict=True)
-        pairs = [[(context, text) for text in of_row] for _, of_row, context in rows]
-        written = [bool(candidate) for candidate in candidates]
-        augmented = self._augment(pairs, written, idf)
-        drawn = self._draw(contexts, pairs, written)
+        augmented = self._augment(rows, idf, written=candidates)
+        drawn = self._draw(rows, written=candidates)
         form = Form.of(settings.similarity)
         return Scorable(candidates, contexts, augmented, *drawn, form, settings.use_context, head)
 
     def _augment(
-        self, pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool], idf: Idf | None = None
+        self, rows: Sequence[Row], idf: Idf | None = None, written: Sequence[Any] | None = None
     ) -> list[list[Augmented]]:
-        """Augmented references of each wanted row; the references of the others count for the IDF only."""
-        needed = [row if want else [] for row, want in zip(pairs, wanted, strict=True)]
+        """Augmented references of each row; those of a row that is not ``written`` count for the IDF only."""
+        pairs = [[(context, text) for text in references] for _, references, context in rows]
+        needed = (
+            pairs if written is None else [row if keep else [] for row, keep in zip(pairs, written, strict=True)]
+        )
         others = [reference for row in pairs for _, reference in row]
         augmented = self._augmenter.augment([pair for row in needed for pair in row], others, idf)
         return [[augmented[pair] for pair in row] for row in needed]
 
     def _draw(
-        self, contexts: Sequence[str], pairs: Sequence[Sequence[Pair]], wanted: Sequence[bool]
+        self, rows: Sequence[Row], written: Sequence[Any] | None = None
     ) -> tuple[list[Request], dict[Request, Samples]]:
-        """The request of each row, and the samples of those of the wanted rows."""
-        contexts = [context.strip() for context in contexts]
-        requests = requests_of(contexts, [[text for _, text in row] for row in pairs], self.settings.sampling)
-        needed = [one for one, want in zip(requests, wanted, strict=True) if want]
+        """The request of each row, and the samples of those that are ``written``; None: of all."""
+        requests = [make_request(context, texts, self.settings.sampling) for _, texts, context in rows]
+        needed = requests if written is None else [*compress(requests, written)]
         return requests, self._sampler.draw(needed, partial(self._reports, "sample"))
 
     def _read(self, scorable: Scorable) -> Iterator[tuple[Scorable, Evidence]]:
@@ -315,6 +312,64 @@ class MarsScorer:
     @cached_property
     def _reader(self) -> Reader:
         return Reader(self.settings, self.runtime)
+
+
+def score(
+    predictions: Any,
+    references: Any = None,
+    contexts: Any = None,
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    **settings: Any,
+) -> MarsResult:
+    """:meth:`MarsScorer.score` of a new scorer with these settings; models that are named stay loaded."""
+    return MarsScorer(**settings).score(predictions, references, contexts, columns=columns)
+
+
+def score_iter(
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    columns: Mapping[str, str | None] | None = None,
+    chunk_size: int = 64,
+    **settings: Any,
+) -> Iterator[dict[str, Any]]:
+    """Score a stream of any length, ``chunk_size`` rows at a time.
+
+    Args:
+        rows: dicts with ``"prediction"``, ``"reference"`` and ``"context"``.
+        columns: their names where they differ, as for :meth:`MarsScorer.score`.
+        chunk_size: rows that are read before the first of them is yielded.
+        settings: the arguments of :class:`MarsScorer`. Variants that mask words need ``idf_corpus``, as a stream
+            has no references of a whole call to count IDF over.
+
+    Yields:
+        A record per candidate, as in :meth:`MarsResult.to_records`; ``"row"`` counts through the stream.
+
+    Raises:
+        ValueError: ``idf_corpus`` is needed, or ``chunk_size`` is below 1; raised by the call itself.
+        TypeError, ValueError: bad input, named with its row within a chunk and the rows before the chunk.
+    """
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
+    scorer = MarsScorer(**settings)
+    masking = scorer.settings.masking
+    if masking.max_mask_ratio != 0 and masking.idf_corpus is None:
+        raise ValueError(
+            f"variant {scorer.settings.variant!r} counts IDF over all references, which a stream does not have: "
+            "pass some as idf_corpus=[...], or set max_mask_ratio=0"
+        )
+
+    def records() -> Iterator[dict[str, Any]]:
+        done, stream = 0, iter(rows)
+        while chunk := list(islice(stream, chunk_size)):
+            try:
+                result = scorer.score(chunk, columns=columns)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{error} (of the rows from {done} on)") from None
+            yield from ({**record, "row": done + record["row"]} for record in result.to_records())
+            done += len(chunk)
+
+    return records()
 
 
 class _Reports:

@@ -31,17 +31,6 @@ Templates = list[tuple[float, Template]]  # with their mask ratios
 _METHOD = 2  # part of the store's keys; raised when the same settings come to give other infills
 
 
-def prepare_pairs(
-    rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
-) -> list[list[Pair]]:
-    """For each reference of each row the context and the prepared reference, from which it is augmented."""
-    strip = masking.strip_urls_hashtags
-    return [
-        list(dict.fromkeys((context.strip(), prepare_reference(text, strip_urls_hashtags=strip)) for text in row))
-        for row, context in zip(rows, contexts, strict=True)
-    ]
-
-
 def prepare_rows(
     candidates: Sequence[str], rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
 ) -> list[Row]:

@@ -43,7 +43,7 @@ class Scorable:
         candidates: one per row, without outer whitespace.
         contexts: one per row.
         augmented: the references of each row; none of one with a blank candidate or without references.
-        requests: of each row; see :func:`mars_score.augment.sampling.samples.requests_of`.
+        requests: of each row; see :func:`mars_score.augment.sampling.samples.make_request`.
         samples: of each request; none where it is not there.
         form: how a row is scored.
         use_context: whether rows are to have a context.

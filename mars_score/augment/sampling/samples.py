@@ -75,13 +75,6 @@ def make_request(context: str, references: Sequence[str], settings: SamplingSett
     return Request(context, limit, settings.task or task_of(context, references, limit))
 
 
-def requests_of(
-    contexts: Sequence[str], references: Sequence[Sequence[str]], settings: SamplingSettings
-) -> list[Request]:
-    """The request of each row; a row may have no references."""
-    return [make_request(context, row, settings) for context, row in zip(contexts, references, strict=True)]
-
-
 def encode_samples(samples: Samples) -> bytes:
     """Samples as JSON."""
     return json.dumps(asdict(samples)).encode()
