@@ -5,6 +5,7 @@ name under which pip finds the package, and by nothing else.
 """
 
 import inspect
+from collections.abc import Container
 from typing import Any
 
 import datasets
@@ -114,6 +115,7 @@ Examples:
     ['mars']
 """
 
+_MORE = ("detailed", "explain", "scale")  # what compute() can be asked for
 # Arguments of evaluate's own constructor, which silently ignores all others.
 _EVALUATE_ARGUMENTS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
 
@@ -141,6 +143,7 @@ class Mars(evaluate_rows.MetricOfRows):
                 raise ValueError(f"config_name {config_name!r} and variant {variant!r} differ; give one")
         mars_score.MarsScorer(**self._options)  # checks them; loads nothing
         super().__init__(config_name=config_name, **base)
+        self.use_context = bool(self._options.get("use_context", True))
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")
@@ -177,18 +180,12 @@ class Mars(evaluate_rows.MetricOfRows):
         for name in settings:
             evaluate_rows.refuse_other_names(name)
         options = {**self._options, **settings}
-        asked = {"detailed": detailed, "explain": explain, "scale": scale}
         return self.compute_rows(
             (predictions, references, contexts),
             options.get("use_context", True),
             scorer=mars_score.MarsScorer(**options),
-            **asked,
+            asked={name for name, wanted in zip(_MORE, (detailed, explain, scale), strict=True) if wanted},
         )
-
-    @property
-    def use_context(self) -> bool:
-        """Whether contexts are needed."""
-        return bool(self._options.get("use_context", True))
 
     @staticmethod
     def free() -> None:
@@ -200,31 +197,19 @@ class Mars(evaluate_rows.MetricOfRows):
         predictions: list[str],
         references: list[list[str]],
         contexts: list[str],
-        detailed: bool = False,
-        explain: bool = False,
-        scale: bool = False,
         scorer: Any = None,
+        asked: Container[str] = (),
     ) -> dict[str, Any]:
         evaluate_rows.check_mix({not row for row in references})  # also of other processes
-        asked = {"explain": True} if explain else {}
-        result = scorer.score(predictions, references if any(references) else None, contexts, **asked)
-        more: dict[str, Any] = {}
-        if explain:
-            more["explanations"] = [one.to_dict() for one in result.explanations]
-        if scale:
-            more["scale"] = find_anchors(scorer, references, contexts).to_dict(result.score)
-        if not detailed:
-            return {"mars": float(result.score), **more}
-        return {
-            "mars": float(result.score),
-            "scores": [float(score) for score in result.scores],
-            "signature": str(result.signature),
-            "augmented_references": [_augmented_texts(row) for row in result.rows],
-            **more,
-        }
-
-
-def _augmented_texts(row: Any) -> list[str]:
-    """The references of a row, their infills and the samples, in order and without repetitions."""
-    texts = [text for reference in row.references for text in reference.augmented.texts]
-    return list(dict.fromkeys([*texts, *(sample.text for sample in row.samples)]))
+        given = references if any(references) else None
+        result = scorer.score(predictions, given, contexts, explain="explain" in asked)
+        found: dict[str, Any] = {"mars": result.score}
+        if "detailed" in asked:
+            found["scores"] = result.scores
+            found["signature"] = str(result.signature)
+            found["augmented_references"] = [list(row.texts) for row in result.rows]
+        if "explain" in asked:
+            found["explanations"] = [one.to_dict() for one in result.explanations]
+        if "scale" in asked:
+            found["scale"] = find_anchors(scorer, references, contexts).to_dict(result.score)
+        return found

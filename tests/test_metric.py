@@ -267,7 +267,7 @@ def test_progress_goes_to_whoever_scores(make):
 @pytest.mark.parametrize("error", [OSError("the Hub is out of reach"), KeyboardInterrupt()])
 @pytest.mark.parametrize("arguments", [{}, {"keep_in_memory": True}])
 def test_no_lock_is_left_when_scoring_fails(make, rows_on_disk, error, arguments, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise error
 
     metric = make(**arguments)

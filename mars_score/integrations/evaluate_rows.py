@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import evaluate
@@ -27,12 +28,12 @@ _OTHER_NAMES = {
     "references": ("reference", "refs", "targets", "target", "labels"),
     "contexts": ("context", "sources", "source", "inputs", "documents", "questions"),
 }
-_Columns = tuple[Any, Any, Any]  # predictions, references, contexts
 
 
 class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
     """Predictions, references and contexts, given to ``compute`` or added before; threads take turns."""
 
+    use_context: bool = True  # whether rows must have contexts
     # evaluate.Metric's files of the rows that wait for compute().
     filelock: Any
     cache_file_name: Any
@@ -52,12 +53,9 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
         self.__dict__.update(state)
         self._turn = threading.RLock()
 
-    @property
-    def use_context(self) -> bool:
-        """Whether contexts are needed."""
-        return True
-
-    def compute_rows(self, columns: _Columns, use_context: bool, **arguments: Any) -> dict[str, Any] | None:
+    def compute_rows(
+        self, columns: tuple[Any, Any, Any], use_context: bool, **arguments: Any
+    ) -> dict[str, Any] | None:
         """Compute the metric of the rows given here and of those that were added before.
 
         Bad rows raise and leave the rows added before as they are; if computing fails, they are dropped.
@@ -93,10 +91,7 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, contexts: Any = None) -> None:
         """Add rows, which a later ``compute()`` scores."""
-        with self._turn:
-            super().add_batch(**_checked(predictions, references, contexts, use_context=self.use_context))
-            self._contexts_omitted |= contexts is None
-            self._references_omitted.add(references is None)
+        self._add((predictions, references, contexts))
 
     def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
         """Add one row, which a later ``compute()`` scores.
@@ -111,11 +106,13 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
                 raise TypeError(f"unknown input {name!r}; a row has a prediction, a reference and a context")
         row |= plural
         columns = [None if row[name] is None and name != "predictions" else [row[name]] for name in row]
+        self._add(columns, first_row=len(self))
+
+    def _add(self, columns: Sequence[Any], first_row: int = 0) -> None:
         with self._turn:
-            checked = _checked(*columns, use_context=self.use_context, first_row=len(self))
-            super().add(**{name: values[0] for name, values in checked.items()})
-            self._contexts_omitted |= row["contexts"] is None
-            self._references_omitted.add(row["references"] is None)
+            super().add_batch(**_checked(*columns, use_context=self.use_context, first_row=first_row))
+            self._contexts_omitted |= columns[2] is None
+            self._references_omitted.add(columns[1] is None)
 
     def _drop_rows(self) -> None:
         """Remove the files of the rows and release their locks, which evaluate keeps when scoring fails."""
@@ -157,21 +154,17 @@ def _checked(
 ) -> dict[str, Any]:
     """The rows as evaluate stores them: strings, and lists of strings for the references."""
 
-    def place(column: str) -> Any:
-        return lambda row: f"{column}[{first_row + row}]"
+    def check(name: str, how: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        return how(*arguments, where=lambda row: f"{name}[{first_row + row}]", **options)
 
-    columns: dict[str, Any] = {"predictions": check_candidates(predictions, where=place("predictions"))}
+    columns = {"predictions": check("predictions", check_candidates, predictions)}
     if references is None:
-        columns["contexts"] = check_reference_free(contexts, where=place("contexts"))
+        columns["contexts"] = check("contexts", check_reference_free, contexts)
         columns["references"] = [[] for _ in columns["contexts"]]
     else:
-        checked = check_references(references, where=place("references"))
-        columns["references"] = [list(texts) for texts in checked]
-        columns["contexts"] = check_contexts(
-            contexts,
-            len(columns["predictions"]),
-            use_context=use_context or contexts is not None,  # they are stored for compute(use_context=True)
-            where=place("contexts"),
-        )
+        columns["references"] = [*map(list, check("references", check_references, references))]
+        kept = use_context or contexts is not None  # for compute(use_context=True)
+        count = len(columns["predictions"])
+        columns["contexts"] = check("contexts", check_contexts, contexts, count, use_context=kept)
     check_lengths(**columns)
     return columns

@@ -65,6 +65,12 @@ class RowScore:
     terms: tuple[Term, ...] = ()
     samples: tuple[SampleScore, ...] = ()
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The references, their infills and the samples, in order and without repetitions."""
+        references = [text for reference in self.references for text in reference.augmented.texts]
+        return tuple(dict.fromkeys([*references, *(sample.text for sample in self.samples)]))
+
 
 class ScoredTexts(NamedTuple):
     """What a score is of.
