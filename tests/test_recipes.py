@@ -194,7 +194,7 @@ def test_contradictions(real, tiny_mini, monkeypatch, capsys):
     labels = {0: "entailment", 1: "neutral", 2: "contradiction"}
     model, tokenizer = tiny_models.tiny_classifier(id2label=labels)
     model.classifier.out_proj.bias.data[2] += 60
-    monkeypatch.setattr("mars_score.models.loading.entailment_model", lambda *_: (model, tokenizer))
+    monkeypatch.setattr("mars_score.models.loading.model_and_tokenizer", lambda *_: (model, tokenizer))
     (block,) = blocks("Contradictions")
     exec(block, {})
     assert "the candidate probably contradicts its context or a reference: 2 of 2 rows" in capsys.readouterr().out
