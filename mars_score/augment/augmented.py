@@ -33,19 +33,12 @@ class AugmentedReference:
 
 @dataclass(frozen=True)
 class Augmented:
-    """An augmented reference and what could not be done with it.
+    """An augmented reference and what could not be done with it."""
 
-    Attributes:
-        reference: the reference with its augmentations.
-        context_cut: whether the language model did not read the context to its end.
-        reference_cut: whether the end of the reference was not augmented.
-        untagged: whether its words were masked without knowing their parts of speech.
-    """
-
-    reference: AugmentedReference
-    context_cut: bool
-    reference_cut: bool
-    untagged: bool = False
+    reference: AugmentedReference  # the reference with its augmentations
+    context_cut: bool  # whether the language model did not read the context to its end
+    reference_cut: bool  # whether the end of the reference was not augmented
+    untagged: bool = False  # whether its words were masked without knowing their parts of speech
 
 
 def cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:

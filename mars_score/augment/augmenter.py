@@ -55,12 +55,7 @@ def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:
 
 
 class Augmenter:
-    """Masks references and infills them; spaCy and the language model are loaded when first needed.
-
-    Args:
-        settings: of all stages.
-        runtime: see :class:`mars_score.store.runtime.Runtime`.
-    """
+    """Masks references and infills them; spaCy and the language model are loaded when first needed."""
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self.settings = settings

@@ -35,17 +35,11 @@ _NUMBER = re.compile(rf"\d+(?:[.,:]\d+)*|\b(?:{'|'.join(_NUMBER_WORDS)})\b", re.
 
 @dataclass(frozen=True)
 class Attacked:
-    """Rows under an attack.
+    """Rows under an attack."""
 
-    Attributes:
-        indices: which of the rows could be attacked.
-        rows: these rows with the attack in place of the candidate.
-        skipped: how many could not.
-    """
-
-    indices: tuple[int, ...]
-    rows: tuple[Row, ...]
-    skipped: int
+    indices: tuple[int, ...]  # which of the rows could be attacked
+    rows: tuple[Row, ...]  # these rows with the attack in place of the candidate
+    skipped: int  # how many could not
 
 
 def reorder(row: Row, generator: random.Random) -> str | None:
@@ -134,13 +128,7 @@ CHANGES: Mapping[str, Change] = {
 
 
 def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
-    """Attack each row that can be; what a row becomes depends on the row and the seed alone.
-
-    Args:
-        name: "reorder" or "retrieve".
-        rows: candidate, references and context of each; blank candidates are skipped.
-        seed: of the generator that each row gets.
-    """
+    """Attack each row that can be; what a row becomes depends on the row and the seed alone."""
     indices, attacked = [], []
     for index, row in enumerate(rows):
         text = ATTACKS[name](row, _generator(name, row, seed)) if row[0].strip() else None

@@ -10,17 +10,11 @@ from mars_score.data.validation import check_candidates, check_contexts, check_r
 
 @dataclass(frozen=True)
 class Columns:
-    """What a file's columns are called.
+    """What a file's columns are called."""
 
-    Attributes:
-        reference: one or more references per row; None: without references.
-        context: the context; None: without contexts.
-        prediction: the candidate; None: there are none.
-    """
-
-    reference: str | None
-    context: str | None
-    prediction: str | None = None
+    reference: str | None  # one or more references per row; None: without references
+    context: str | None  # the context; None: without contexts
+    prediction: str | None = None  # the candidate; None: there are none
 
     def candidates(self, file: RowFile) -> list[str]:
         """The candidates without outer whitespace; blank ones where there is no column."""

@@ -18,17 +18,11 @@ from mars_score.data.values import plain
 
 @dataclass(frozen=True)
 class RowFile:
-    """The rows of a file, or a part of them in sequence: one dict per row.
+    """The rows of a file, or a part of them in sequence: one dict per row."""
 
-    Attributes:
-        path: names the file in errors.
-        rows: the rows.
-        numbers: of each row its number in the file, from 0; line 1 is number 0.
-    """
-
-    path: str
-    rows: Sequence[dict[str, Any]]
-    numbers: Sequence[int]
+    path: str  # names the file in errors
+    rows: Sequence[dict[str, Any]]  # the rows
+    numbers: Sequence[int]  # of each row its number in the file, from 0; line 1 is number 0
 
     def one_value_each(self, name: str) -> RowFile:
         """Rows that hold a list in a column as several rows with the same number, one for each of its entries.
@@ -60,11 +54,7 @@ class RowFile:
         return [row[name] for row in self.rows]
 
     def labels(self, name: str, *, remedy: str) -> list[str]:
-        """A column of labels, strings or integers, as strings.
-
-        Raises:
-            ValueError: a row lacks the column, or holds something else there; names file, line and column.
-        """
+        """A column of labels, strings or integers, as strings."""
         values = self.column(name, remedy=remedy)
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int)):

@@ -34,40 +34,26 @@ class RatedColumns:
 
 @dataclass(frozen=True)
 class Item:
-    """A rated candidate.
+    """A rated candidate."""
 
-    Attributes:
-        id: labels the item.
-        group: items of a group share their context and references; they are not independent of each other.
-        system: what wrote the candidate.
-        row: candidate, references and context.
-        rating: by people, larger is better.
-    """
-
-    id: str
-    group: str
-    system: str
-    row: Row
-    rating: float
+    id: str  # labels the item
+    group: str  # items of a group share their context and references; they are not independent of each other
+    system: str  # what wrote the candidate
+    row: Row  # candidate, references and context
+    rating: float  # by people, larger is better
 
 
 @dataclass(frozen=True)
 class RatedSet:
-    """The rated candidates of a data set, in the order of its file.
+    """The rated candidates of a data set, in the order of its file."""
 
-    Attributes:
-        name: of the data set.
-        items: those with a rating.
-        corpus: the different references of the whole file, over which document frequencies are counted, so that
-            a sample's scores are those of the whole.
-        notices: what was left out or is missing, one sentence each.
-        task: what a candidate is to its context, for MARS; see :class:`mars_score.settings.SamplingSettings`.
-    """
-
-    name: str
-    items: tuple[Item, ...]
+    name: str  # of the data set
+    items: tuple[Item, ...]  # those with a rating
+    # The different references of the whole file, over which document frequencies are counted, so that a sample's
+    # scores are those of the whole.
     corpus: tuple[str, ...]
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # what was left out or is missing, one sentence each
+    # What a candidate is to its context, for MARS; see :class:`mars_score.settings.SamplingSettings`.
     task: str | None = None
 
     @cached_property

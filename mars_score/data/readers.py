@@ -67,11 +67,7 @@ def _text_rows(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _delimiter_of_header(begin: bytes, name: str) -> str | None:
-    """What separates the cells of a file by its first line; None: it holds JSON, or nothing.
-
-    Raises:
-        ValueError: the first line is neither JSON nor a header of several columns.
-    """
+    """What separates the cells of a file by its first line; None: it holds JSON, or nothing."""
     header = begin.lstrip().partition(b"\n")[0]
     if not header or header[:1] in b"{[":
         return None

@@ -21,10 +21,6 @@ Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[str]:
     """The candidates, one string per row.
 
-    Args:
-        predictions: one string per row; blank ones are allowed.
-        where: names a row in an error.
-
     Raises:
         TypeError: not a list, or a row that is not a string.
     """
@@ -32,12 +28,7 @@ def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".forma
 
 
 def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
-    """The candidates of each row: a string, or a list of them.
-
-    Raises:
-        TypeError: not a list, or a row that holds anything but strings.
-        ValueError: a row without candidates.
-    """
+    """The candidates of each row: a string, or a list of them."""
     checked = []
     for row, value in enumerate(_column("predictions", predictions)):
         place = f"predictions[{row}]"
@@ -49,10 +40,6 @@ def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
 
 def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:
     """The references, one or more strings per row.
-
-    Args:
-        references: a string or a list of strings per row; rows may be mixed.
-        where: names a row in an error.
 
     Raises:
         TypeError: not a list, or a row that holds anything but strings.
@@ -101,10 +88,6 @@ def check_contexts(
 
 def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format) -> list[str]:
     """The contexts of rows that are scored without references, one string per row, none of them blank.
-
-    Args:
-        contexts: as for :func:`check_contexts`.
-        where: names a row in an error.
 
     Raises:
         ValueError: contexts are missing, or one is blank.

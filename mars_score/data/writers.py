@@ -24,13 +24,6 @@ _AT_ONCE = 4096  # rows per row group of a Parquet file
 def convert(rows: Path, out: str) -> Path:
     """A file beside ``rows`` in the format of ``out``: Parquet, CSV, TSV, else JSONL; compressed if it is .gz.
 
-    Args:
-        rows: JSONL.
-        out: names the format.
-
-    Returns:
-        The file: ``rows`` itself if nothing has to be done.
-
     Raises:
         ValueError: Parquet cannot hold the rows: a column has values of several types.
     """
@@ -112,11 +105,7 @@ def _unified(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
 
 
 class Writable:
-    """Tells before anything is computed whether rows can be written in the format of a file's name.
-
-    Args:
-        out: names the format.
-    """
+    """Tells before anything is computed whether rows can be written in the format of a file's name."""
 
     def __init__(self, out: str) -> None:
         self._out = out

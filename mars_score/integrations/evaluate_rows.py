@@ -59,11 +59,6 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
         """Compute the metric of the rows given here and of those that were added before.
 
         Bad rows raise and leave the rows added before as they are; if computing fails, they are dropped.
-
-        Args:
-            columns: predictions, references and contexts; all None: only the rows that were added.
-            use_context: whether contexts are needed in this call.
-            arguments: passed on to ``_compute``.
         """
         with self._turn:
             rows: dict[str, Any] = {}

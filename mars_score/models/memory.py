@@ -48,15 +48,7 @@ class BatchSize:
     size: int
 
     def run(self, attempt: Callable[[int], T], most: int) -> T:
-        """``attempt(size)``, repeated with half the size until memory is sufficient.
-
-        Args:
-            attempt: processes at most that many items.
-            most: how many items there are.
-
-        Raises:
-            MemoryError, RuntimeError: memory does not suffice for a single item, or another error.
-        """
+        """``attempt(size)``, repeated with half the size until memory is sufficient."""
         while True:
             size = min(self.size, most)
             try:

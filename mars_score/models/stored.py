@@ -15,33 +15,23 @@ Model = TypeVar("Model")
 
 @dataclass(frozen=True)
 class Readings(Generic[Model, Item, Value]):
-    """Results of one model and method.
+    """Results of one model and method."""
 
-    Attributes:
-        kind: of results in the store.
-        model: reads what is not stored.
-        method: what the results depend on besides the model and the item, a number to raise when the same inputs
-            come to give other results among it.
-        compute: called as ``compute(model, missing, done)``; see :func:`mars_score.store.lookup.get_or_compute`.
-        parts, encode, decode: see :class:`mars_score.store.lookup.Results`.
-    """
-
-    kind: str
-    model: Current[Model]
+    kind: str  # of results in the store
+    model: Current[Model]  # reads what is not stored
+    # What the results depend on besides the model and the item, a number to raise when the same inputs come to
+    # give other results among it.
     method: Sequence[Any]
+    # Called as ``compute(model, missing, done)``; see :func:`mars_score.store.lookup.get_or_compute`.
     compute: Callable[[Model, list[Item], Done[Item, Value]], None]
-    parts: Callable[[Item], Sequence[Any]] = lambda item: (item,)
+    parts: Callable[[Item], Sequence[Any]] = lambda item: (item,)  # see :class:`mars_score.store.lookup.Results`
     encode: Callable[[Value], bytes] = to_json
     decode: Callable[[bytes], Value] = from_json
 
     def read(
         self, store: ResultStore, items: Iterable[Item], progress: Callable[[int, int], None] | None = None
     ) -> dict[Item, Value]:
-        """The result of each different item; ``progress`` counts the new ones.
-
-        Raises:
-            ModelUnavailableError: the model cannot be loaded.
-        """
+        """The result of each different item; ``progress`` counts the new ones."""
         different = list(dict.fromkeys(items))
         if not different:
             return {}

@@ -63,9 +63,6 @@ def exclusive(model: Any) -> Iterator[None]:
     """The model for this thread alone, without dropout; afterwards each module is in the mode it was in.
 
     Other threads that ask for the same model object wait. Re-entrant: a nested use costs next to nothing.
-
-    Args:
-        model: a torch module; another object has no modes to restore.
     """
     with _uses_lock:
         use = _uses.setdefault(model, _Use())

@@ -39,11 +39,7 @@ _SETTINGS = {
 
 @contextmanager
 def chart_settings() -> Iterator[None]:
-    """Matplotlib's defaults and the settings of these charts, whatever the user's are, until the block ends.
-
-    Raises:
-        ImportError: matplotlib is missing; says how to install it.
-    """
+    """Matplotlib's defaults and the settings of these charts, whatever the user's are, until the block ends."""
     try:
         from matplotlib import style
     except ImportError as error:
@@ -53,23 +49,13 @@ def chart_settings() -> Iterator[None]:
 
 
 def check_charts() -> None:
-    """Check that charts can be drawn.
-
-    Raises:
-        ImportError: matplotlib is missing; says how to install it.
-    """
+    """Check that charts can be drawn."""
     with chart_settings():
         pass
 
 
 def save_chart(chart: Bars | Scatters, path: str | os.PathLike[str]) -> None:
-    """Draw a chart into an SVG or PNG file, by the end of its name.
-
-    Raises:
-        KeyError: neither an SVG nor a PNG file.
-        ImportError: matplotlib is missing; says how to install it.
-        OSError: the file cannot be written.
-    """
+    """Draw a chart into an SVG or PNG file, by the end of its name."""
     kind, buffer = Path(path).suffix.lower(), io.BytesIO()
     with chart_settings(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing")  # an SVG is shown with the reader's fonts

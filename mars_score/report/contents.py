@@ -16,57 +16,35 @@ MISSING = "n/a"
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
+    """A table."""
 
-    Attributes:
-        title: a line.
-        note: what a reader must know to read it, plain text; may be empty.
-        columns: headings; the first column names the rows, the others are right-aligned.
-        rows: one string per column; "n/a" where there is no value.
-    """
-
-    title: str
-    note: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    title: str  # a line
+    note: str  # what a reader must know to read it, plain text; may be empty
+    columns: tuple[str, ...]  # headings; the first column names the rows, the others are right-aligned
+    rows: tuple[tuple[str, ...], ...]  # one string per column; "n/a" where there is no value
 
 
 @dataclass(frozen=True)
 class Scatters:
-    """Scores of metrics against the same ratings, a small plot each, as in Figure 3 of Liu et al. (ACL 2021).
+    """Scores of metrics against the same ratings, a small plot each, as in Figure 3 of Liu et al. (ACL 2021)."""
 
-    Attributes:
-        title: what the plots show, such as the data set.
-        names: of the plots.
-        x: the scores of each plot; a point with a value that is not finite is left out.
-        y: ratings, as many as each plot has scores.
-    """
-
-    title: str
-    names: tuple[str, ...]
+    title: str  # what the plots show, such as the data set
+    names: tuple[str, ...]  # of the plots
+    # The scores of each plot; a point with a value that is not finite is left out.
     x: tuple[tuple[float, ...], ...]
-    y: tuple[float, ...]
+    y: tuple[float, ...]  # ratings, as many as each plot has scores
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Values with confidence intervals, one bar each, from the top in the given order.
+    """Values with confidence intervals, one bar each, from the top in the given order."""
 
-    Attributes:
-        title: a line.
-        labels: names of the bars.
-        values: one per label; NaN shows as "n/a".
-        lows: lower ends of the intervals; NaN: no interval is drawn.
-        highs: upper ends.
-        highlighted: indices of the bars that stand out.
-    """
-
-    title: str
-    labels: tuple[str, ...]
-    values: tuple[float, ...]
-    lows: tuple[float, ...]
-    highs: tuple[float, ...]
-    highlighted: frozenset[int] = frozenset()
+    title: str  # a line
+    labels: tuple[str, ...]  # names of the bars
+    values: tuple[float, ...]  # one per label; NaN shows as "n/a"
+    lows: tuple[float, ...]  # lower ends of the intervals; NaN: no interval is drawn
+    highs: tuple[float, ...]  # upper ends
+    highlighted: frozenset[int] = frozenset()  # indices of the bars that stand out
 
 
 def showable(text: str) -> str:

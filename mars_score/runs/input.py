@@ -24,26 +24,16 @@ _AT_ONCE = 512  # rows of the first pass that are read together
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows in sequence.
+    """Some rows in sequence."""
 
-    Attributes:
-        file: the rows as read, those with several candidates once for each.
-        rows: what each score depends on: candidate, prepared references and context; blank candidates where the
-            input has none.
-    """
-
-    file: RowFile
+    file: RowFile  # the rows as read, those with several candidates once for each
+    # What each score depends on: candidate, prepared references and context; blank candidates where the input has
+    # none.
     rows: Sequence[Row]
 
 
 class Input:
-    """A file of rows and how to read it.
-
-    Args:
-        path: see :func:`mars_score.data.readers.stream_rows`.
-        columns: the names of its columns; without one of candidates, references are to be augmented.
-        masking: how references are prepared.
-    """
+    """A file of rows and how to read it."""
 
     def __init__(self, path: str, columns: Columns, masking: MaskingSettings) -> None:
         self.path, self.columns, self._masking = path, columns, masking
@@ -91,16 +81,11 @@ class Input:
 
 @dataclass
 class Survey:
-    """What the first pass found.
+    """What the first pass found."""
 
-    Attributes:
-        rows: number of candidates.
-        reference_counts: the different numbers of references of a row.
-        idf: counted over the different references of the file; None where no words are masked, or by a corpus.
-    """
-
-    rows: int = 0
-    reference_counts: set[int] = field(default_factory=set)
+    rows: int = 0  # number of candidates
+    reference_counts: set[int] = field(default_factory=set)  # the different numbers of references of a row
+    # Counted over the different references of the file; None where no words are masked, or by a corpus.
     idf: Idf | None = None
 
 
@@ -108,13 +93,6 @@ def survey(
     rows: Input, *, out: str | None, added: Sequence[str], analyser: WordAnalyser | None, report: Progress
 ) -> Survey:
     """Read and check all rows, before any model is loaded.
-
-    Args:
-        rows: the input.
-        out: the file that is to hold the rows, whose format must be able to; None: none.
-        added: columns that the output has in addition, which the input must not have.
-        analyser: splits references into words where IDF is to be counted; None: it is not.
-        report: called with the number of rows read.
 
     Raises:
         ValueError, TypeError, OSError: see :meth:`Input.parts`; or the rows cannot be written.

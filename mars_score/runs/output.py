@@ -52,11 +52,6 @@ def is_stream(out: str) -> bool:
 def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
     """Write rows and move them into their place.
 
-    Args:
-        rows: the output's.
-        folder: of the run.
-        out: a file, ``"-"`` for standard output, or a pipe or device.
-
     Raises:
         OSError: it cannot be written; names the output.
         ValueError: its format cannot hold the rows.

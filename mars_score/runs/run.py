@@ -35,32 +35,17 @@ AUGMENT_COLUMNS = ("augmented_references", "augmentations", "samples")
 
 @dataclass(frozen=True)
 class Parallel:
-    """How the work is divided.
+    """How the work is divided."""
 
-    Attributes:
-        workers: number of processes or actors; None: one, or as many as a Ray cluster has room for.
-        ray: whether actors of Ray do the work.
-        ray_address: of the cluster; see :func:`mars_score.runs.ray.on_ray`.
-        chunk_size: rows that are scored together.
-    """
-
+    # Number of processes or actors; None: one, or as many as a Ray cluster has room for.
     workers: int | None = None
-    ray: bool = False
-    ray_address: str | None = None
-    chunk_size: int = 256
+    ray: bool = False  # whether actors of Ray do the work
+    ray_address: str | None = None  # of the cluster; see :func:`mars_score.runs.ray.on_ray`
+    chunk_size: int = 256  # rows that are scored together
 
 
 class Run:
-    """A run.
-
-    Args:
-        path: the input; see :class:`mars_score.runs.input.Input`.
-        columns: the names of its columns.
-        work: what is to be done; its IDF is counted by the first pass.
-        parallel: how the work is divided.
-        folder: an empty folder, which holds the results of the run and is removed by the caller.
-        progress: called as ``progress(stage, done, total)``; a total of 0 is not known.
-    """
+    """A run."""
 
     def __init__(
         self,

@@ -29,21 +29,14 @@ class Shown:
 
 @dataclass
 class Tally:
-    """The summary of the rows so far.
+    """The summary of the rows so far."""
 
-    Attributes:
-        explained: rows of the lowest scores to keep, for explanations.
-        rows: their number.
-        lowest: the rows with the lowest scores, by rising score, then by number.
-        highest: ``SHOWN`` rows of the highest scores, likewise.
-        notices: of blank and shortened texts.
-    """
-
-    explained: int = 0
-    rows: int = 0
+    explained: int = 0  # rows of the lowest scores to keep, for explanations
+    rows: int = 0  # their number
+    # The rows with the lowest scores, by rising score, then by number.
     lowest: list[Shown] = field(default_factory=list)
-    highest: list[Shown] = field(default_factory=list)
-    notices: Notices = field(default_factory=Notices)
+    highest: list[Shown] = field(default_factory=list)  # ``SHOWN`` rows of the highest scores, likewise
+    notices: Notices = field(default_factory=Notices)  # of blank and shortened texts
     _total: Fraction = Fraction()
     _labels: ContextLabels = field(default_factory=ContextLabels)
     _scores: array[float] = field(default_factory=lambda: array("d"))

@@ -30,28 +30,16 @@ _IN_FLIGHT = 2  # chunks that are being worked on while earlier ones are collect
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done with rows; it can be sent to other processes.
+    """What is to be done with rows; it can be sent to other processes."""
 
-    Attributes:
-        task: score them, or augment their references.
-        arguments: of the scorer.
-        idf: counted over the whole file; None: the scorer's own.
-        with_references: False: candidates are scored by their contexts alone.
-    """
-
-    task: Literal["score", "augment"]
-    arguments: Mapping[str, Any]
-    idf: Idf | None = None
-    with_references: bool = True
+    task: Literal["score", "augment"]  # score them, or augment their references
+    arguments: Mapping[str, Any]  # of the scorer
+    idf: Idf | None = None  # counted over the whole file; None: the scorer's own
+    with_references: bool = True  # False: candidates are scored by their contexts alone
 
 
 class Worker:
-    """Does the work, with a scorer of its own.
-
-    Args:
-        work: what is to be done.
-        progress: of the scorer; None: it reports nothing.
-    """
+    """Does the work, with a scorer of its own."""
 
     def __init__(self, work: Work, progress: Progress | None = None) -> None:
         from mars_score.scorer import MarsScorer

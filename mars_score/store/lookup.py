@@ -31,22 +31,16 @@ def from_json(encoded: bytes) -> Any:
 
 @dataclass(frozen=True)
 class Results(Generic[Item, Value]):
-    """Results of one kind: what they depend on, and how they are written.
+    """Results of one kind: what they depend on, and how they are written."""
 
-    Attributes:
-        kind: one of :data:`mars_score.store.results.KINDS`.
-        common: what all of them depend on, models and settings and the number of the method, for
-            :func:`mars_score.store.results.digest`. None: not known; then nothing is looked up or saved.
-        parts: the rest that the value of an item depends on: strings, or what ``digest`` takes.
-        encode: value -> bytes.
-        decode: bytes -> value.
-    """
-
-    kind: str
+    kind: str  # one of :data:`mars_score.store.results.KINDS`
+    # What all of them depend on, models and settings and the number of the method, for
+    # :func:`mars_score.store.results.digest`. None: not known; then nothing is looked up or saved.
     common: Any
+    # The rest that the value of an item depends on: strings, or what ``digest`` takes.
     parts: Callable[[Item], Sequence[Any]] = lambda item: (item,)
-    encode: Callable[[Value], bytes] = to_json
-    decode: Callable[[bytes], Value] = from_json
+    encode: Callable[[Value], bytes] = to_json  # value -> bytes
+    decode: Callable[[bytes], Value] = from_json  # bytes -> value
 
     @cached_property
     def _of_common(self) -> bytes:

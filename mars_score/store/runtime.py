@@ -15,22 +15,17 @@ Progress = Callable[[str, int, int], None]
 class Runtime:
     """What all parts of a scorer have in common besides its settings.
 
-    Attributes:
-        batch_size: jobs or texts per forward pass of the language model, at most; None: chosen from device and
-            free memory.
-        encoder_batch_size: texts per forward pass of the sentence encoder, at most; None: 32.
-        device: where models run; None: CUDA if there is one, else the CPU.
-        store: where results are saved; its folder also holds converted models.
-        progress: called as ``progress(stage, done, total)``, also with 0 done as a stage begins; None: no reports.
-
     Raises:
         ValueError: a batch size that is not a positive integer.
     """
 
+    # Jobs or texts per forward pass of the language model, at most; None: chosen from device and free memory.
     batch_size: int | None = None
-    encoder_batch_size: int | None = None
-    device: str | None = None
+    encoder_batch_size: int | None = None  # texts per forward pass of the sentence encoder, at most; None: 32
+    device: str | None = None  # where models run; None: CUDA if there is one, else the CPU
+    # Where results are saved; its folder also holds converted models.
     store: ResultStore = field(default_factory=lambda: ResultStore(None))
+    # Called as ``progress(stage, done, total)``, also with 0 done as a stage begins; None: no reports.
     progress: Progress | None = None
 
     def __post_init__(self) -> None:

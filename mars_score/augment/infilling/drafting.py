@@ -24,11 +24,7 @@ MASK_ENTRIES = 2**26  # attention mask entries of one judging pass
 
 
 class Batch:
-    """Jobs that are written together: job i has ``states[i]`` and row i of the cache.
-
-    Args:
-        cache: with no rows in use.
-    """
+    """Jobs that are written together: job i has ``states[i]`` and row i of the cache."""
 
     def __init__(self, cache: KeyValueCache) -> None:
         self.cache = cache
@@ -54,13 +50,7 @@ class Batch:
 
 
 class Drafter:
-    """Generates drafts and judges them.
-
-    Args:
-        model: the language model.
-        planning: the planner's settings.
-        sigma: a draft has this many tokens more than the masked text.
-    """
+    """Generates drafts and judges them."""
 
     def __init__(self, model: CausalLanguageModel, planning: PlanningSettings, sigma: int) -> None:
         self.model = model

@@ -23,15 +23,7 @@ MOST_JOBS_ELSEWHERE = 1024
 
 
 class CausalInfiller:
-    """Fills the blanks of jobs with a causal language model.
-
-    Args:
-        model: the language model.
-        planning: the planner's settings.
-        infilling: sigma.
-        batch_size: largest number of jobs infilled together; None: chosen from the device and its free memory.
-            Halved where memory runs out.
-    """
+    """Fills the blanks of jobs with a causal language model."""
 
     shortest_start = 2  # one token in the cache to plan with, and one to feed
 
@@ -50,12 +42,7 @@ class CausalInfiller:
         self.drafter = Drafter(model, planning, infilling.sigma)
 
     def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once.
-
-        Args:
-            jobs: templates in token ids.
-            done: called with each different job and its infills when they are finished.
-        """
+        """The infills of each job's blanks; equal jobs are infilled once."""
         infills: dict[Job, tuple[Infill, ...]] = {}
 
         def note(job: Job, of_job: tuple[Infill, ...]) -> None:
@@ -100,11 +87,7 @@ class _Prompt:
 
 
 class _Run:
-    """Infilling of some jobs.
-
-    Attributes:
-        size: largest number of jobs infilled together.
-    """
+    """Infilling of some jobs."""
 
     def __init__(self, drafter: Drafter, jobs: Sequence[Job], size: int) -> None:
         self.drafter = drafter

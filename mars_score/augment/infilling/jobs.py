@@ -15,34 +15,21 @@ RESERVE = 64  # tokens of the window that the context leaves free, besides twice
 
 @dataclass(frozen=True)
 class Blank:
-    """A masked span.
+    """A masked span."""
 
-    Attributes:
-        length: b, tokens of the masked text.
-        begins_word: whether the masked text begins with whitespace.
-        after: token ids of the text block that follows; empty for a trailing blank.
-    """
-
-    length: int
-    begins_word: bool
-    after: tuple[int, ...]
+    length: int  # b, tokens of the masked text
+    begins_word: bool  # whether the masked text begins with whitespace
+    after: tuple[int, ...]  # token ids of the text block that follows; empty for a trailing blank
 
 
 @dataclass(frozen=True)
 class Job:
-    """All that infills depend on besides the model and the settings; equal jobs are infilled once.
+    """All that infills depend on besides the model and the settings; equal jobs are infilled once."""
 
-    Attributes:
-        prompt: token ids of the context, or begin-of-text; at least one.
-        lead: token ids of the text block before the first blank; may be empty.
-        blanks: those that fit into the window, in order.
-        line_breaks: whether infills may hold line breaks (the reference does).
-    """
-
-    prompt: tuple[int, ...]
-    lead: tuple[int, ...]
-    blanks: tuple[Blank, ...]
-    line_breaks: bool
+    prompt: tuple[int, ...]  # token ids of the context, or begin-of-text; at least one
+    lead: tuple[int, ...]  # token ids of the text block before the first blank; may be empty
+    blanks: tuple[Blank, ...]  # those that fit into the window, in order
+    line_breaks: bool  # whether infills may hold line breaks (the reference does)
 
     def future(self, index: int) -> tuple[int, ...]:
         """Distinct token ids of all text blocks after the blank, sorted (the w of Eq. 5)."""
@@ -56,43 +43,28 @@ class Job:
 
 @dataclass(frozen=True)
 class Infill:
-    """A filled blank.
+    """A filled blank."""
 
-    Attributes:
-        tokens: the chosen token ids, 1 to b + sigma of them.
-        perplexities: of the reference so far + prefix + next text block, for each prefix length from 1; empty
-            from a masked language model, which has no drafts.
-    """
-
-    tokens: tuple[int, ...]
+    tokens: tuple[int, ...]  # the chosen token ids, 1 to b + sigma of them
+    # Of the reference so far + prefix + next text block, for each prefix length from 1; empty from a masked
+    # language model, which has no drafts.
     perplexities: tuple[float, ...]
 
 
 @dataclass
 class JobState:
-    """The state of one job.
+    """The state of one job."""
 
-    Attributes:
-        job: what is to be infilled.
-        surprise: total surprisal of the reference tokens written so far, in nats.
-        count: their number.
-        infills: the blanks that are filled.
-        draft: tokens generated for the current blank.
-        draft_surprise: surprisal of each of them.
-        next_surprise: surprisal of the next text block's first token after each of them but the last.
-        complete: of each prefix of a finished draft, whether it ends with a whole character.
-        whole: whether the draft may hold tokens of whole characters only.
-    """
-
-    job: Job
-    surprise: float
-    count: int
-    infills: list[Infill] = field(default_factory=list)
-    draft: list[int] = field(default_factory=list)
-    draft_surprise: list[float] = field(default_factory=list)
+    job: Job  # what is to be infilled
+    surprise: float  # total surprisal of the reference tokens written so far, in nats
+    count: int  # their number
+    infills: list[Infill] = field(default_factory=list)  # the blanks that are filled
+    draft: list[int] = field(default_factory=list)  # tokens generated for the current blank
+    draft_surprise: list[float] = field(default_factory=list)  # surprisal of each of them
+    # Surprisal of the next text block's first token after each of them but the last.
     next_surprise: list[float] = field(default_factory=list)
-    complete: Sequence[bool] = ()
-    whole: bool = False
+    complete: Sequence[bool] = ()  # of each prefix of a finished draft, whether it ends with a whole character
+    whole: bool = False  # whether the draft may hold tokens of whole characters only
 
     @property
     def finished(self) -> bool:
@@ -129,14 +101,7 @@ class JobState:
         self.draft_surprise.append(surprise)
 
     def keep(self, block_surprise: Sequence[float]) -> int:
-        """Keep the complete prefix of lowest perplexity, the shortest of equals (Algorithm 2).
-
-        Args:
-            block_surprise: total surprisal of the next text block after each prefix of the draft.
-
-        Returns:
-            The number of tokens kept.
-        """
+        """Keep the complete prefix of lowest perplexity, the shortest of equals (Algorithm 2)."""
         block = self.blank.after
         totals, means, total = [], [], self.surprise
         for length, (of_token, of_block) in enumerate(zip(self.draft_surprise, block_surprise, strict=True), 1):
@@ -155,17 +120,11 @@ OnInfilled = Callable[[Job, tuple[Infill, ...]], None]  # called when all blanks
 
 @dataclass(frozen=True)
 class FittedContext:
-    """A context, cut so that the language model's window has room for a reference.
+    """A context, cut so that the language model's window has room for a reference."""
 
-    Attributes:
-        tokens: the first token ids of the context, or all.
-        cut: whether some are left out.
-        window: positions of the language model.
-    """
-
-    tokens: tuple[int, ...]
-    cut: bool
-    window: int
+    tokens: tuple[int, ...]  # the first token ids of the context, or all
+    cut: bool  # whether some are left out
+    window: int  # positions of the language model
 
 
 def fit_context(
@@ -185,13 +144,6 @@ def fit_context(
 
 def make_job(codec: TextCodec, template: Template, context: FittedContext, sigma: int, shortest_start: int) -> Job:
     """Tokenise a template and put it after its context.
-
-    Args:
-        codec: the language model's tokenizer.
-        template: with at least one blank.
-        context: as cut for the template's reference.
-        sigma: how many tokens more than the masked text an infill may have.
-        shortest_start: least number of tokens before the first blank; begin-of-text tokens are added if needed.
 
     Each piece is tokenised on its own with the whitespace before it. What is beyond the window is left out: the
     last text block is cut, and later blanks keep the reference's words.

@@ -19,11 +19,6 @@ class MaskedInfiller:
     """Fills all blanks of a job at once, each mask token with its most likely token.
 
     Where the tokens of a blank do not make whole characters, it is filled with tokens that do so one by one.
-
-    Args:
-        model: any ``...ForMaskedLM``; its weights are not modified.
-        tokenizer: its tokenizer, with a mask token.
-        batch_size: largest number of jobs per forward pass; None: 32. Halved where memory runs out.
     """
 
     sigma = 0  # a blank keeps its number of tokens

@@ -16,17 +16,11 @@ TemplateInContext = tuple[str, Template]  # the context may be blank; the templa
 
 
 class AugmentedText(NamedTuple):
-    """An infilled template.
+    """An infilled template."""
 
-    Attributes:
-        text: the augmented reference.
-        context_cut: whether the end of the context was left out.
-        reference_cut: whether blanks beyond the window keep the reference's own words.
-    """
-
-    text: str
-    context_cut: bool
-    reference_cut: bool
+    text: str  # the augmented reference
+    context_cut: bool  # whether the end of the context was left out
+    reference_cut: bool  # whether blanks beyond the window keep the reference's own words
 
 
 def augment(
@@ -35,14 +29,7 @@ def augment(
     max_context_tokens: int | None = None,
     done: Callable[[TemplateInContext, AugmentedText], None] | None = None,
 ) -> dict[TemplateInContext, AugmentedText]:
-    """Infill templates, given their contexts.
-
-    Args:
-        infiller: with its language model.
-        pairs: contexts and templates; equal ones are infilled once.
-        max_context_tokens: see ``InfillingSettings``.
-        done: called with each different pair and its text when it is finished.
-    """
+    """Infill templates, given their contexts."""
     codec = infiller.codec
     fitted = {
         key: fit_context(codec, *key, infiller.window, max_context_tokens)

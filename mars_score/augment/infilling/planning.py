@@ -25,18 +25,13 @@ from mars_score.settings import PlanningSettings
 
 @dataclass(frozen=True)
 class Step:
-    """One decoding step of several rows.
+    """One decoding step of several rows."""
 
-    Attributes:
-        plain: logits from the unperturbed cache, (rows, vocabulary).
-        scores: by which the next token is chosen, (rows, vocabulary).
-        states: per layer, keys and values of the fed token from the unperturbed cache, (heads, rows, head size).
-        rewards: the reward before and after each gradient step, (plan_iterations + 1, rows); None if not planned.
-    """
-
-    plain: Tensor
-    scores: Tensor
+    plain: Tensor  # logits from the unperturbed cache, (rows, vocabulary)
+    scores: Tensor  # by which the next token is chosen, (rows, vocabulary)
+    # Per layer, keys and values of the fed token from the unperturbed cache, (heads, rows, head size).
     states: LayerStates
+    # The reward before and after each gradient step, (plan_iterations + 1, rows); None if not planned.
     rewards: Tensor | None = None
 
 

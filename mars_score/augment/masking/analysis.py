@@ -76,13 +76,7 @@ def prepare_reference(text: str, *, strip_urls_hashtags: bool) -> str:
 
 
 class WordAnalyser:
-    """Splits texts into words and tags them; the spaCy pipeline is loaded when first needed.
-
-    Args:
-        store: where analyses are saved; None: nowhere.
-        language: a code, or the name of a pipeline. Without an installed pipeline its words are split by spaCy's
-            tokenizer, and not tagged, except as punctuation (``PUNCT``) and anything else (``X``).
-    """
+    """Splits texts into words and tags them; the spaCy pipeline is loaded when first needed."""
 
     def __init__(self, store: ResultStore | None = None, language: str = ENGLISH) -> None:
         self._store = store or ResultStore(None)
@@ -90,11 +84,7 @@ class WordAnalyser:
 
     @cached_property
     def pipeline(self) -> str:
-        """Name and version of the spaCy pipeline, for signatures and keys; does not load it.
-
-        Raises:
-            PipelineMissingError: no pipeline is installed.
-        """
+        """Name and version of the spaCy pipeline, for signatures and keys; does not load it."""
         name, number = self._found or (f"blank_{language_code(self._language)}", version("spacy"))
         return f"{name}-{number}"
 
@@ -126,11 +116,7 @@ class WordAnalyser:
         return [analyses[text] for text in texts]
 
     def words(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The lower-cased words of each text, for contexts and IDF corpora: split as above, not tagged.
-
-        Raises:
-            PipelineMissingError: no pipeline is installed.
-        """
+        """The lower-cased words of each text, for contexts and IDF corpora: split as above, not tagged."""
         # Contexts are long and share most words: one string object per distinct word keeps them small.
         words_of = {
             text: tuple(map(sys.intern, words))

@@ -11,10 +11,6 @@ def context_carrying(reference_words: Sequence[str], context_words: Sequence[str
     """Indices of the reference words on a longest common subsequence with the context.
 
     Which of several longest ones is rapidfuzz's choice; its version belongs to a score's signature.
-
-    Args:
-        reference_words: lower-cased words of the reference.
-        context_words: lower-cased words of the whole context (not cut to the model's window); may be empty.
     """
     # Numbered words compare exactly; strings would be compared by their hashes.
     numbers: dict[str, int] = {}

@@ -12,15 +12,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Idf:
-    """IDF(w) = log(1 + M / max(df(w), 1)), at least log 2, so that priorities alpha / IDF are finite.
+    """IDF(w) = log(1 + M / max(df(w), 1)), at least log 2, so that priorities alpha / IDF are finite."""
 
-    Attributes:
-        documents: M, the number of distinct texts.
-        frequencies: df, the number of texts in which a lower-cased word occurs.
-    """
-
-    documents: int
-    frequencies: Mapping[str, int]
+    documents: int  # M, the number of distinct texts
+    frequencies: Mapping[str, int]  # df, the number of texts in which a lower-cased word occurs
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "frequencies", MappingProxyType(dict(self.frequencies)))
@@ -30,11 +25,7 @@ class Idf:
 
     @classmethod
     def count(cls, words_of: Mapping[str, Iterable[str]]) -> Idf:
-        """Count over distinct texts: keys are the texts, so that repeating one changes nothing.
-
-        Args:
-            words_of: the words of each text, lower-cased (``Analysis.lower_words``, ``WordAnalyser.words``).
-        """
+        """Count over distinct texts: keys are the texts, so that repeating one changes nothing."""
         frequencies = Counter(word for words in words_of.values() for word in set(words))
         return cls(len(words_of), frequencies)
 

@@ -16,14 +16,6 @@ def knapsack(priorities: Sequence[int], costs: Sequence[int], budgets: Sequence[
 
     Among equally good sets the one with the fewest items is chosen, then the leftmost (the one whose sorted
     indices come first in lexicographic order). An item of priority 0 or less is never chosen.
-
-    Args:
-        priorities: one integer per item, of any size (sums are exact).
-        costs: one positive integer per item.
-        budgets: non-negative integers, in any order.
-
-    Returns:
-        One sorted tuple of item indices per budget. Time and memory (one bit) go with items x largest budget.
     """
     total_cost = sum(costs)
     capacities = [min(budget, total_cost) for budget in budgets]

@@ -18,15 +18,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Template:
-    """A reference and the spans of it that are masked.
+    """A reference and the spans of it that are masked."""
 
-    Attributes:
-        reference: the prepared reference (see ``prepare_reference``).
-        blanks: character spans ``(start, end)`` of the masked runs of words, in order, each with the
-            whitespace before it; two blanks never touch, there is at least one kept word between them.
-    """
-
-    reference: str
+    reference: str  # the prepared reference (see ``prepare_reference``)
+    # Character spans ``(start, end)`` of the masked runs of words, in order, each with the whitespace before it;
+    # two blanks never touch, there is at least one kept word between them.
     blanks: tuple[tuple[int, int], ...]
 
     @classmethod

@@ -46,12 +46,6 @@ def make_templates(
 
     Templates of different ratios may be equal, and a template without blanks is the reference itself: both
     keep their place (and so their weight in the score).
-
-    Args:
-        analysis: the prepared reference (see ``prepare_reference``).
-        context_words: lower-cased words of the context; empty without context.
-        idf: counted over the references of the call or over ``settings.idf_corpus``.
-        settings: the masking stage's settings.
     """
     words = analysis.lower_words
     ratios = mask_ratios(settings.max_mask_ratio, settings.mask_ratio_step)

@@ -25,15 +25,10 @@ TEXTS_TOGETHER = 32  # that are written at once, at most; halved where memory ru
 
 
 class DrawnText(NamedTuple):
-    """A text as it was drawn.
+    """A text as it was drawn."""
 
-    Attributes:
-        text: without the token that ended it.
-        ended: whether it ended by itself (a stop token or a line break) and not at the token limit.
-    """
-
-    text: str
-    ended: bool
+    text: str  # without the token that ended it
+    ended: bool  # whether it ended by itself (a stop token or a line break) and not at the token limit
 
 
 def draw_texts(

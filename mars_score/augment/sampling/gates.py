@@ -25,12 +25,7 @@ _REFUSAL = re.compile(
 
 
 def tidy(text: str, *, ended: bool) -> str:
-    """The first line of a sample without outer whitespace and quotes, and without an unfinished sentence.
-
-    Args:
-        text: as it was drawn.
-        ended: whether it ended by itself; otherwise it is cut after its last sentence, if that leaves 40 % of it.
-    """
+    """The first line of a sample without outer whitespace and quotes, and without an unfinished sentence."""
     text = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if not ended:
         ends = [match.end() for match in _SENTENCE_END.finditer(text)]
@@ -42,13 +37,7 @@ def tidy(text: str, *, ended: bool) -> str:
 
 
 def fault_of(text: str, context: str, others: Iterable[str]) -> str | None:
-    """Why a sample is dropped, in a word or two; None: it is not.
-
-    Args:
-        text: from :func:`tidy`.
-        context: what it was drawn given.
-        others: the samples of the same context that were taken before.
-    """
+    """Why a sample is dropped, in a word or two; None: it is not."""
     words = split_words(text.lower())
     if not any(character.isalnum() for character in text):
         return "empty"

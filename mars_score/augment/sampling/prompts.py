@@ -34,15 +34,10 @@ ROLE_TOKENS = 8  # of a chat template, for each turn
 
 @dataclass(frozen=True)
 class Instruction:
-    """How a task is put to a language model.
+    """How a task is put to a language model."""
 
-    Attributes:
-        chat: the user's message to a chat model.
-        plain: the text that a base model continues.
-    """
-
-    chat: str
-    plain: str
+    chat: str  # the user's message to a chat model
+    plain: str  # the text that a base model continues
 
 
 INSTRUCTIONS: dict[str, Instruction] = {
@@ -86,15 +81,10 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the language model continues.
+    """What the language model continues."""
 
-    Attributes:
-        tokens: token ids, at least one.
-        cut: whether a part of the context was left out.
-    """
-
-    tokens: tuple[int, ...]
-    cut: bool
+    tokens: tuple[int, ...]  # token ids, at least one
+    cut: bool  # whether a part of the context was left out
 
 
 def make_prompt(codec: TextCodec, context: str, task: str, room: int, language: str = ENGLISH) -> Prompt:

@@ -33,17 +33,11 @@ TOKENS_PER_WORD = 2.0  # of the references: 1.35 tokens a word, and room for lon
 
 
 class Request(NamedTuple):
-    """What samples depend on besides the model and the settings.
+    """What samples depend on besides the model and the settings."""
 
-    Attributes:
-        context: without outer whitespace, blank for none.
-        token_limit: tokens of a sample at most.
-        task: see :func:`mars_score.augment.sampling.prompts.make_prompt`.
-    """
-
-    context: str
-    token_limit: int
-    task: str
+    context: str  # without outer whitespace, blank for none
+    token_limit: int  # tokens of a sample at most
+    task: str  # see :func:`mars_score.augment.sampling.prompts.make_prompt`
 
     @property
     def wanted(self) -> bool:
@@ -53,17 +47,11 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples of a context.
+    """The samples of a context."""
 
-    Attributes:
-        texts: those that passed the gates, at most ``samples`` of the settings, all different.
-        dropped: how many were dropped for each fault.
-        context_cut: whether they were drawn given a part of the context only.
-    """
-
-    texts: tuple[str, ...]
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    context_cut: bool = False
+    texts: tuple[str, ...]  # those that passed the gates, at most ``samples`` of the settings, all different
+    dropped: Mapping[str, int] = field(default_factory=dict)  # how many were dropped for each fault
+    context_cut: bool = False  # whether they were drawn given a part of the context only
 
 
 def make_request(context: str, references: Sequence[str], settings: SamplingSettings) -> Request:
@@ -105,15 +93,7 @@ def draw_samples(
     done: Callable[[Request, Samples], None],
     language: str = ENGLISH,
 ) -> None:
-    """Draw the samples of each request, context by context.
-
-    Args:
-        model: the language model.
-        settings: number of samples, temperature, top_p and seed.
-        requests: all different.
-        done: called with each request and its samples.
-        language: see :func:`mars_score.augment.sampling.prompts.make_prompt`.
-    """
+    """Draw the samples of each request, context by context."""
     for request in requests:
         done(request, _draw(model, settings, request, language))
 
@@ -140,34 +120,21 @@ def _draw(model: CausalLanguageModel, settings: SamplingSettings, request: Reque
 
 
 class ContextSampler:
-    """Draws samples given contexts, or finds them in the store; the language model is loaded only for new ones.
-
-    Args:
-        settings: of all stages.
-        runtime: see :class:`mars_score.store.runtime.Runtime`.
-    """
+    """Draws samples given contexts, or finds them in the store; the language model is loaded only for new ones."""
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._settings, self._runtime = settings, runtime
         self._model = Current(settings.models.language_model, partial(causal_model, settings.models, runtime))
 
     def prompt(self, request: Request) -> str:
-        """What the language model continues for a request, as text with its special tokens.
-
-        Raises:
-            ModelUnavailableError: the language model cannot be loaded.
-        """
+        """What the language model continues for a request, as text with its special tokens."""
         model = self._model.get()
         return model.codec.decode(prompt_of(model, request, self._settings.language).tokens)
 
     def draw(
         self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None
     ) -> dict[Request, Samples]:
-        """The samples of each different request; none for those that want none.
-
-        Raises:
-            ModelUnavailableError: the language model cannot be loaded.
-        """
+        """The samples of each different request; none for those that want none."""
         sampling, models = self._settings.sampling, self._settings.models
         different = list(dict.fromkeys(requests))
         wanted = [request for request in different if request.wanted and sampling.samples > 0]

@@ -44,23 +44,16 @@ class NewStates(Cache):  # type: ignore[misc]
 
 @dataclass
 class Feed:
-    """How the tokens of one forward pass belong to rows.
+    """How the tokens of one forward pass belong to rows."""
 
-    Attributes:
-        counts: number of tokens of each row; the sequence is row after row.
-        mask: added to the attention scores, (rows, 1, longest, slots + longest): for the slots of the cache, then
-            for the row's tokens of this pass.
-        cache: keys and values of earlier tokens; None: there are none.
-        rows: the rows of the cache, (rows,); None: all, in order.
-        slots: number of slots of the cache to attend to.
-        perturbations: of the cached keys and values, per layer; only with one token per row.
-    """
-
-    counts: Sequence[int]
+    counts: Sequence[int]  # number of tokens of each row; the sequence is row after row
+    # Added to the attention scores, (rows, 1, longest, slots + longest): for the slots of the cache, then for the
+    # row's tokens of this pass.
     mask: Tensor
-    cache: KeyValueCache | None = None
-    rows: Tensor | None = None
-    slots: int = 0
+    cache: KeyValueCache | None = None  # keys and values of earlier tokens; None: there are none
+    rows: Tensor | None = None  # the rows of the cache, (rows,); None: all, in order
+    slots: int = 0  # number of slots of the cache to attend to
+    # Of the cached keys and values, per layer; only with one token per row.
     perturbations: Sequence[LayerPerturbation] | None = None
 
     def __post_init__(self) -> None:

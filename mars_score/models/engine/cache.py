@@ -101,11 +101,7 @@ class KeyValueCache:
 
 
 class PromptMemory:
-    """Keys and values of the prompts that were used last, of one model.
-
-    Args:
-        most_bytes: how much memory they may take.
-    """
+    """Keys and values of the prompts that were used last, of one model."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

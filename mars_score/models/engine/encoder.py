@@ -21,20 +21,14 @@ RARE_LETTER = "\U00010380"  # Ugaritic; a tokenizer that knows it writes any tex
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as the encoder represents it; half precision is widened.
+    """A text as the encoder represents it; half precision is widened."""
 
-    Attributes:
-        vector: (dimensions,); zeros for a text with unknown tokens only.
-        tokens: vectors of its tokens, (tokens, dimensions), or None. Special tokens and those of the encoder's
-            prompt are left out; those of unknown tokens are zeros.
-        shortened: whether the encoder reads only the beginning of the text.
-        unknown: share of unknown tokens in the part that it reads, in [0, 1].
-    """
-
-    vector: NDArray[np.floating[Any]]
+    vector: NDArray[np.floating[Any]]  # (dimensions,); zeros for a text with unknown tokens only
+    # Vectors of its tokens, (tokens, dimensions), or None. Special tokens and those of the encoder's prompt are
+    # left out; those of unknown tokens are zeros.
     tokens: NDArray[np.floating[Any]] | None = None
-    shortened: bool = False
-    unknown: float = 0.0
+    shortened: bool = False  # whether the encoder reads only the beginning of the text
+    unknown: float = 0.0  # share of unknown tokens in the part that it reads, in [0, 1]
 
 
 class SentenceEncoder:
@@ -42,10 +36,6 @@ class SentenceEncoder:
 
     All texts that consist of unknown tokens look the same to an encoder, so such tokens, and texts without a known
     token, get vectors of zeros: their cosine with anything is 0.
-
-    Args:
-        model: a ``SentenceTransformer``.
-        batch_size: largest number of texts per forward pass; None: 32. Halved where memory runs out.
     """
 
     def __init__(self, model: Any, batch_size: int | None = None) -> None:

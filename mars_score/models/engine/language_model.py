@@ -30,10 +30,6 @@ class CausalLanguageModel:
     It may be used from several threads: each call uses the model exclusively, and restores its attention
     implementation and the modes of its modules afterwards, also when it fails.
 
-    Args:
-        model: any ``...ForCausalLM``; its weights are not modified.
-        tokenizer: its tokenizer.
-
     Attributes:
         prompts: the keys and values of prompts that were read last, for those who read the same ones again.
 
@@ -213,12 +209,7 @@ class CausalLanguageModel:
         return torch.tensor(values, device=self.device)
 
     def mask(self, visible: Tensor, precision: torch.dtype | None = None) -> Tensor:
-        """The additive attention mask, (rows, 1, tokens, slots + tokens).
-
-        Args:
-            visible: what each token attends to; bool, (rows, tokens, slots + tokens).
-            precision: number type of the mask; None: the model's.
-        """
+        """The additive mask, (rows, 1, tokens, slots + tokens), of what each token attends to: bool, without the 1."""
         precision = precision or self.dtype
         mask = torch.zeros(visible.shape, dtype=precision, device=self.device)
         return mask.masked_fill_(~visible, torch.finfo(precision).min)[:, None]

@@ -24,19 +24,12 @@ MASK_ENTRIES = 2**23  # attention mask entries of a forward pass over several su
 
 @dataclass(frozen=True)
 class Reading:
-    """A text after a prompt, in token ids.
+    """A text after a prompt, in token ids."""
 
-    Attributes:
-        prompt: all of it, or as much as fits into the window.
-        length: how many of its tokens are read before the text.
-        tokens: those of the text.
-        cut: whether the end of the prompt or of the text is left out.
-    """
-
-    prompt: tuple[int, ...]
-    length: int
-    tokens: tuple[int, ...]
-    cut: bool
+    prompt: tuple[int, ...]  # all of it, or as much as fits into the window
+    length: int  # how many of its tokens are read before the text
+    tokens: tuple[int, ...]  # those of the text
+    cut: bool  # whether the end of the prompt or of the text is left out
 
     @classmethod
     def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str, most: int | None) -> Reading:
@@ -54,15 +47,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Surprisal:
-    """Surprisal of a text given its context.
+    """Surprisal of a text given its context."""
 
-    Attributes:
-        mean: over its tokens, in nats; infinite if it has none.
-        cut: whether the end of the context or of the text is left out.
-    """
-
-    mean: float
-    cut: bool
+    mean: float  # over its tokens, in nats; infinite if it has none
+    cut: bool  # whether the end of the context or of the text is left out
 
 
 def surprisals(

@@ -23,15 +23,7 @@ def has_line_break(text: str) -> bool:
 
 
 def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole: bool = False) -> int:
-    """Row of :meth:`TextCodec.allowed` for a token of an infill.
-
-    Args:
-        first: whether it is the infill's first token.
-        begins_word: whether the masked text began with whitespace: then the first token begins a word,
-            else it does not.
-        line_breaks: whether the reference holds a line break.
-        whole: whether the token must be whole characters on its own.
-    """
+    """Row of :meth:`TextCodec.allowed` for a token of an infill."""
     return 6 * whole + 3 * line_breaks + (0 if not first else 1 if begins_word else 2)
 
 
