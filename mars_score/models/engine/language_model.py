@@ -209,7 +209,7 @@ class CausalLanguageModel:
         return torch.tensor(values, device=self.device)
 
     def mask(self, visible: Tensor, precision: torch.dtype | None = None) -> Tensor:
-        """The additive mask (rows, 1, tokens, slots + tokens) of what each token attends to (bool, without the 1)."""
+        """What each token attends to (bool) as an additive mask, (rows, 1, tokens, slots + tokens)."""
         precision = precision or self.dtype
         mask = torch.zeros(visible.shape, dtype=precision, device=self.device)
         return mask.masked_fill_(~visible, torch.finfo(precision).min)[:, None]
