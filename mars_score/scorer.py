@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import Augmented, cuts
 from mars_score.augment.augmenter import Augmenter, prepare_rows
-from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.template import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
 from mars_score.data.tables import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_rows

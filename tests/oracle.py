@@ -120,8 +120,7 @@ def reference_score(encoder, candidate: str, references: list[str], settings: Si
 def oracle_templates(rows, settings: Settings, analyser) -> list[list[tuple[str, list[Template]]]]:
     """Per row and reference the prepared reference and its templates, by ``mars_score.augment.masking``."""
     from mars_score.augment.masking.analysis import prepare_reference
-    from mars_score.augment.masking.idf import Idf
-    from mars_score.augment.masking.templates import make_templates
+    from mars_score.augment.masking.template import Idf, make_templates
 
     strip = settings.masking.strip_urls_hashtags
     prepared = [[prepare_reference(text, strip_urls_hashtags=strip) for text in row[1]] for row in rows]

@@ -15,11 +15,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mars_score.augment.masking.analysis import Analysis, Word, WordAnalyser, prepare_reference
-from mars_score.augment.masking.context import context_carrying
-from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.knapsack import knapsack
-from mars_score.augment.masking.template import Template
-from mars_score.augment.masking.templates import make_templates, mask_ratios, word_priorities
+from mars_score.augment.masking.template import (
+    Idf,
+    Template,
+    context_carrying,
+    make_templates,
+    mask_ratios,
+    word_priorities,
+)
 from mars_score.settings import MaskingSettings, resolve_settings
 
 # Words and tags, by the real pipeline

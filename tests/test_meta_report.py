@@ -11,8 +11,7 @@ from PIL import Image
 
 from mars_score.report import write_report
 from mars_score.report.charts import regression_line, save_chart
-from mars_score.report.contents import Bars, Scatters, Table, showable
-from mars_score.report.markdown import line_to_markdown, table_to_markdown
+from mars_score.report.contents import Bars, Scatters, Table, line_to_markdown, showable, table_to_markdown
 
 HOSTILE = (
     "<script>alert(1)</script>",

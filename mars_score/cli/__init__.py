@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from mars_score.cli import augment, cache, compare, meta, references, score, train
-from mars_score.data.lines import one_line
+from mars_score.data.values import one_line
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.devices import wait_asleep
 from mars_score.settings.version import __version__

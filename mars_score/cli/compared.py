@@ -9,7 +9,7 @@ from dataclasses import replace
 from mars_score.cli.running import print_line
 from mars_score.cli.tables import fitted, show_table
 from mars_score.compare import ComparedRow, SystemRanking
-from mars_score.data.lines import one_line
+from mars_score.data.values import one_line
 from mars_score.report.contents import MISSING, Table
 from mars_score.stats.draws import Interval
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from mars_score.data.columns import Columns
+from mars_score.data.files import Columns
 from mars_score.settings import SETTING_NAMES, Settings
 from mars_score.settings.fields import Setting, settings_of
 from mars_score.settings.presets import DEFAULT_PRESET, PRESETS

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.running import print_line
-from mars_score.data.lines import one_line
+from mars_score.data.values import one_line
 from mars_score.scoring.result import row_to_dict
 
 if TYPE_CHECKING:

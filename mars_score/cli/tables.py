@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from mars_score.cli.running import print_line
-from mars_score.data.lines import one_line
+from mars_score.data.values import one_line
 from mars_score.report.contents import Table
 
 
@@ -21,8 +21,7 @@ def show_table(table: Table, form: str = "text") -> None:
     ``form`` is ``"text"``, ``"markdown"`` or ``"latex"``.
     """
     if form != "text":
-        from mars_score.report.latex import table_to_latex
-        from mars_score.report.markdown import table_to_markdown
+        from mars_score.report.contents import table_to_latex, table_to_markdown
 
         print_line((table_to_markdown if form == "markdown" else table_to_latex)(table) + "\n")
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from mars_score.data.lines import one_line
+from mars_score.data.values import one_line
 from mars_score.scoring.result import MarsResult
 
 SHOWN = 20  # rows below the threshold that are listed

@@ -66,3 +66,9 @@ def plain(value: Any) -> Any:
     if hasattr(value, "isoformat"):
         return value.isoformat()
     raise TypeError(f"a value of type {type(value).__name__}")
+
+
+def one_line(text: str, length: int | None = None) -> str:
+    """``text`` without line breaks and control characters, cut to ``length`` characters with an ellipsis."""
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return line if length is None or len(line) <= length else line[: length - 1] + "…"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.data.columns import Columns
+from mars_score.data.files import Columns
 from mars_score.data.validation import Row
 from mars_score.errors import Notices
 from mars_score.models.signature import Signature, make_signature

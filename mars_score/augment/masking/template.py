@@ -1,11 +1,23 @@
-"""A template: the reference with its least important words turned into blanks (section 2.1)."""
+"""Templates: a reference with its least important words turned into blanks (section 2.1, Appendix A)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rapidfuzz.distance import LCSseq
+
 from mars_score.augment.masking.analysis import Analysis
+from mars_score.augment.masking.knapsack import knapsack
+from mars_score.settings import MaskingSettings
+
+PLAIN_COST = 1  # what masking a word takes from the budget
+CONTEXT_COST = 10  # the same where the context has the word, too
+_PRIORITY_UNIT = 1e-6  # priorities are rounded to it, so that sums of them are exact and ties are ties
+# 0.6 / 0.2 is 2.9999999999999996: a quotient or product this close to the next integer is that integer.
+_FLOAT_NOISE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -68,3 +80,76 @@ class Template:
             piece.text[: len(piece.text) - len(piece.text.lstrip())] + "____" if piece.blank else piece.text
             for piece in self.pieces
         )
+
+
+@dataclass(frozen=True)
+class Idf:
+    """IDF(w) = log(1 + M / max(df(w), 1)), at least log 2, so that priorities alpha / IDF are finite."""
+
+    documents: int  # M, the number of distinct texts
+    frequencies: Mapping[str, int]  # df, the number of texts in which a lower-cased word occurs
+
+    @classmethod
+    def count(cls, words_of: Mapping[str, Iterable[str]]) -> Idf:
+        """Count over distinct texts: keys are the texts, values their lower-cased words."""
+        return cls(len(words_of), Counter(word for words in words_of.values() for word in set(words)))
+
+    def __getitem__(self, word: str) -> float:
+        """IDF of a lower-cased word; a word that was not counted is as rare as one that was counted once."""
+        # With no texts at all (M = 0) every IDF is log 2, rather than 0.
+        return math.log(1 + max(self.documents, 1) / max(self.frequencies.get(word, 0), 1))
+
+
+def context_carrying(reference_words: Sequence[str], context_words: Sequence[str]) -> frozenset[int]:
+    """Indices of the reference words on a longest common subsequence with the context.
+
+    Which of several longest ones is rapidfuzz's choice; its version belongs to a score's signature. Words are
+    lower-cased.
+    """
+    # Numbered words compare exactly; strings would be compared by their hashes.
+    numbers: dict[str, int] = {}
+    context = [numbers.setdefault(word, len(numbers)) for word in context_words]
+    reference = [numbers.setdefault(word, len(numbers)) for word in reference_words]
+    return frozenset(
+        index
+        for block in LCSseq.opcodes(context, reference)
+        if block.tag == "equal"
+        for index in range(block.dest_start, block.dest_end)
+    )
+
+
+def mask_ratios(max_ratio: float, step: float) -> tuple[float, ...]:
+    """The ratios step, 2 step, ... up to and including ``max_ratio``, rounded to 10 decimals.
+
+    Empty where ``max_ratio`` is less than ``step``.
+    """
+    count = math.floor(max_ratio / step + _FLOAT_NOISE)
+    return tuple(round(number * step, 10) for number in range(1, count + 1))
+
+
+def word_priorities(analysis: Analysis, idf: Idf, settings: MaskingSettings) -> list[int]:
+    """Priority v = alpha(POS) / IDF of each word, in millionths; words of high priority are masked first."""
+    weights = settings.pos_weights
+    return [
+        round(weights.get(word.pos, 1.0) / idf[lower] / _PRIORITY_UNIT)
+        for word, lower in zip(analysis.words, analysis.lower_words, strict=True)
+    ]
+
+
+def make_templates(
+    analysis: Analysis, context_words: Sequence[str], idf: Idf, settings: MaskingSettings
+) -> list[tuple[float, Template]]:
+    """One (mask ratio, template) per ratio, by rising ratio.
+
+    Templates of different ratios may be equal, and a template without blanks is the reference itself: both
+    keep their place (and so their weight in the score).
+    """
+    words = analysis.lower_words
+    ratios = mask_ratios(settings.max_mask_ratio, settings.mask_ratio_step)
+    if not ratios:
+        return []
+    carrying = context_carrying(words, context_words)
+    costs = [CONTEXT_COST if index in carrying else PLAIN_COST for index in range(len(words))]
+    budgets = [math.floor(ratio * len(words) + _FLOAT_NOISE) for ratio in ratios]
+    masks = knapsack(word_priorities(analysis, idf, settings), costs, budgets)
+    return [(ratio, Template.from_mask(analysis, mask)) for ratio, mask in zip(ratios, masks, strict=True)]
