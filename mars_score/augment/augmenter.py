@@ -65,8 +65,7 @@ class Augmenter:
     ) -> dict[Pair, Augmented]:
         """Augment the references of a call, each different pair of context and reference once.
 
-        Unless it is given or a corpus is set, IDF is counted over the different references among ``pairs`` and
-        ``others`` (prepared references of the call that are not to be augmented).
+        IDF: ``idf``, else of the settings' corpus, else counted over the references of ``pairs`` and ``others``.
         """
         distinct = list(dict.fromkeys(pairs))
         if not distinct:

@@ -1,7 +1,6 @@
-"""Changed candidates: a good metric scores them below the text that they were made from.
+"""Changed candidates, which a good metric scores below the text that they were made from.
 
-``ATTACKS`` are those of the paper's Table 4, which ``mars meta`` measures; ``CHANGES`` are what a
-newcomer tries first, named as the kinds of ``research/ladders.py``.
+``ATTACKS`` are those of the paper's Table 4, for ``mars meta``; ``CHANGES`` are what a newcomer tries first.
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ class Attacked:
 
 
 def reorder(row: Row, generator: random.Random) -> str | None:
-    """The candidate with half of its tokens (whitespace-separated) shuffled among their places.
-
-    None below four tokens, and where all tokens that could move are equal. Never the candidate itself.
-    """
+    """The candidate, changed, with half of its tokens shuffled; None below four tokens or where all are equal."""
     tokens = row[0].split()
     if len(tokens) < _FEWEST_TOKENS or len(set(tokens)) == 1:
         return None
@@ -75,8 +71,7 @@ def copy(row: Row, generator: random.Random) -> str | None:
 def negate(row: Row, generator: random.Random) -> str | None:
     """The candidate with its first statement, in English, turned into the opposite; None where all are questions.
 
-    In its first clause a "not" or "never" is taken out, or one is put after the auxiliary verb; where there is
-    neither, "which is not true" ends the statement. Rules without a parser: the result may be clumsy.
+    Rules without a parser: "not" goes or comes in the first clause, else ", which is not true" ends the statement.
     """
     statement = next((one for one in sentences(row[0]) if not one.endswith("?")), None)
     if statement is None:

@@ -26,12 +26,9 @@ def context_text(place: str, value: Any) -> Any:
     """A context in any of its forms as one text; anything else as it is.
 
     Args:
-        place: names the row in an error.
+        place: names the row in an error (TypeError, ValueError).
         value: a string; a list of strings, the turns of a dialogue, which become lines; chat messages
             ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``.
-
-    Raises:
-        TypeError, ValueError: messages or passages that are none; named with the row and the entry.
     """
     if isinstance(value, str):
         return value
@@ -64,10 +61,7 @@ def _text_of_passages(place: str, context: Mapping[Any, Any]) -> str:
 
 
 def _turns_of_messages(place: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """The texts of chat messages, which the candidate, the assistant's next message, answers.
-
-    The system's message is the first, user and assistant alternate, and the last message is the user's.
-    """
+    """The texts of chat messages: the system's first, if any, then user and assistant by turns, last the user."""
     before = None
     for number, message in enumerate(messages):
         of_message, role = f"{place}[{number}]", message.get("role")

@@ -26,11 +26,7 @@ class RowFile:
     numbers: Sequence[int]  # of each row its number in the file, from 0; line 1 is number 0
 
     def one_value_each(self, name: str) -> RowFile:
-        """Rows that hold a list in a column as several rows with the same number, one for each of its entries.
-
-        Raises:
-            ValueError: a list is empty; names file, line and column.
-        """
+        """Rows that hold a list in a column as several rows with the same number; an empty list is an error."""
         rows: list[dict[str, Any]] = []
         numbers: list[int] = []
         for index, (row, number) in enumerate(zip(self.rows, self.numbers, strict=True)):
@@ -43,11 +39,7 @@ class RowFile:
         return RowFile(self.path, rows, numbers)
 
     def column(self, name: str, *, remedy: str) -> list[Any]:
-        """The values of a column, one per row.
-
-        Raises:
-            ValueError: a row lacks the column; names file, line and column, and adds ``remedy``.
-        """
+        """The values of a column, one per row; a row without it raises ValueError with ``remedy``."""
         for index, row in enumerate(self.rows):
             if name not in row:
                 names = ", ".join(map(repr, row)) or "none"
@@ -82,13 +74,7 @@ def read_parts(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
 
 
 def row_line(row: dict[str, Any]) -> str:
-    """``row`` as one line of JSON; values as :func:`mars_score.data.values.plain` gives them.
-
-    Characters that UTF-8 cannot hold (cut emoji) are escaped.
-
-    Raises:
-        TypeError: a column holds what JSON cannot hold; names the column.
-    """
+    """``row`` as one line of JSON; what UTF-8 cannot hold is escaped, what JSON cannot hold raises TypeError."""
     values = {}
     for name, value in row.items():
         try:
@@ -106,13 +92,9 @@ def row_line(row: dict[str, Any]) -> str:
 
 @contextmanager
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A path beside ``path`` for a new file or folder, which takes its place when the block ends.
+    """A path beside ``path`` for a new file or folder, which takes its place when the block ends without an error.
 
-    It is removed if the block fails. A folder that is already there stays: another process was faster.
-
-    Raises:
-        FileNotFoundError: the folder in which it shall stand is missing; raised before the block.
-        OSError: it cannot be written there.
+    A folder that is already there stays: another process was faster. FileNotFoundError: the parent is missing.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -131,11 +113,7 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """A file to write in UTF-8 that takes the place of ``path`` when the block ends, and is removed if it fails.
-
-    Raises:
-        OSError: the folder is missing or cannot be written; raised at once, before the block.
-    """
+    """A file to write in UTF-8 that takes the place of ``path`` when the block ends without an error."""
     if os.path.exists(path) and not os.path.isfile(path):  # /dev/stdout, a pipe; a folder raises here
         with open(path, "w", encoding="utf-8") as file:
             yield file

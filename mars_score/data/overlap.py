@@ -17,8 +17,7 @@ RUN_WORDS = 5  # so many words in the same order are no coincidence
 def windows(context: str) -> list[str]:
     """The parts of at most ``WINDOW_WORDS`` words in which a context is read; none if it is blank.
 
-    Of each passage as few as will do, about equally long. Words are those of
-    :func:`mars_score.data.words.split_words`; whitespace becomes a space.
+    Of each passage as few as will do, about equally long; whitespace becomes a space.
     """
     return [part for passage in passages_of(context) for part in _parts(passage)]
 
@@ -33,11 +32,7 @@ def _parts(passage: str) -> tuple[str, ...]:
 
 
 def copied_share(text: str, context: str) -> float:
-    """The share of a text's words that lie in runs of ``RUN_WORDS`` or more words that the context has, too.
-
-    Words are those of :func:`mars_score.data.words.plain_words`; of a shorter text all of it is one run. 0 for a
-    text without words.
-    """
+    """The share of a text's words in runs of ``RUN_WORDS`` or more (a shorter text: all) that the context has."""
     words = plain_words(text)
     length = min(RUN_WORDS, len(words))
     if not length:

@@ -86,11 +86,8 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
     """Read a file with one rated candidate per line, a JSON object; the set is named after the file.
 
     Items without a rating (null, NaN) are left out and counted. Without a column of groups, items with the same
-    context and references are a group; without one of systems, all are of one system.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError, TypeError: a fault of the file, named with its line and column.
+    context and references are a group; without one of systems, all are of one system. Faults of the file raise
+    ValueError or TypeError with line and column.
     """
     columns = columns or RatedColumns()
     file = read_rows(path)
@@ -133,17 +130,9 @@ def read_rated_sets(
     groups: int | None = None,
     tasks: Mapping[str, str] | None = None,
 ) -> list[RatedSet]:
-    """Read several files; of each at most ``groups`` groups.
+    """Read several files, of each at most ``groups`` groups; ``tasks`` (by name of a set) say what candidates are.
 
-    Args:
-        paths: of the files.
-        columns: names of their columns.
-        groups: None: all.
-        tasks: one of :data:`mars_score.settings.fields.TASKS` by name of a set; None: by the form of the context.
-
-    Raises:
-        OSError, ValueError, TypeError: as ``read_rated_set``; two files of one name; ``groups`` below 1; an
-            unknown set or task.
+    Raises ValueError for two files of one name, ``groups`` below 1, an unknown set or task, and a file's faults.
     """
     tasks = tasks or {}
     check_names("task", tasks.values(), TASKS)

@@ -19,16 +19,12 @@ _JSON = (".json", ".jsonl", ".ndjson")
 
 
 def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a file, told apart by its name.
+    """The rows of a file, told apart by its name; what is no row raises ValueError with file and line.
 
     ``*.parquet``: Parquet. A folder: a data set that ``datasets`` saved (``save_to_disk``). ``*.gz``: as what
     follows, compressed. ``*.csv``, ``*.tsv``: a header with the names of the columns, then one record per row; all
     cells are texts. ``*.json``, ``*.jsonl``: one JSON object per line, in UTF-8, or a JSON list of objects. Any
     other name: JSON if the first line begins with a brace or a bracket, else CSV or TSV.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: no rows, or something that is no row; names file and line.
     """
     name = os.fspath(path)
     if os.path.isdir(path):
@@ -179,11 +175,7 @@ def _saved_rows(name: str) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _readable(name: str, kind: str) -> Iterator[None]:
-    """Faults of what is read in the block are faults of the input, whatever the library calls them.
-
-    Folders that hold something else: KeyError, JSONDecodeError, ...; values that Python cannot hold:
-    OverflowError, UnicodeDecodeError, an unknown time zone, ...
-    """
+    """Faults of what is read in the block are faults of the input, whatever the library calls them."""
     try:
         yield
     except Exception as error:

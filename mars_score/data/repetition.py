@@ -14,8 +14,7 @@ _PAIR_OR_WORD = re.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
 def repetition(text: str) -> float:
     """The share of a text's long words that are among the :data:`AMONG` long words before them, in [0, 1).
 
-    A long word has :data:`LETTERS` or more letters; upper and lower case are the same. Two neighbouring characters
-    of Chinese or Japanese are a long word. 0 for a text without one.
+    Upper and lower case are the same. Two neighbouring characters of Chinese or Japanese are a long word.
     """
     words = [
         pair or word

@@ -29,9 +29,7 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
             such as ``{"reference": "answer"}``. A name of None: there are none.
         use_context: False: without contexts.
 
-    Raises:
-        TypeError: an unknown key of ``names``, or a row that is no dict.
-        ValueError: a column is missing, or there are two of its names; names the columns there are.
+    Raises TypeError for an unknown key of ``names`` or a row that is no dict, ValueError for a missing column.
     """
     names = names or {}
     for name in names:

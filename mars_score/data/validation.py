@@ -1,8 +1,8 @@
-"""Checks of input rows: each error names the input, the row and the remedy.
+"""Checks of input rows: TypeErrors and ValueErrors name the input, the row and the remedy.
 
 A column may be any ordered iterable: a list, a generator, a NumPy array, a pandas series, a pyarrow array, a
 column of a dataset. The functions return plain lists, tuples and strings; a text of whitespace and zero-width
-characters alone is blank and becomes "".
+characters alone is blank and becomes "". ``where`` names a row in an error.
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 
 
 def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[str]:
-    """The candidates, one string per row.
-
-    Raises:
-        TypeError: not a list, or a row that is not a string.
-    """
+    """The candidates, one string per row; blank ones are allowed."""
     return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
@@ -39,12 +35,7 @@ def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
 
 
 def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:
-    """The references, one or more strings per row.
-
-    Raises:
-        TypeError: not a list, or a row that holds anything but strings.
-        ValueError: a row without references, or with a blank one.
-    """
+    """The references, one or more strings per row, none of them blank; a row may be a string."""
     checked = []
     for row, value in enumerate(_column("references", references)):
         place = where(row)
@@ -62,18 +53,10 @@ def check_references(references: Any, *, where: Where = "references[{}]".format)
 def check_contexts(
     contexts: Any, rows: int, *, use_context: bool, where: Where = "contexts[{}]".format
 ) -> list[str]:
-    """The contexts, one string per row.
+    """The contexts, one string per row; empty ones without ``use_context``, but they are checked all the same.
 
-    Args:
-        contexts: per row any of the forms of :func:`mars_score.data.contexts.context_text`; None only without
-            ``use_context``.
-        rows: number of rows of the other inputs.
-        use_context: False returns empty contexts; given ones are checked all the same.
-        where: names a row in an error.
-
-    Raises:
-        ValueError: contexts are omitted although ``use_context`` is True.
-        TypeError: not a list, or a row in another form.
+    Each may have any of the forms of :func:`mars_score.data.contexts.context_text`. None: ``rows`` rows without
+    contexts.
     """
     if contexts is None:
         if use_context:
@@ -87,12 +70,7 @@ def check_contexts(
 
 
 def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format) -> list[str]:
-    """The contexts of rows that are scored without references, one string per row, none of them blank.
-
-    Raises:
-        ValueError: contexts are missing, or one is blank.
-        TypeError: as :func:`check_contexts`.
-    """
+    """The contexts of rows that are scored without references, one string per row, none of them blank."""
     if contexts is None:
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")
     checked = check_contexts(contexts, 0, use_context=True, where=where)
@@ -115,9 +93,6 @@ def check_rows(
         contexts: as for :func:`check_contexts`, or :func:`check_reference_free`.
         use_context: whether contexts are needed.
         columns: others that must be as long, by name.
-
-    Raises:
-        TypeError, ValueError: as for these functions; columns differ in length.
     """
     if references is None:
         texts = check_reference_free(contexts)

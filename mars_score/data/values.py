@@ -48,13 +48,7 @@ def brief(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it.
-
-    NaN and infinities become None, decimals become floats, dates and times are written in ISO 8601.
-
-    Raises:
-        TypeError: it is, or holds, something that JSON cannot hold.
-    """
+    """A value as JSON holds it (NaN and infinities: None; decimals: floats; dates: ISO 8601), or TypeError."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, (float, Decimal)):

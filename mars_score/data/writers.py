@@ -22,11 +22,7 @@ _AT_ONCE = 4096  # rows per row group of a Parquet file
 
 
 def convert(rows: Path, out: str) -> Path:
-    """A file beside ``rows`` in the format of ``out``: Parquet, CSV, TSV, else JSONL; compressed if it is .gz.
-
-    Raises:
-        ValueError: Parquet cannot hold the rows: a column has values of several types.
-    """
+    """``rows`` (JSONL) or a file beside it in the format of ``out``: Parquet, CSV, TSV, JSONL, perhaps .gz."""
     name = out.lower()
     converted = rows.with_name("converted")
     if name.endswith(".parquet"):
@@ -116,12 +112,7 @@ class Writable:
             self._schema = pyarrow.schema([])
 
     def check(self, file: RowFile) -> None:
-        """Look at the next rows.
-
-        Raises:
-            TypeError: a column holds what JSON cannot hold; names file, line and column.
-            ValueError: Parquet cannot hold the rows.
-        """
+        """Look at the next rows; TypeError or ValueError: they cannot be written."""
         lines = []
         for row, number in zip(file.rows, file.numbers, strict=True):
             try:

@@ -56,7 +56,7 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
     def compute_rows(
         self, columns: tuple[Any, Any, Any], use_context: bool, **arguments: Any
     ) -> dict[str, Any] | None:
-        """Compute the metric of the rows given here and of those that were added before.
+        """Compute the metric of the rows given here (``columns`` all None: none) and of those added before.
 
         Bad rows raise and leave the rows added before as they are; if computing fails, they are dropped.
         """
@@ -89,11 +89,7 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
         self._add((predictions, references, contexts))
 
     def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **plural: Any) -> None:
-        """Add one row, which a later ``compute()`` scores.
-
-        The names of the columns (``predictions``, ``references``, ``contexts``) are accepted, too: evaluate uses
-        both.
-        """
+        """Add one row; the columns may also be named in the plural, as evaluate uses both."""
         row = {"predictions": prediction, "references": reference, "contexts": context}
         for name in plural:
             if name not in row:

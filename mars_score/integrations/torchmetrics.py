@@ -55,15 +55,9 @@ class MarsScore(Metric):
         self.add_state("rows", default=[], dist_reduce_fx="cat")
 
     def update(self, preds: Any, target: Any, contexts: Any = None) -> None:
-        """Add rows.
+        """Add a candidate, its reference or references, and, unless ``use_context=False``, a context per row.
 
-        Args:
-            preds: one candidate per row.
-            target: a reference or a list of references per row.
-            contexts: one per row; may be left out with ``use_context=False``.
-
-        Raises:
-            TypeError, ValueError: bad input, named with its row; nothing is added.
+        Raises TypeError or ValueError for bad input, named with its row; nothing is added.
         """
         candidates = check_candidates(preds, where="preds[{}]".format)
         references = check_references(target, where="target[{}]".format)
@@ -78,11 +72,7 @@ class MarsScore(Metric):
         return torch.tensor(score, dtype=torch.float32, device=self.device)
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
-        """Gather the rows of all processes.
-
-        A process without rows contributes an empty tensor of bytes: torchmetrics would make one of floats, which
-        cannot be gathered with bytes.
-        """
+        """Gather the rows of all processes; torchmetrics would make a tensor of floats where there are none."""
         if isinstance(self.rows, list) and not self.rows:
             self.rows = [to_tensor([], self.device)]
         super().sync(*args, **kwargs)

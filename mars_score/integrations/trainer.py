@@ -16,16 +16,9 @@ def distributed(group: Any = None) -> bool:
 def score_once(score: Callable[[], float], group: Any = None) -> float:
     """The result of ``score`` in the first process of a group, broadcast to the others, which do not call it.
 
-    All processes of the group must call this. Without ``torch.distributed`` it is a plain call. The others wait as
-    long as the process group's timeout allows (10 minutes with NCCL): where augmenting takes longer, augment the
+    All processes of the group must call this; if scoring fails, the others raise RuntimeError. They wait as long
+    as the process group's timeout allows (10 minutes with NCCL): where augmenting takes longer, augment the
     references beforehand (``mars augment``), or give ``init_process_group`` more time.
-
-    Args:
-        score: computes the score.
-        group: a process group; None: all processes.
-
-    Raises:
-        RuntimeError: in the other processes, if scoring fails in the first, which raises the original error.
     """
     from torch import distributed as run
 

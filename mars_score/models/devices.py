@@ -13,11 +13,7 @@ _limiting = threading.Lock()
 
 
 def pick_device(device: str | None) -> str:
-    """The given device, else CUDA where there is one, else the CPU.
-
-    Raises:
-        ValueError: torch knows no such device, or this machine has none.
-    """
+    """The given device, else CUDA where there is one, else the CPU; ValueError: it is not available here."""
     import torch
 
     if device is None:
@@ -45,7 +41,7 @@ def check_device(device: str | None) -> None:
 def wait_asleep() -> None:
     """In a process of MARS's own, before torch is imported: OpenMP's threads sleep while they wait.
 
-    Threads that spin slow down other processes on the same cores many times. ``OMP_WAIT_POLICY`` overrides this.
+    Threads that spin slow down other processes on the same cores many times.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

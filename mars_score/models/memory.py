@@ -65,14 +65,7 @@ class BatchSize:
         length: Callable[[T], int],
         done: Callable[[T, R], None] | None = None,
     ) -> list[R]:
-        """The result of each item, in the order of the items.
-
-        Args:
-            work: gives the results of some items, which are of similar length; the longest items come first.
-            items: in any order.
-            length: of an item.
-            done: called with each item and its result as soon as it is known.
-        """
+        """The result of each item, in order; ``work`` gets items of similar length, the longest first."""
         order = sorted(range(len(items)), key=lambda index: -length(items[index]))
         results: dict[int, R] = {}
 

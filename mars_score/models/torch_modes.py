@@ -20,11 +20,7 @@ import torch
 
 @contextmanager
 def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
-    """Leave ``inference_mode`` and autocast; gradients are recorded only with ``grad``.
-
-    Weights that are made inside ``inference_mode`` can never be differentiated through, and autocast
-    changes numbers: models are loaded and used under this.
-    """
+    """Leave ``inference_mode``, whose weights have no gradients, and autocast, which changes numbers."""
     with ExitStack() as modes:
         modes.enter_context(torch.inference_mode(False))
         modes.enter_context(torch.set_grad_enabled(grad))
@@ -60,10 +56,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def exclusive(model: Any) -> Iterator[None]:
-    """The model for this thread alone, without dropout; afterwards each module is in the mode it was in.
-
-    Other threads that ask for the same model object wait. Re-entrant: a nested use costs next to nothing.
-    """
+    """The model for this thread alone, without dropout; re-entrant. Afterwards its modules' modes are restored."""
     with _uses_lock:
         use = _uses.setdefault(model, _Use())
     with use.lock:

@@ -37,11 +37,7 @@ def wheel_version(name: str) -> str:
 
 
 def wheel_folder(name: str) -> Path:
-    """The folder of a wheel's model files; the wheel is located without importing it.
-
-    Raises:
-        ModelUnavailableError: it is not installed; the message says how to install it.
-    """
+    """The folder of a wheel's model files, without importing it; ModelUnavailableError says how to install it."""
     _, module, inside, command = _WHEELS[name]
     found = importlib.util.find_spec(module)
     if found is None or not found.submodule_search_locations:
@@ -52,8 +48,8 @@ def wheel_folder(name: str) -> Path:
 def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, str]]:
     """Folder and extra ``from_pretrained`` arguments of a wheel's language model.
 
-    A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder. If that
-    cannot be written (read-only, full), a MarsWarning says so and the file is unpacked in each process.
+    A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder, or, where
+    that cannot be written, unpacked in each process with a MarsWarning.
     """
     from safetensors import SafetensorError
 

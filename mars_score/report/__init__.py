@@ -1,7 +1,4 @@
-"""Tables and charts for people: terminal, Markdown and LaTeX; PNG and SVG.
-
-Tables and charts are computed and ordered already. Charts need matplotlib (the extra ``mars-score[meta]``).
-"""
+"""Tables and charts for people, computed and ordered already. Charts need matplotlib (``mars-score[meta]``)."""
 
 from __future__ import annotations
 
@@ -19,20 +16,9 @@ __all__ = ["write_report"]
 def write_report(
     folder: str | os.PathLike[str], title: str, lines: Sequence[str], parts: Sequence[Table | Bars | Scatters]
 ) -> Path:
-    """Write ``report.md`` with its charts beside it as ``chart-1.svg``, ``chart-2.svg``, and so on.
+    """Write ``report.md`` under a title with a list of ``lines``, and its charts as ``chart-1.svg``, and so on.
 
-    Args:
-        folder: made where it is missing.
-        title: the first line.
-        lines: what the tables say in short, and what limits them; a list under the title.
-        parts: tables and charts in order.
-
-    Returns:
-        The path of ``report.md``.
-
-    Raises:
-        ImportError: there are charts and matplotlib is missing; nothing is written.
-        OSError: the folder cannot be made or written.
+    Returns the path of ``report.md``. ImportError: there are charts and matplotlib is missing; nothing is written.
     """
     if not all(isinstance(part, Table) for part in parts):
         check_charts()

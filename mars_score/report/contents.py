@@ -48,9 +48,7 @@ class Bars:
 
 
 def showable(text: str) -> str:
-    """``text`` as UTF-8 files and browsers accept it: unpaired surrogates and control characters become U+FFFD,
-    carriage returns become newlines.
-    """
+    """``text`` as UTF-8 files and browsers accept it: halves of characters and control characters are U+FFFD."""
     return _UNSHOWABLE.sub("\ufffd", whole(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 

@@ -44,13 +44,7 @@ class Input:
         self._state = self._read_state()
 
     def parts(self, size: int) -> Iterator[Part]:
-        """All rows from the first, ``size`` of the file's at a time.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError, TypeError: a fault of the file, named with its line and column; or it has changed since the
-                run began.
-        """
+        """All rows from the first, ``size`` of the file's at a time; a file that has changed is a ValueError."""
         try:
             yield from self._parts(size)
         except (ValueError, TypeError, OSError):
@@ -91,11 +85,7 @@ class Survey:
 def survey(
     rows: Input, *, out: str | None, added: Sequence[str], analyser: WordAnalyser | None, report: Progress
 ) -> Survey:
-    """Read and check all rows, before any model is loaded.
-
-    Raises:
-        ValueError, TypeError, OSError: see :meth:`Input.parts`; or the rows cannot be written.
-    """
+    """Read and check all rows, also that ``out`` can hold them, before any model is loaded."""
     found, words = Survey(), _WordCounter(analyser)
     writable = Writable(out) if out is not None else None
     for part in rows.parts(_AT_ONCE):

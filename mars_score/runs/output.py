@@ -19,11 +19,7 @@ STDOUT = "-"  # as a name of an output
 
 @contextmanager
 def run_folder(out: str | None) -> Iterator[Path]:
-    """A folder for what a run computes, beside its output if that is a file; removed at the end.
-
-    Raises:
-        OSError: the output's folder is missing or cannot be written, or the output is a folder.
-    """
+    """A folder for what a run computes, beside its output if that is a file; removed at the end."""
     parent = None
     if out is not None and not is_stream(out):
         target = Path(os.path.realpath(out))
@@ -50,12 +46,7 @@ def is_stream(out: str) -> bool:
 
 
 def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
-    """Write rows and move them into their place.
-
-    Raises:
-        OSError: it cannot be written; names the output.
-        ValueError: its format cannot hold the rows.
-    """
+    """Write rows and move them into their place; OSErrors name the output."""
     try:
         if out == STDOUT:
             for row in rows:

@@ -45,18 +45,14 @@ def _row(candidate: str, references: Sequence[str], context: str) -> Row:
 def on_ray(
     work: Work, chunks: Iterable[Sequence[Row]], workers: int | None, address: str | None
 ) -> Iterator[bytes]:
-    """The results of all rows, in order, by actors.
+    """The results of all rows, in order, by actors; the work's store is a folder on each machine.
 
     Args:
-        work: what is to be done; its store is a folder on each machine.
+        work: what is to be done.
         chunks: of rows; each is a block of Ray's object store, which spills to disk.
         workers: number of actors; None: one for each GPU of the cluster, or as many as its CPUs.
         address: of the cluster, as for ``ray.init``. None: the one that ``RAY_ADDRESS`` names, else a new Ray on
             this machine, which is shut down at the end.
-
-    Raises:
-        ConnectionError: no cluster is at the address.
-        WorkerError: Ray failed, or an actor died again and again.
     """
     with _connected(address or os.environ.get("RAY_ADDRESS") or "local"):
         resources: dict[str, Any] = ray.cluster_resources()  # type: ignore[no-untyped-call]

@@ -74,12 +74,7 @@ def here(work: Work, chunks: Iterable[Sequence[Row]], progress: Progress | None)
 
 
 def in_processes(work: Work, chunks: Iterable[Sequence[Row]], workers: int) -> Iterator[bytes]:
-    """The results of all rows, in order, by processes; rows with the same context go to the same one, those
-    without a context by their references.
-
-    Raises:
-        WorkerError: a process died.
-    """
+    """The results of all rows, in order, by processes; rows with the same context go to the same one."""
     started = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with ExitStack() as stack:

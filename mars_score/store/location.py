@@ -14,11 +14,7 @@ LIMIT = 10 * 2**30  # bytes
 
 
 def store_folder(store: Store = None) -> Path | None:
-    """The store's folder: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: none.
-
-    Raises:
-        TypeError: ``store`` is something else.
-    """
+    """The store's folder: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: none."""
     if store is False:
         return None
     if store is None:
@@ -33,11 +29,7 @@ def store_folder(store: Store = None) -> Path | None:
 
 
 def size_limit() -> int:
-    """Bytes that a store's file may have: ``MARS_STORE_LIMIT`` in GiB, else ``LIMIT``.
-
-    Raises:
-        ValueError: ``MARS_STORE_LIMIT`` is not a positive number.
-    """
+    """Bytes that a store's file may have: ``MARS_STORE_LIMIT`` (GiB), else ``LIMIT``."""
     text = os.environ.get("MARS_STORE_LIMIT")
     if not text:
         return LIMIT
@@ -54,10 +46,7 @@ def make_private(folder: Path) -> None:
 
 
 def open_to_others(folder: Path) -> str | None:
-    """Why other users could plant results in a folder, in words; None: they could not, or it is not there.
-
-    The superuser's own use of another's folder, as in containers, does not count.
-    """
+    """Why other users could plant results in a folder, in words; None: they could not, or it is not there."""
     if sys.platform == "win32":
         return None
     try:

@@ -74,11 +74,7 @@ def get_or_compute(
         items: hashable; equal ones are looked up once.
         compute: called as ``compute(missing, done)`` with the different items that are not stored, in their order;
             it calls ``done(item, value)`` once for each, as soon as the value is known.
-        progress: called as ``progress(computed, missing)`` before ``compute`` and after each value; not at all
-            if everything is stored.
-
-    Raises:
-        RuntimeError: ``compute`` returned without a value for each item.
+        progress: called as ``progress(computed, missing)``, first with 0, unless everything is stored.
     """
     keys = {item: results.key(item) for item in items}
     if results.common is None:

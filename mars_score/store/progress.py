@@ -20,8 +20,7 @@ _LIBRARIES_QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "T
 def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
     """A progress callback: bars on a terminal, else a line on standard error every ten seconds.
 
-    The callback takes a stage, how much of it is done, and how much there is (0: not known). If ``quiet`` it is
-    None, and the libraries, here and in worker processes, show no progress either.
+    If ``quiet`` it is None, and the libraries, here and in worker processes, show no progress either.
     """
     if quiet:
         os.environ.update({name: value for name, value in _LIBRARIES_QUIET.items() if name not in os.environ})

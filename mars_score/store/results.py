@@ -42,12 +42,9 @@ _T = TypeVar("_T")
 
 
 def digest(*parts: Any) -> bytes:
-    """16 bytes that tell ``parts`` from all others: str, int, float, bool, None, lists and mappings of them.
+    """16 bytes that tell ``parts`` apart: str, int, float, bool, None, lists and mappings of them, else TypeError.
 
     A tuple counts as the list of its items, the order of a mapping's keys does not count, 1, 1.0 and True differ.
-
-    Raises:
-        TypeError: a part, or the key of a mapping (a str), is of another type.
     """
     text = _as_json(_plain(parts))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
@@ -70,16 +67,14 @@ class ResultStore:
     Threads, forked children and other processes may use one store at once: each call opens the file anew
     (0.1 ms). A store that is damaged or cannot be used warns once (:class:`MarsWarning`) and counts as empty from
     then on; if it only cannot be written, it is still read. :meth:`clear` repairs a damaged one.
+
+    Args:
+        folder: of the store, made by the first :meth:`put`; None: nothing is saved.
+        limit: bytes of the file; beyond them the least recently used results are evicted, cheap ones first.
+            None: :func:`size_limit`.
     """
 
     def __init__(self, folder: Path | None, limit: int | None = None) -> None:
-        """No file is touched before the first :meth:`get` or :meth:`put`.
-
-        Args:
-            folder: the store's folder, made by the first :meth:`put`; None: nothing is saved.
-            limit: bytes of the file; beyond them the least recently used results are evicted, cheap ones first.
-                None: :func:`size_limit`.
-        """
         self.folder = folder
         self.file = None if folder is None else folder / FILE
         self.limit = size_limit() if limit is None else limit
@@ -121,11 +116,7 @@ class ResultStore:
         return {kind: counted.get(kind, (0, 0)) for kind in KINDS}
 
     def clear(self) -> None:
-        """Remove all results; a damaged file is deleted.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
+        """Remove all results; a damaged file is deleted. OSError: it cannot be written."""
         if self.file is None or not self.file.exists():
             return
         try:

@@ -13,11 +13,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Runtime:
-    """What all parts of a scorer have in common besides its settings.
-
-    Raises:
-        ValueError: a batch size that is not a positive integer.
-    """
+    """What all parts of a scorer have in common besides its settings; batch sizes are positive integers."""
 
     # Jobs or texts per forward pass of the language model, at most; None: chosen from device and free memory.
     batch_size: int | None = None

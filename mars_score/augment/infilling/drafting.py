@@ -85,10 +85,7 @@ class Drafter:
             state.write(token, of_token, of_start)
 
     def finished_drafts(self, batch: Batch) -> list[int]:
-        """Jobs of the batch whose draft is long enough and has a prefix that ends with a whole character.
-
-        A draft without such a prefix is begun again, with tokens that are whole characters one by one.
-        """
+        """Jobs whose draft is long enough; one without a prefix of whole characters is begun again with such."""
         finished = []
         for index, state in enumerate(batch.states):
             if len(state.draft) < state.blank.length + self.sigma:
@@ -117,11 +114,7 @@ class Drafter:
 
 
 def _judge(model: CausalLanguageModel, batch: Batch, indices: Sequence[int]) -> None:
-    """One judging pass over jobs with a text block after the blank.
-
-    Before, the cache holds the written tokens and all generated ones but the last. Afterwards the chosen prefixes
-    and the text blocks are written, and it holds all written tokens but the last.
-    """
+    """Judge drafts that a text block follows; afterwards the cache holds all written tokens but the last."""
     states = [batch.states[index] for index in indices]
     cached = [batch.cache.lengths[index] for index in indices]
     layouts = [_layout(state) for state in states]
@@ -162,10 +155,7 @@ def _layout_size(state: JobState) -> int:
 
 
 def _layout(state: JobState) -> list[tuple[int, int, int, int]]:
-    """For each token to feed: the prefix length of its copy, its place in the copy, the token, and the next token.
-
-    The first is the last generated token, as copy 0; then the text block without its last token, once per prefix.
-    """
+    """For each token to feed: prefix length of its copy, place in the copy, the token, and the next token."""
     block = state.blank.after
     inside = [(place, token, following) for place, (token, following) in enumerate(pairwise(block))]
     copies = range(1, len(state.draft) + 1)

@@ -1,7 +1,4 @@
-"""Batched infilling: generate, judge, revise (Algorithm 2), with continuous batching.
-
-The jobs of a batch are at different blanks and different tokens; a finished job makes room for the next one.
-"""
+"""Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next."""
 
 from __future__ import annotations
 

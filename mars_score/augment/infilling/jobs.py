@@ -135,10 +135,7 @@ class FittedContext:
 def fit_context(
     codec: TextCodec, context: str, reference: str, window: int, max_context_tokens: int | None = None
 ) -> FittedContext:
-    """Keep the first ``window - (2 x reference tokens + 64)`` tokens of the context.
-
-    The result depends on the reference, but on none of its templates.
-    """
+    """Keep the first ``window - (2 x reference tokens + 64)`` tokens of the context, whatever the template."""
     ids = codec.encode(as_prose(context.strip())) if context.strip() else []
     reference_tokens = len(codec.encode(" " + reference if ids else reference))
     limit = max(0, window - (2 * reference_tokens + RESERVE))
@@ -148,11 +145,7 @@ def fit_context(
 
 
 def make_job(codec: TextCodec, template: Template, context: FittedContext, sigma: int, shortest_start: int) -> Job:
-    """Tokenise a template and put it after its context.
-
-    Each piece is tokenised on its own with the whitespace before it. What is beyond the window is left out: the
-    last text block is cut, and later blanks keep the reference's words.
-    """
+    """Tokenise a template piece by piece and put it after its context; what is beyond the window is left out."""
     pieces = list(template.pieces)
     prompt = list(context.tokens)
     if codec.adds_begin or not prompt:

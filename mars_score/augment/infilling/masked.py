@@ -16,10 +16,7 @@ from mars_score.models.torch_modes import exclusive, ordinary_mode
 
 
 class MaskedInfiller:
-    """Fills all blanks of a job at once, each mask token with its most likely token.
-
-    Where the tokens of a blank do not make whole characters, it is filled with tokens that do so one by one.
-    """
+    """Fills all blanks at once, each mask token with its most likely token, if these make whole characters."""
 
     sigma = 0  # a blank keeps its number of tokens
     shortest_start = 1
@@ -44,10 +41,7 @@ class MaskedInfiller:
         return positions - 1
 
     def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once.
-
-        ``done`` is called with each different job and its infills when they are finished.
-        """
+        """The infills of each job's blanks; equal jobs are infilled once."""
         different = list(dict.fromkeys(jobs))
         with exclusive(self.model), ordinary_mode():
             infills = self._batch.map(self._infill, different, lambda job: job.most_tokens(0), done)

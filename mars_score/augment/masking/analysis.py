@@ -61,11 +61,7 @@ class Analysis:
 def prepare_reference(text: str, *, strip_urls_hashtags: bool) -> str:
     """The reference that is masked and scored: without outer whitespace and, if asked, URLs and hashtags.
 
-    Args:
-        text: a reference as the user gave it.
-        strip_urls_hashtags: remove ``http(s)://...``, ``www....`` and ``#word``, each with the whitespace
-            before it, as the paper cleans its data. Where only punctuation would be left, the text is kept
-            whole.
+    These go with the whitespace before them, as the paper cleans its data, unless only punctuation would be left.
     """
     stripped = text.strip()
     if not strip_urls_hashtags:
@@ -102,13 +98,7 @@ class WordAnalyser:
         return _load(self._found[0] if self._found else None, language_code(self._language))
 
     def analyse(self, texts: Sequence[str]) -> list[Analysis]:
-        """One analysis per text; equal texts are tagged once.
-
-        A run of more than 1,000 characters without whitespace is one word.
-
-        Raises:
-            PipelineMissingError: no pipeline is installed.
-        """
+        """One analysis per text; equal texts are tagged once. PipelineMissingError: no pipeline is installed."""
         analyses = {
             text: Analysis(text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in words))
             for text, words in self._look_up("tagged", texts, self._tag).items()

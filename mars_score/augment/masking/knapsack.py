@@ -24,11 +24,7 @@ def knapsack(priorities: Sequence[int], costs: Sequence[int], budgets: Sequence[
 
 
 def _take_table(priorities: Sequence[int], costs: Sequence[int], largest: int) -> list[NDArray[np.uint8] | None]:
-    """Row i, bit c: whether item i is taken when c is left *after paying for it* and items i, ... remain.
-
-    A row is packed into bits; it is None where the item is never taken. Rows are filled from the last item
-    to the first, so that walking from the left and taking whenever it costs nothing gives the leftmost set.
-    """
+    """Row i, bit c: whether item i is taken when c is left *after paying for it* and items i, ... remain."""
     count = len(priorities)
     # Priority first, number of items second, in one number: fewer items lose less than 1 x (count + 1).
     scores = [priority * (count + 1) - 1 for priority in priorities]

@@ -66,11 +66,7 @@ class Template:
         return tuple(pieces)
 
     def fill(self, infills: Sequence[str]) -> str:
-        """The augmented reference: text blocks verbatim, the i-th blank replaced by the i-th infill.
-
-        Blanks beyond the last infill keep the reference's own words (a reference too long for the
-        language model's window is infilled as far as it fits).
-        """
+        """The augmented reference: the i-th blank replaced by the i-th infill; later ones keep their words."""
         remaining = iter(infills)
         return "".join(next(remaining, piece.text) if piece.blank else piece.text for piece in self.pieces)
 
@@ -101,10 +97,9 @@ class Idf:
 
 
 def context_carrying(reference_words: Sequence[str], context_words: Sequence[str]) -> frozenset[int]:
-    """Indices of the reference words on a longest common subsequence with the context.
+    """Indices of the reference words on a longest common subsequence with the context; both are lower-cased.
 
-    Which of several longest ones is rapidfuzz's choice; its version belongs to a score's signature. Words are
-    lower-cased.
+    Which of several longest ones is rapidfuzz's choice; its version belongs to a score's signature.
     """
     # Numbered words compare exactly; strings would be compared by their hashes.
     numbers: dict[str, int] = {}
@@ -119,10 +114,7 @@ def context_carrying(reference_words: Sequence[str], context_words: Sequence[str
 
 
 def mask_ratios(max_ratio: float, step: float) -> tuple[float, ...]:
-    """The ratios step, 2 step, ... up to and including ``max_ratio``, rounded to 10 decimals.
-
-    Empty where ``max_ratio`` is less than ``step``.
-    """
+    """The ratios step, 2 step, ... up to and including ``max_ratio``, rounded to 10 decimals."""
     count = math.floor(max_ratio / step + _FLOAT_NOISE)
     return tuple(round(number * step, 10) for number in range(1, count + 1))
 
@@ -141,8 +133,7 @@ def make_templates(
 ) -> list[tuple[float, Template]]:
     """One (mask ratio, template) per ratio, by rising ratio.
 
-    Templates of different ratios may be equal, and a template without blanks is the reference itself: both
-    keep their place (and so their weight in the score).
+    Equal templates, and those without blanks, keep their place, and so their weight in the score.
     """
     words = analysis.lower_words
     ratios = mask_ratios(settings.max_mask_ratio, settings.mask_ratio_step)

@@ -38,17 +38,10 @@ def draw_texts(
     token_limit: int,
     settings: SamplingSettings,
 ) -> list[DrawnText]:
-    """Draw one text for each key by nucleus sampling (Holtzman et al. 2020).
+    """Draw one text of at most ``token_limit`` tokens per key (a seed) by nucleus sampling (Holtzman et al. 2020).
 
     A text depends on the prompt, its key and the settings, and not on the other keys. Torch's random state is
     neither read nor changed. The model's own generation settings, such as a repetition penalty, hold beside ours.
-
-    Args:
-        model: the language model.
-        prompt: token ids, at least one.
-        keys: at least 8 bytes each, the seeds of the random numbers.
-        token_limit: tokens of a text at most.
-        settings: temperature and top_p.
     """
     codec, stops = model.codec, _stop_tokens(model)
     padding = min(stops, default=codec.begin)
@@ -86,10 +79,7 @@ def draw_texts(
 
 
 class _Draw(LogitsProcessor):  # type: ignore[misc]
-    """Makes the likeliest token a random one.
-
-    With exponential noise E for each token, the token with the largest p / E is a draw from p.
-    """
+    """Makes a draw the likeliest token: with exponential noise E, that of the largest p / E is drawn from p."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
         self._generators = [torch.Generator().manual_seed(int.from_bytes(key[:8], "little")) for key in keys]

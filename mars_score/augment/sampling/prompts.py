@@ -88,18 +88,10 @@ class Prompt:
 
 
 def make_prompt(codec: TextCodec, context: str, task: str, room: int, language: str = ENGLISH) -> Prompt:
-    """The prompt for a context.
+    """The prompt for a context, of which at most ``PROMPT_TOKENS`` tokens are read; see ``TASKS`` of the settings.
 
     A model with a chat template gets messages: a dialogue's turns with alternating roles, of which the last is the
     user's, or an instruction. Other models get plain text. Either continues a story as it stands.
-
-    Args:
-        codec: the language model's tokenizer.
-        context: may be blank. Of a long one at most ``PROMPT_TOKENS`` tokens are read: the first of a text to be
-            summarized, the last of all others.
-        task: one of :data:`mars_score.settings.fields.TASKS`, or a text with ``{context}``.
-        room: tokens that a prompt may have.
-        language: that chat models are told to write in, unless it is English.
     """
     context = as_prose(context.strip())
     ids = codec.encode(context)

@@ -23,7 +23,15 @@ from mars_score.models.engine.cache import KeyValueCache, LayerStates
 
 
 class LayerPerturbation:
-    """The steps of one layer's cached keys and values, for one new token per row.
+    """Gradient steps on one layer's cached keys and values, kept as low-rank factors; the cache is unchanged.
+
+    A fed token attends to the key of slot s, once for each query head h, through the score q_h . K_s, and adds
+    w_hs V_s to the output. So the gradients of any reward with respect to the past are
+
+        dK_s = sum over h of ds_hs q_h        dV_s = sum over h of w_hs do_h
+
+    where ds and do are its gradients with respect to the scores and the attention's output. The rank of these
+    matrices is at most the number of query heads that share a key head, so the factors are cheap to use.
 
     Shapes: factors of the slots (rows, key heads, rank, slots), directions (rows, key heads, rank, head size).
     """
@@ -54,14 +62,7 @@ class LayerPerturbation:
         return output
 
     def climb(self, scores_gradient: Tensor, output_gradient: Tensor, step: float, exponent: float) -> None:
-        """Take one gradient step, normalised per row over keys and values together (Eq. 6).
-
-        Args:
-            scores_gradient: of the reward with respect to ``scores``.
-            output_gradient: of the reward with respect to ``output``.
-            step: the step's length before it is divided by the gradient's norm.
-            exponent: power of that norm.
-        """
+        """Take one gradient step, per row of length ``step`` / |gradient| ** ``exponent`` (Eq. 6)."""
         square = _square(scores_gradient, self._query) + _square(self._weights, output_gradient)
         length = step / (square.clamp(min=0).sqrt() ** exponent + EPSILON)
         length = length[:, None, None, None]
@@ -154,10 +155,9 @@ def _attention(
     mars_feed: Feed,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of new tokens to cached tokens and to each other.
+    """Attention of new tokens, (1, heads, tokens, head size), to cached tokens and to each other.
 
-    Takes query, key and value of the new tokens, (1, heads, tokens, head size), with fewer heads of key and value
-    for grouped-query attention. Returns (1, tokens, heads, head size).
+    Keys and values may have fewer heads (grouped-query attention). Returns (1, tokens, heads, head size).
     """
     feed, layer = mars_feed, module.layer_idx
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
@@ -193,10 +193,7 @@ def _single_tokens(
     scale: float,
     perturbation: LayerPerturbation | None,
 ) -> Tensor:
-    """Attention of one new token per row to cached tokens and to itself, in the mask's precision.
-
-    The scores of cached tokens and of the token itself are concatenated; keys and values are not copied.
-    """
+    """Attention of one new token per row to cached tokens and itself, in the mask's precision, without copies."""
     query, key, value, past_key, past_value = (states.to(mask.dtype) for states in (*new, *past))
     rows, _, _, size = query.shape
     grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # query heads by the key head that they share

@@ -23,11 +23,8 @@ class KeyValueCache:
 
     Args:
         like: per layer keys and values, each (heads, tokens, head size); only shapes and types are used.
-        rows: largest number of rows.
+        rows: largest number of rows; those in use are the first ``len(lengths)``.
         capacity: slots per row.
-
-    Attributes:
-        lengths: number of tokens of each row in use, which are the first ``len(lengths)`` rows.
     """
 
     def __init__(self, like: LayerStates, rows: int, capacity: int) -> None:
@@ -48,10 +45,7 @@ class KeyValueCache:
         return max(self.lengths, default=0)
 
     def past(self, layer: int, slots: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """A layer's keys and values in the first ``slots`` slots, (rows, heads, slots, head size).
-
-        Views of all rows in use, or copies of the given ``rows``.
-        """
+        """A layer's keys and values, (rows, heads, slots, head size): views of all rows in use, or copies."""
         keys, values = self._storage[layer]
         if rows is None:
             used = len(self.lengths)
@@ -65,13 +59,9 @@ class KeyValueCache:
         slots: Sequence[int],
         tokens: Sequence[int] | None = None,
     ) -> None:
-        """Store new keys and values.
+        """Store keys and values, per layer (heads, tokens, head size), of all or some tokens (indices) of a pass.
 
-        Args:
-            states: per layer, of all tokens of a forward pass, (heads, tokens, head size).
-            rows: the row of each stored token.
-            slots: the slot of each stored token.
-            tokens: indices of the tokens to store; None: all.
+        Each stored token has its entry of ``rows`` and ``slots``.
         """
         device = self._storage[0][0].device
         row, slot = torch.tensor([rows, slots], device=device)

@@ -49,12 +49,9 @@ class SentenceEncoder:
         *,
         tokens: bool = False,
     ) -> list[Encoded]:
-        """Each text's vector and, if asked for, its tokens', from one forward pass.
+        """Each text's vector and, if asked for, its tokens', from one forward pass; ``done`` is called with each.
 
-        ``done`` is called with each text when it is encoded.
-
-        Raises:
-            ModelUnavailableError: the encoder has no token vectors.
+        Raises ModelUnavailableError if the encoder has no token vectors.
         """
         with exclusive(self.model), ordinary_mode():
             return self._batch.map(lambda batch: self._encode(batch, tokens), texts, len, done)
@@ -95,10 +92,7 @@ class SentenceEncoder:
         return slice(before, len(ids) - after)
 
     def offsets(self, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """For each text the first character of each token that has a vector, and the one after its last.
-
-        Empty where the tokenizer does not know ("slow" ones, written in Python).
-        """
+        """For each text the first character of each token with a vector, and the one after its last, if known."""
         if not getattr(self._tokenizer, "is_fast", False):
             return [[] for _ in texts]
         prompt = self.model.prompts.get(self.model.default_prompt_name) or ""

@@ -25,13 +25,7 @@ VOCABULARY_ROWS = 128  # most hidden states turned into logits at once; bounds t
 
 
 class CausalLanguageModel:
-    """A transformers model with a full-attention cache and explicit position ids.
-
-    It may be used from several threads: each call uses the model exclusively, and restores its attention
-    implementation and the modes of its modules afterwards, also when it fails.
-
-    Attributes:
-        prompts: the keys and values of prompts that were read last, for those who read the same ones again.
+    """A transformers model with a full-attention cache and explicit position ids, for one thread at a time.
 
     Raises:
         UnsupportedModelError: the model's cache, positions or attention cannot be set (sliding windows,
@@ -116,16 +110,10 @@ class CausalLanguageModel:
         return KeyValueCache(self._states, rows, capacity)
 
     def forward(self, tokens: Tensor, positions: Tensor, feed: Feed) -> tuple[Tensor, LayerStates]:
-        """Feed tokens of one or several rows, row after row.
+        """Feed tokens (tokens,) at positions (tokens,), row after row, which attend as the feed says.
 
-        Args:
-            tokens: token ids, (tokens,).
-            positions: position ids, (tokens,).
-            feed: the rows they belong to, the cache, and what each token attends to, at least itself.
-
-        Returns:
-            Hidden states of the last layer, (tokens, hidden size), and per layer the new keys and values,
-            (heads, tokens, head size).
+        Returns hidden states of the last layer, (tokens, hidden size), and per layer the new keys and values,
+        (heads, tokens, head size).
         """
         new = NewStates()
         with self.exclusive(), mars_attention(self.model.config):
@@ -160,16 +148,10 @@ class CausalLanguageModel:
         rows: Sequence[int] | None = None,
         capacity: int = 0,
     ) -> tuple[KeyValueCache, list[Tensor]]:
-        """Feed texts after the cached tokens of their rows, and cache them.
+        """Feed texts (token ids, at least one each) after the cached tokens of their rows, and cache them.
 
-        Args:
-            texts: token ids, at least one per text.
-            cache: None: a new one with one row per text.
-            rows: the cache's row of each text; None: all rows, in order.
-            capacity: slots per row of a new cache.
-
-        Returns:
-            The cache and, per text, the hidden states of its tokens, (tokens, hidden size).
+        Without a cache a new one has a row of ``capacity`` slots per text; without ``rows`` the texts are those of
+        all rows in order. Returns the cache and, per text, the hidden states of its tokens, (tokens, hidden size).
         """
         if cache is None:
             cache = self.new_cache(len(texts), capacity)

@@ -33,10 +33,7 @@ class Reading:
 
     @classmethod
     def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str, most: int | None) -> Reading:
-        """At most ``most`` tokens of the context's beginning, fewer where they do not fit.
-
-        Tokens as in :func:`mars_score.augment.infilling.jobs.make_job`.
-        """
+        """At most ``most`` tokens of the context's beginning, fewer where they do not fit; as in ``make_job``."""
         tokens = codec.encode((" " if context else "") + text.strip())
         beginning = context[:most]
         prompt = [*([codec.begin] if codec.adds_begin or not context else []), *beginning]

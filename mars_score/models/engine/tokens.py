@@ -83,10 +83,7 @@ class TextCodec:
         return list(self.tokenizer("a")["input_ids"])[:1] == [self.begin]
 
     def complete(self, ids: Sequence[int]) -> list[bool]:
-        """Whether the first 1, 2, ... of these tokens decode to whole characters.
-
-        A byte-level token can be a part of a character; what has no character decodes to U+FFFD.
-        """
+        """Whether the first 1, 2, ... of these tokens, which can be parts of one, decode to whole characters."""
         if all(_REPLACEMENT not in self._texts[token] for token in ids):
             return [True] * len(ids)
         return [_REPLACEMENT not in self.decode(ids[:count]) for count in range(1, len(ids) + 1)]
@@ -106,10 +103,7 @@ class TextCodec:
         return np.array([token < len(self._texts) and token not in special for token in range(vocabulary)])
 
     def allowed(self, vocabulary: int) -> NDArray[np.bool_]:
-        """Which tokens an infill may hold, (12, vocabulary); the row is the :func:`token_kind`.
-
-        Line breaks are excluded unless the reference has one, and so is what is not :meth:`writable`.
-        """
+        """Which tokens an infill may hold, (12, vocabulary); the row is the :func:`token_kind`."""
         texts = [*self._texts, *[""] * (vocabulary - len(self._texts))][:vocabulary]
         one_line = np.array([not has_line_break(text) for text in texts])
         begins_word = np.array([text[:1].isspace() and bool(text.strip()) for text in texts])
