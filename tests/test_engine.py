@@ -76,6 +76,13 @@ def jobs_of(infiller, of_pairs, limit=None):
     return jobs
 
 
+def texts_of(infiller, work, limit=None):
+    """The augmented text of each pair."""
+    texts = {}
+    augment(infiller, work, texts.__setitem__, limit)
+    return texts
+
+
 def assert_same(infills, expected):
     assert [infill.tokens for infill in infills] == [tuple(b.generated[: b.length]) for b in expected.blanks]
     for infill, blank in zip(infills, expected.blanks, strict=True):
@@ -127,14 +134,14 @@ def test_augmented_texts_equal_the_oracle(case):
     """In one batch, with pairs in any order and more than once."""
     model, tokenizer, planning, infilling, work, expected, _ = case
     shuffled = random.Random(1).sample([*work, *work[:3]], len(work) + 3)
-    texts = augment(make((model, tokenizer), planning, infilling, 17), shuffled, infilling.max_context_tokens)
+    texts = texts_of(make((model, tokenizer), planning, infilling, 17), shuffled, infilling.max_context_tokens)
     assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
 
 
 @pytest.mark.parametrize(("n_positions", "cut"), [(96, "context_cut"), (24, "reference_cut")])
 def test_cases_reach_the_window(n_positions, cut):
     """The small windows do cut contexts and references, so that the cases above test it."""
-    texts = augment(make(tiny_models.tiny_gpt2(seed=5, n_positions=n_positions)), pairs())
+    texts = texts_of(make(tiny_models.tiny_gpt2(seed=5, n_positions=n_positions)), pairs())
     assert any(getattr(text, cut) for text in texts.values())
 
 
@@ -164,7 +171,7 @@ def test_masked_infiller_equals_oracle(n_positions, batch_size):
     ]
     for infills, one in zip(infiller.infill(jobs_of(infiller, work)), expected, strict=True):
         assert [infill.tokens for infill in infills] == [tuple(blank.generated) for blank in one.blanks]
-    texts = augment(infiller, work)
+    texts = texts_of(infiller, work)
     assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
 
 
@@ -313,7 +320,7 @@ def test_infills_end_with_whole_characters(causal, monkeypatch, sigma):
     """Also where no prefix of a draft does: it is drafted again."""
     again = []
     watch(monkeypatch, JobState, "start_draft", lambda state, *, whole=False: again.append(whole))
-    texts = augment(make(causal, infilling=InfillingSettings(sigma=sigma)), [*pairs(0), *pairs(1), *pairs(2)])
+    texts = texts_of(make(causal, infilling=InfillingSettings(sigma=sigma)), [*pairs(0), *pairs(1), *pairs(2)])
     assert not any("\ufffd" in infilled.text for infilled in texts.values())
     assert any(again) or sigma
 

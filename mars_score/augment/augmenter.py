@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,9 @@ from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.template import Idf, Template, make_templates
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.fingerprints import Current, model_key
+from mars_score.models.fingerprints import Current
+from mars_score.models.stored import Readings
 from mars_score.settings import MaskingSettings, Settings
-from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -42,14 +42,6 @@ def prepare_rows(
         )
         for candidate, row, context in zip(candidates, rows, contexts, strict=True)
     ]
-
-
-def corpus_idf(masking: MaskingSettings, analyser: WordAnalyser) -> Idf | None:
-    """IDF counted over the corpus of the settings; None without one."""
-    if masking.idf_corpus is None:
-        return None
-    texts = list(masking.idf_corpus)
-    return Idf.count(dict(zip(texts, analyser.words(texts), strict=True)))
 
 
 class Augmenter:
@@ -102,21 +94,29 @@ class Augmenter:
 
     @cached_property
     def _corpus_idf(self) -> Idf | None:
-        return corpus_idf(self.settings.masking, self.analyser)
+        """IDF counted over the corpus of the settings; None without one."""
+        texts = self.settings.masking.idf_corpus
+        return None if texts is None else Idf.count(dict(zip(texts, self.analyser.words(texts), strict=True)))
 
     def infill(self, blanked: Iterable[TemplateInContext]) -> dict[TemplateInContext, AugmentedText]:
         """The text of each different (context, template) with a blank (section 2.2), stored or infilled."""
-        blanked = dict.fromkeys(blanked)
-        if not blanked:
-            return {}
-        results: Results[TemplateInContext, AugmentedText] = Results(
+        settings, planning = self.settings, self.settings.planning
+        infilling, most = settings.infilling, settings.infilling.max_context_tokens
+        # Neither the other rows nor how the masked words were chosen matter.
+        method = dataclasses.asdict(infilling)
+        if infilling.infiller == "masked":
+            method = {"infiller": infilling.infiller, "max_context_tokens": most}
+        elif planning.planner != "none":
+            method |= dataclasses.asdict(planning)
+        readings: Readings[Any, TemplateInContext, AugmentedText] = Readings(
             "infills",
-            self._infill_key(),
+            self._infiller,
+            (settings.models.dtype, method, _METHOD),
+            lambda infiller, missing, done: augment(infiller, missing, done, most),
             parts=lambda blank: (blank[0], blank[1].reference, blank[1].blanks),
             decode=lambda encoded: AugmentedText(*json.loads(encoded)),
         )
-        report = partial(self.runtime.report, "infill")
-        return get_or_compute(self.runtime.store, results, blanked, self._compute_infills, report)
+        return readings.read(self.runtime.store, blanked, partial(self.runtime.report, "infill"))
 
     def _join(self, pair: Pair, templates: Templates, filled: dict[TemplateInContext, AugmentedText]) -> Augmented:
         """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
@@ -134,31 +134,11 @@ class Augmenter:
             untagged=bool(templates) and not self.analyser.tags,
         )
 
-    def _infill_key(self) -> tuple[Any, ...] | None:
-        """What all infills depend on: neither the other rows nor how the masked words were chosen."""
-        infilling, planning = self.settings.infilling, self.settings.planning
-        settings = dataclasses.asdict(infilling)
-        if infilling.infiller == "masked":
-            settings = {"infiller": infilling.infiller, "max_context_tokens": infilling.max_context_tokens}
-        elif planning.planner != "none":
-            settings |= dataclasses.asdict(planning)
-        model, dtype = _language_model(self.settings), self.settings.models.dtype
-        return model_key(model, self._infiller.get, dtype, settings, _METHOD)
-
-    def _compute_infills(
-        self, missing: list[TemplateInContext], done: Callable[[TemplateInContext, AugmentedText], None]
-    ) -> None:
-        augment(self._infiller.get(), missing, self.settings.infilling.max_context_tokens, done)
-
     @cached_property
     def _infiller(self) -> Current[CausalInfiller | MaskedInfiller]:
-        return Current(_language_model(self.settings), partial(_make_infiller, self.settings, self.runtime))
-
-
-def _language_model(settings: Settings) -> Any:
-    """The model that infills."""
-    masked = settings.infilling.infiller == "masked"
-    return settings.models.masked_language_model if masked else settings.models.language_model
+        models, masked = self.settings.models, self.settings.infilling.infiller == "masked"
+        model = models.masked_language_model if masked else models.language_model
+        return Current(model, partial(_make_infiller, self.settings, self.runtime))
 
 
 def _make_infiller(settings: Settings, runtime: Runtime) -> CausalInfiller | MaskedInfiller:

@@ -193,10 +193,10 @@ class AugmentedText(NamedTuple):
 def augment(
     infiller: CausalInfiller | MaskedInfiller,
     pairs: Sequence[TemplateInContext],
+    done: Callable[[TemplateInContext, AugmentedText], None],
     max_context_tokens: int | None = None,
-    done: Callable[[TemplateInContext, AugmentedText], None] | None = None,
-) -> dict[TemplateInContext, AugmentedText]:
-    """Infill templates, given their contexts."""
+) -> None:
+    """Infill templates, given their contexts; ``done`` is called with each different pair and its text."""
     codec = infiller.codec
     fitted = {
         key: fit_context(codec, *key, infiller.window, max_context_tokens)
@@ -204,21 +204,16 @@ def augment(
     }
     pairs_of: dict[Job, list[TemplateInContext]] = {}
     for context, template in dict.fromkeys(pairs):
-        job = make_job(
-            codec, template, fitted[context, template.reference], infiller.sigma, infiller.shortest_start
-        )
+        fitting = fitted[context, template.reference]
+        job = make_job(codec, template, fitting, infiller.sigma, infiller.shortest_start)
         pairs_of.setdefault(job, []).append((context, template))
-    augmented: dict[TemplateInContext, AugmentedText] = {}
 
     def join(job: Job, infills: tuple[Infill, ...]) -> None:
         for context, template in pairs_of[job]:
             # The space between context and reference belongs to a leading blank's infill, but not to the text.
             text = template.fill([codec.decode(infill.tokens) for infill in infills]).strip()
             reference_cut = len(infills) < len(template.blanks)
-            infilled = AugmentedText(text, fitted[context, template.reference].cut, reference_cut)
-            augmented[context, template] = infilled
-            if done:
-                done((context, template), infilled)
+            context_cut = fitted[context, template.reference].cut
+            done((context, template), AugmentedText(text, context_cut, reference_cut))
 
     infiller.infill(list(pairs_of), join)
-    return augmented

@@ -11,14 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from mars_score.augment.sampling.gates import fault_of, tidy
-from mars_score.augment.sampling.prompts import Prompt, make_prompt, task_of
+from mars_score.augment.sampling.prompts import make_prompt, task_of
 from mars_score.data.words import split_words
-from mars_score.models.fingerprints import Current, model_key
+from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model
+from mars_score.models.stored import Readings
 from mars_score.settings import SamplingSettings, Settings
 from mars_score.settings.fields import UNSAMPLED_TASKS
 from mars_score.settings.language import ENGLISH, language_code
-from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.results import digest
 from mars_score.store.runtime import Runtime
 
@@ -63,29 +63,6 @@ def make_request(context: str, references: Sequence[str], settings: SamplingSett
     return Request(context, limit, settings.task or task_of(context, references, limit))
 
 
-def encode_samples(samples: Samples) -> bytes:
-    """Samples as JSON."""
-    return json.dumps(asdict(samples)).encode()
-
-
-def decode_samples(encoded: bytes) -> Samples:
-    """The inverse of :func:`encode_samples`."""
-    values = json.loads(encoded)
-    return Samples(tuple(values["texts"]), values["dropped"], values["context_cut"])
-
-
-def token_limit(model: CausalLanguageModel, request: Request) -> int:
-    """Tokens of a sample at most: a half of the language model's window where that is small."""
-    return min(request.token_limit, model.window // 2)
-
-
-def prompt_of(model: CausalLanguageModel, request: Request, language: str) -> Prompt:
-    """What the language model continues for a request."""
-    with model.exclusive():  # a call changes settings of the tokenizer
-        room = model.window - token_limit(model, request)
-        return make_prompt(model.codec, request.context, request.task, room, language)
-
-
 def draw_samples(
     model: CausalLanguageModel,
     settings: SamplingSettings,
@@ -102,7 +79,10 @@ def _draw(model: CausalLanguageModel, settings: SamplingSettings, request: Reque
     """Draw until there are enough samples; one that fails a gate is drawn again, ``ATTEMPTS`` times in all."""
     from mars_score.augment.sampling.drawing import draw_texts
 
-    prompt, limit = prompt_of(model, request, language), token_limit(model, request)
+    limit = min(request.token_limit, model.window // 2)
+    with model.exclusive():  # a call changes settings of the tokenizer
+        room = model.window - limit
+        prompt = make_prompt(model.codec, request.context, request.task, room, language)
     texts: list[str] = []
     dropped: Counter[str] = Counter()
     for _ in range(ATTEMPTS):
@@ -126,35 +106,35 @@ class ContextSampler:
         self._settings, self._runtime = settings, runtime
         self._model = Current(settings.models.language_model, partial(causal_model, settings.models, runtime))
 
-    def prompt(self, request: Request) -> str:
-        """What the language model continues for a request, as text with its special tokens."""
-        model = self._model.get()
-        return model.codec.decode(prompt_of(model, request, self._settings.language).tokens)
-
     def draw(
         self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None
     ) -> dict[Request, Samples]:
         """The samples of each different request; none for those that want none."""
-        sampling, models = self._settings.sampling, self._settings.models
+        sampling = self._settings.sampling
         different = list(dict.fromkeys(requests))
         wanted = [request for request in different if request.wanted and sampling.samples > 0]
-        if not wanted:
-            return dict.fromkeys(different, Samples(()))
         method = [getattr(sampling, field.name) for field in fields(SamplingSettings) if field.name != "task"]
         language = language_code(self._settings.language)
         if language != ENGLISH:
             method.append(language)
-        common = model_key(models.language_model, self._model.get, "samples", _METHOD, method, models.dtype)
 
-        def compute(missing: list[Request], done: Callable[[Request, Samples], None]) -> None:
-            draw_samples(self._model.get(), sampling, missing, done, self._settings.language)
+        def compute(
+            model: CausalLanguageModel, missing: list[Request], done: Callable[[Request, Samples], None]
+        ) -> None:
+            draw_samples(model, sampling, missing, done, self._settings.language)
 
-        results: Results[Request, Samples] = Results(
+        def decode(encoded: bytes) -> Samples:
+            values = json.loads(encoded)
+            return Samples(tuple(values["texts"]), values["dropped"], values["context_cut"])
+
+        readings = Readings(
             "samples",
-            common,
+            self._model,
+            ("samples", _METHOD, method, self._settings.models.dtype),
+            compute,
             parts=lambda request: (request.context, request.token_limit, request.task),
-            encode=encode_samples,
-            decode=decode_samples,
+            encode=lambda samples: json.dumps(asdict(samples)).encode(),
+            decode=decode,
         )
-        drawn = get_or_compute(self._runtime.store, results, wanted, compute, progress)
+        drawn = readings.read(self._runtime.store, wanted, progress)
         return {request: drawn.get(request, Samples(())) for request in different}
