@@ -60,12 +60,6 @@ def test_items_without_a_rating_are_left_out_and_counted_but_stay_in_the_corpus(
     assert data.notices == ("3 of 4 items have no rating and are left out",)
 
 
-def test_repeated_ids_are_said_and_kept(write):
-    data = read_rated_set(write([row(0), row(1, id="item-0"), row(2)]))
-    assert len(data.items) == 3
-    assert data.notices == ("1 ids occur more than once; ids only label items, and all of them count",)
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

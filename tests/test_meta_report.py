@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from PIL import Image
 
 from mars_score.report import write_report
-from mars_score.report.charts import regression_line, save_chart
+from mars_score.report.charts import save_chart
 from mars_score.report.contents import Bars, Scatters, Table, line_to_markdown, showable, table_to_markdown
 
 HOSTILE = (
@@ -71,12 +71,6 @@ def test_bars_have_labels_and_values(tmp_path):
 @pytest.mark.parametrize("points", [(), (0.5,), (NAN,) * 3, (0.5, 0.5, 0.5)])
 def test_charts_of_few_or_equal_points(points, tmp_path):
     save_chart(Scatters("set", ("MARS",), (points,), points), tmp_path / "chart.svg")
-
-
-def test_regression_line_is_numpys():
-    x, y = np.random.default_rng(0).normal(size=(2, 50))
-    assert regression_line(x, y) == pytest.approx(tuple(np.polyfit(x, y, 1)))
-    assert regression_line(x[:1], y[:1]) is None
 
 
 def test_what_files_cannot_hold_is_replaced(tmp_path):

@@ -78,7 +78,11 @@ class RatedSet:
 
     def sample(self, groups: int) -> RatedSet:
         """At most ``groups`` groups, chosen by the hash of their name: the same in every run and version."""
-        chosen = set(sorted(set(self.groups), key=_hash)[:groups])
+
+        def number(group: str) -> str:
+            return hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()
+
+        chosen = set(sorted(set(self.groups), key=number)[:groups])
         return replace(self, items=tuple(item for item in self.items if item.group in chosen))
 
 
@@ -92,9 +96,7 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
     columns = columns or RatedColumns()
     file = read_rows(path)
     rows = _texts(file, columns)
-    ratings = [
-        _rating(file.place(columns.rating)(row), value) for row, value in enumerate(_ratings(file, columns))
-    ]
+    ratings = _ratings(file, columns.rating)
     ids, groups, systems = (_labels(file, name) for name in (columns.id, columns.group, columns.system))
     notices = []
     if groups is None:
@@ -107,9 +109,6 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
         systems = [""] * len(rows)
     if ids is None:
         ids = [str(number) for number in range(1, len(rows) + 1)]
-    repeated = sum(count > 1 for count in Counter(ids).values())
-    if repeated:
-        notices.append(f"{repeated} ids occur more than once; ids only label items, and all of them count")
     unrated = sum(rating is None for rating in ratings)
     if unrated:
         notices.append(f"{unrated} of {len(rows)} items have no rating and are left out")
@@ -161,33 +160,31 @@ def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
 
     candidates = check_candidates(column(columns.candidate), where=file.place(columns.candidate))
     references = check_references(column(columns.reference), where=file.place(columns.reference))
-    contexts = check_contexts(
-        column(columns.context), len(file.rows), use_context=True, where=file.place(columns.context)
-    )
-    stripped = [candidate.strip() for candidate in candidates]
-    return list(zip(stripped, references, contexts, strict=True))
+    given = column(columns.context)
+    contexts = check_contexts(given, len(given), use_context=True, where=file.place(columns.context))
+    return list(zip(map(str.strip, candidates), references, contexts, strict=True))
 
 
-def _ratings(file: RowFile, columns: RatedColumns) -> list[Any]:
-    if not any(columns.rating in row for row in file.rows):
-        file.column(columns.rating, remedy="add the ratings or name their column")
-    ratings = [row.get(columns.rating) for row in file.rows]
-    return ratings if delimiter_of(file.path) is None else list(map(_number_of_cell, ratings))
-
-
-def _number_of_cell(text: Any) -> Any:
-    """The number in a cell of a CSV file, None if it is empty; other text as it is."""
-    with suppress(ValueError):
-        return float(text) if text.strip() else None
-    return text
-
-
-def _rating(place: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
-        raise ValueError(f"{place} must be a finite number, or null where there is no rating, got {value!r:.60}")
-    return None if math.isnan(value) else float(value)
+def _ratings(file: RowFile, name: str) -> list[float | None]:
+    """A column of ratings, None where there is none; in CSV files the number in a cell, unless it is empty."""
+    if not any(name in row for row in file.rows):
+        file.column(name, remedy="add the ratings or name their column")
+    in_cells = delimiter_of(file.path) is not None
+    ratings: list[float | None] = []
+    values: list[Any] = [row.get(name) for row in file.rows]
+    for row, value in enumerate(values):
+        if in_cells:
+            with suppress(ValueError):
+                value = float(value) if value.strip() else None
+        if value is None:
+            ratings.append(None)
+        elif isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
+            place = file.place(name)(row)
+            fault = f"must be a finite number, or null where there is no rating, got {value!r:.60}"
+            raise ValueError(f"{place} {fault}")
+        else:
+            ratings.append(None if math.isnan(value) else float(value))
+    return ratings
 
 
 def _labels(file: RowFile, name: str) -> list[str] | None:
@@ -195,7 +192,3 @@ def _labels(file: RowFile, name: str) -> list[str] | None:
     if not any(name in row for row in file.rows):
         return None
     return file.labels(name, remedy="give every row one")
-
-
-def _hash(group: str) -> str:
-    return hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mars_score.report.contents import Bars, Scatters, shortened, showable, true_minus
+from mars_score.report.contents import Bars, Scatters, shortened, showable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ _SETTINGS = {
 
 
 @contextmanager
-def chart_settings() -> Iterator[None]:
+def _chart_settings() -> Iterator[None]:
     """Matplotlib's defaults and the settings of these charts, whatever the user's are, until the block ends."""
     try:
         from matplotlib import style
@@ -49,43 +49,33 @@ def chart_settings() -> Iterator[None]:
 
 
 def check_charts() -> None:
-    """Check that charts can be drawn."""
-    with chart_settings():
+    """Raise ImportError, with the remedy, if charts cannot be drawn as matplotlib is missing."""
+    with _chart_settings():
         pass
 
 
 def save_chart(chart: Bars | Scatters, path: str | os.PathLike[str]) -> None:
     """Draw a chart into an SVG or PNG file, by the end of its name."""
     kind, buffer = Path(path).suffix.lower(), io.BytesIO()
-    with chart_settings(), warnings.catch_warnings():
+    with _chart_settings(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing")  # an SVG is shown with the reader's fonts
-        figure = bars_figure(chart) if isinstance(chart, Bars) else scatters_figure(chart)
+        figure = _bars_figure(chart) if isinstance(chart, Bars) else _scatters_figure(chart)
         figure.savefig(buffer, format=kind[1:], dpi=150, metadata=_METADATA[kind])
     Path(path).write_bytes(buffer.getvalue())
 
 
-def regression_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float] | None:
-    """Slope and intercept of the least-squares line; None of fewer than two points or equal scores."""
-    if len(x) < 2 or np.ptp(x) == 0:
-        return None
-    centred = x - x.mean()
-    slope = float(centred @ (y - y.mean()) / (centred @ centred))
-    return slope, float(y.mean() - slope * x.mean())
-
-
-def scatters_figure(chart: Scatters) -> Figure:
-    """A plot per metric; to be called and drawn within :func:`chart_settings`."""
+def _scatters_figure(chart: Scatters) -> Figure:
+    """A plot per metric."""
     from matplotlib.figure import Figure
 
     across = min(_ACROSS, max(1, len(chart.names)))
     down = max(1, math.ceil(len(chart.names) / across))
     figure = Figure(figsize=(2.4 * across, 2 * down), layout="constrained")
     plots = figure.subplots(down, across, squeeze=False).flat
-    for axes in plots:
+    for axes in plots[len(chart.names) :]:
         axes.set_axis_off()
     y = np.asarray(chart.y, float)
     for axes, name, scores in zip(plots, chart.names, chart.x, strict=False):
-        axes.set_axis_on()
         axes.set_title(shortened(showable(name), 2 * _LABEL), fontsize=7.5, color=INK)
         _draw_points(axes, np.asarray(scores, float), y)
     return figure
@@ -97,25 +87,34 @@ def _draw_points(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
     x, y = x[finite], y[finite]
     size = float(np.clip(2000 / max(len(x), 1), 2.5, 9))
     axes.scatter(x, y, s=size, c=ACCENT, alpha=0.6, linewidths=0, rasterized=True)
-    line = regression_line(x, y)
-    if line is not None:
+    if len(x) and np.ptp(x) > 0:
         ends = np.array([x.min(), x.max()])
-        axes.plot(ends, line[0] * ends + line[1], color=WARM, linewidth=1.4, solid_capstyle="round")
+        heights = np.polyval(np.polyfit(x, y, 1), ends)
+        axes.plot(ends, heights, color=WARM, linewidth=1.4, solid_capstyle="round")
     axes.tick_params(labelsize=7, length=2.5, pad=2)
     axes.locator_params(nbins=4)
 
 
-def bars_figure(bars: Bars) -> Figure:
-    """Horizontal bars with whiskers and values; to be called and drawn within :func:`chart_settings`."""
+def _bars_figure(bars: Bars) -> Figure:
+    """Horizontal bars with whiskers and values, "n/a" without a value."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.6, 0.42 + 0.27 * len(bars.labels)), layout="constrained")
     axes = figure.add_subplot()
-    rows = range(len(bars.labels))
-    for row in rows:
-        _draw_bar(axes, bars, row)
-    axes.set_yticks(rows, [shortened(showable(label), _LABEL) for label in bars.labels])
-    axes.set_ylim(len(rows) - 0.45, -0.55)
+    place: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8.5}
+    for row, (value, low, high) in enumerate(zip(bars.values, bars.lows, bars.highs, strict=True)):
+        if not math.isfinite(value):
+            axes.annotate("n/a", (0, row), (5, 0), color=MUTED, **place)
+            continue
+        axes.barh(row, value, height=0.66, color=ACCENT if row in bars.highlighted else PLAIN)
+        end = max(value, 0.0)
+        if math.isfinite(low) and math.isfinite(high):
+            axes.plot([low, high], [row, row], color=INK, linewidth=1.3, solid_capstyle="butt")
+            end = max(end, high)
+        text = f"{value:.2f}".replace("-", "\N{MINUS SIGN}")
+        axes.annotate(text, (end, row), (4, 0), color=INK, **place)
+    axes.set_yticks(range(len(bars.labels)), [shortened(showable(label), _LABEL) for label in bars.labels])
+    axes.set_ylim(len(bars.labels) - 0.45, -0.55)
     axes.margins(x=0.15)
     axes.tick_params(axis="y", labelsize=9.5, labelcolor=INK, length=0)
     axes.tick_params(axis="x", labelsize=8.5, length=0)
@@ -123,18 +122,3 @@ def bars_figure(bars: Bars) -> Figure:
     axes.set_axisbelow(True)
     axes.axvline(0, color=MUTED, linewidth=0.9)
     return figure
-
-
-def _draw_bar(axes: Axes, bars: Bars, row: int) -> None:
-    """Bar, interval and value; "n/a" without a value."""
-    value, low, high = bars.values[row], bars.lows[row], bars.highs[row]
-    place: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8.5}
-    if not math.isfinite(value):
-        axes.annotate("n/a", (0, row), (5, 0), color=MUTED, **place)
-        return
-    axes.barh(row, value, height=0.66, color=ACCENT if row in bars.highlighted else PLAIN)
-    end = max(value, 0.0)
-    if math.isfinite(low) and math.isfinite(high):
-        axes.plot([low, high], [row, row], color=INK, linewidth=1.3, solid_capstyle="butt")
-        end = max(end, high)
-    axes.annotate(true_minus(f"{value:.2f}"), (end, row), (4, 0), color=INK, **place)

@@ -57,11 +57,6 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
-def true_minus(number: str) -> str:
-    """``number`` with a minus sign in place of the hyphen."""
-    return number.replace("-", "\u2212")
-
-
 def number(value: float, digits: int = 3) -> str:
     """A coefficient, share or p-value: "0.123", "-0.045", "n/a"."""
     return f"{value:.{digits}f}" if math.isfinite(value) else MISSING

@@ -32,51 +32,32 @@ def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
     from rich import progress as bars
     from rich.console import Console
 
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn("{task.fields[rate]}"),
-        bars.TimeElapsedColumn(),
-        bars.TimeRemainingColumn(),
-    )
+    columns = (*bars.Progress.get_default_columns(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
     tasks: dict[str, Any] = {}
-    rates = _Rates()
     with bars.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as drawn:
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = drawn.add_task(stage, total=total or None, rate="")
-            rate = rates.rate(stage, done)
-            drawn.update(tasks[stage], completed=done, total=total or None, rate=f"{rate:,.1f}/s" if rate else "")
+                tasks[stage] = drawn.add_task(stage, total=None)
+            drawn.update(tasks[stage], completed=done, total=total or None)
 
         yield report
 
 
-class _Rates:
-    """The rate of each stage since its first report, without what an earlier process has done of it."""
-
-    def __init__(self) -> None:
-        self._begun: dict[str, tuple[int, float]] = {}
-
-    def rate(self, stage: str, done: int) -> float:
-        """Per second."""
-        first, began = self._begun.setdefault(stage, (done, time.monotonic()))
-        return (done - first) / max(time.monotonic() - began, 1e-9)
-
-
-class _Lines(_Rates):
+class _Lines:
     """Progress as lines, for logs; none for what takes less than ``_LINE_SECONDS``."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._printed = time.monotonic()
+        self._begun: dict[str, tuple[int, float]] = {}  # of each stage: an earlier process may have done a part
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        rate, now = self.rate(stage, done), time.monotonic()
+        now = time.monotonic()
+        first, began = self._begun.setdefault(stage, (done, now))
         if now - self._printed < _LINE_SECONDS:
             return
         self._printed = now
+        rate = (done - first) / max(now - began, 1e-9)
         of_total = f" of {total:,}" if total else ""
         left = f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 else ""
         speed = f" ({rate:,.1f}/s{left})" if rate > 0 else ""

@@ -36,10 +36,6 @@ class Job:
     blanks: tuple[Blank, ...]  # those that fit into the window, in order
     line_breaks: bool  # whether infills may hold line breaks (the reference does)
 
-    def future(self, index: int) -> tuple[int, ...]:
-        """Distinct token ids of all text blocks after the blank, sorted (the w of Eq. 5)."""
-        return tuple(sorted({token for blank in self.blanks[index:] for token in blank.after}))
-
     def most_tokens(self, sigma: int) -> int:
         """The largest number of tokens that the job can take."""
         blanks = sum(blank.length + sigma + len(blank.after) for blank in self.blanks)
@@ -83,8 +79,8 @@ class JobState:
 
     @property
     def future(self) -> tuple[int, ...]:
-        """Distinct tokens of the text blocks after the current blank."""
-        return self.job.future(len(self.infills))
+        """Distinct tokens of the text blocks after the current blank, sorted (the w of Eq. 5)."""
+        return tuple(sorted({token for blank in self.job.blanks[len(self.infills) :] for token in blank.after}))
 
     @property
     def pending(self) -> int:

@@ -50,16 +50,15 @@ class MaskedInfiller:
 
     def _infill(self, jobs: Sequence[Job]) -> list[tuple[Infill, ...]]:
         """One forward pass."""
-        texts = [self._with_masks(job) for job in jobs]
+        mask, end = self.tokenizer.mask_token_id, self.tokenizer.sep_token_id
+        texts = []
+        for job in jobs:
+            filled = [token for blank in job.blanks for token in [*[mask] * blank.length, *blank.after]]
+            texts.append([*job.prompt, *job.lead, *filled, end])
         tokens = torch.tensor(padded(texts, self.tokenizer.pad_token_id), device=self.model.device)
         attended = torch.tensor(padded([[1] * len(text) for text in texts], 0), device=self.model.device)
         logits = self.model(input_ids=tokens, attention_mask=attended).logits
         return [self._read_masks(job, tokens[row], logits[row]) for row, job in enumerate(jobs)]
-
-    def _with_masks(self, job: Job) -> list[int]:
-        mask = self.tokenizer.mask_token_id
-        filled = [token for blank in job.blanks for token in [*[mask] * blank.length, *blank.after]]
-        return [*job.prompt, *job.lead, *filled, self.tokenizer.sep_token_id]
 
     def _read_masks(self, job: Job, tokens: Tensor, logits: Tensor) -> tuple[Infill, ...]:
         # A context with the mask token's text is encoded without its id, so all masks are those of blanks.

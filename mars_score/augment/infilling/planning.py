@@ -66,7 +66,10 @@ def planned_step(
         futures: per row the distinct token ids of the text blocks that follow, at least one.
         settings: step length, number of steps, temperature, norm exponent and fusion.
     """
-    future, weights = _future(model, futures)
+    # Each row's future tokens, padded, and their weights: 1 / their number, 0 for padding.
+    future = model.tensor(padded(futures, 0))
+    shares = padded([[1 / len(row)] * len(row) for row in futures], 0.0)
+    weights = torch.tensor(shares, dtype=model.precise, device=model.device)
     positions, feed = _feed(model, cache, model.precise)
     tiny = torch.finfo(model.precise).tiny
     perturbations = [LayerPerturbation() for _ in range(model.layers)]
@@ -99,9 +102,3 @@ def planned_step(
         planned = torch.log_softmax(planned, dim=-1)
         scores = settings.plan_fusion * planned + (1 - settings.plan_fusion) * torch.log_softmax(plain, dim=-1)
     return Step(plain, scores, plain_states, torch.stack(rewards))
-
-
-def _future(model: CausalLanguageModel, futures: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Each row's future tokens, padded, and their weights: 1 / their number, 0 for padding."""
-    weights = padded([[1 / len(future)] * len(future) for future in futures], 0.0)
-    return model.tensor(padded(futures, 0)), torch.tensor(weights, dtype=model.precise, device=model.device)

@@ -132,7 +132,11 @@ class WordAnalyser:
     def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
         """Start, end and tag of each word."""
         for doc in self._nlp.pipe(texts, batch_size=_BATCH_SIZE):
-            yield [(token.idx, token.idx + len(token.text), _tag_of(token)) for token in doc if not token.is_space]
+            yield [
+                (token.idx, token.idx + len(token.text), token.pos_ or ("PUNCT" if token.is_punct else "X"))
+                for token in doc
+                if not token.is_space
+            ]
 
     def _split(self, texts: Sequence[str]) -> Iterator[list[str]]:
         """The words, lower-cased."""
@@ -151,10 +155,6 @@ def _load(name: str | None, code: str) -> Any:
     if hasattr(nlp.tokenizer, "token_match"):  # not where characters are the words
         nlp.tokenizer.token_match = partial(_is_one_word, nlp.tokenizer.token_match)
     return nlp
-
-
-def _tag_of(token: Any) -> str:
-    return str(token.pos_) or ("PUNCT" if token.is_punct else "X")
 
 
 def _is_one_word(pipeline_rule: Callable[[str], Any] | None, run: str) -> bool:
