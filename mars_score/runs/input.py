@@ -66,10 +66,8 @@ class Input:
             raise ValueError(f"{self.path} changed during the run; run the command again")
 
     def _read_state(self) -> tuple[int, int] | None:
-        if not os.path.exists(self.path):
-            return None
-        state = os.stat(self.path)
-        return state.st_size, state.st_mtime_ns
+        state = os.stat(self.path) if os.path.exists(self.path) else None
+        return state and (state.st_size, state.st_mtime_ns)
 
 
 @dataclass
@@ -86,8 +84,9 @@ def survey(
     rows: Input, *, out: str | None, added: Sequence[str], analyser: WordAnalyser | None, report: Progress
 ) -> Survey:
     """Read and check all rows, also that ``out`` can hold them, before any model is loaded."""
-    found, words = Survey(), _WordCounter(analyser)
-    writable = Writable(out) if out is not None else None
+    found, writable = Survey(), Writable(out) if out is not None else None
+    seen: set[bytes] = set()  # different references
+    frequencies: Counter[str] = Counter()  # in how many of them a word occurs
     for part in rows.parts(_AT_ONCE):
         if writable is not None:
             for name in added:
@@ -98,29 +97,14 @@ def survey(
             writable.check(part.file)
         found.rows += len(part.rows)
         found.reference_counts.update(len(references) for _, references, _ in part.rows)
-        words.add([reference for _, references, _ in part.rows for reference in references])
+        if analyser is not None:
+            texts = [reference for _, references, _ in part.rows for reference in references]
+            new = {key: text for text in texts if (key := digest(text)) not in seen}
+            seen.update(new)
+            for analysis in analyser.analyse(list(new.values())):
+                frequencies.update(set(analysis.lower_words))
         report("read", found.rows, 0)
     report("read", found.rows, found.rows)
-    found.idf = words.idf
+    if analyser is not None:
+        found.idf = Idf(len(seen), frequencies)
     return found
-
-
-class _WordCounter:
-    """Counts in how many different references a word occurs."""
-
-    def __init__(self, analyser: WordAnalyser | None) -> None:
-        self._analyser = analyser
-        self._seen: set[bytes] = set()
-        self._frequencies: Counter[str] = Counter()
-
-    def add(self, references: Sequence[str]) -> None:
-        if self._analyser is None:
-            return
-        new = {key: text for text in references if (key := digest(text)) not in self._seen}
-        self._seen.update(new)
-        for analysis in self._analyser.analyse(list(new.values())):
-            self._frequencies.update(set(analysis.lower_words))
-
-    @property
-    def idf(self) -> Idf | None:
-        return None if self._analyser is None else Idf(len(self._seen), dict(self._frequencies))

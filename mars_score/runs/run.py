@@ -7,9 +7,9 @@ again: what it had done is looked up.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +20,7 @@ from mars_score.errors import Notices
 from mars_score.models.signature import Signature, make_signature
 from mars_score.runs.input import SCORE_COLUMN, Input, Part, Survey, survey
 from mars_score.runs.tally import Tally
-from mars_score.runs.workers import Work, here, in_processes
+from mars_score.runs.workers import Work, Worker, in_processes
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.rows import ScoredRow, decode
 from mars_score.store.location import store_folder
@@ -56,7 +56,8 @@ class Run:
         folder: Path,
         progress: Progress | None = None,
     ) -> None:
-        self._parallel, self._progress = parallel, progress
+        self._parallel = parallel
+        self._report: Progress = progress or (lambda stage, done, total: None)
         arguments = dict(work.arguments)
         if store_folder(arguments.get("store")) is None:
             arguments["store"] = str(folder / "store")  # what chunks have in common is computed once
@@ -65,13 +66,13 @@ class Run:
         self.scorer = MarsScorer(**arguments, progress=progress)
         self.settings = self.scorer.settings.given(columns.reference)
         self._rows = Input(path, columns, self.settings.masking)
+        masks = self.settings.masking.max_mask_ratio > 0
+        self._analyser = WordAnalyser(self.scorer.runtime.store, self.settings.language) if masks else None
         self.survey = Survey()
 
     def read(self, out: str | None) -> None:
         """The first pass: check all rows, and that ``out`` can hold them, before any model is loaded."""
-        masking = self.settings.masking
-        counts = masking.max_mask_ratio > 0 and masking.idf_corpus is None
-        analyser = WordAnalyser(self.scorer.runtime.store, self.settings.language) if counts else None
+        analyser = self._analyser if self.settings.masking.idf_corpus is None else None
         added = [SCORE_COLUMN] if self._work.task == "score" else AUGMENT_COLUMNS
         self.survey = survey(self._rows, out=out, added=added, analyser=analyser, report=self._report)
         self._work = replace(self._work, idf=self.survey.idf)
@@ -79,30 +80,26 @@ class Run:
     @property
     def signature(self) -> Signature:
         """All that the scores depend on besides the texts."""
-        masks = self.settings.masking.max_mask_ratio > 0
-        pipeline = WordAnalyser(self.scorer.runtime.store, self.settings.language).pipeline if masks else None
+        pipeline = self._analyser.pipeline if self._analyser else None
         return make_signature(self.settings, pipeline, self.survey.reference_counts)
 
     def do(self) -> None:
         """Do the work on all rows."""
-        done = 0
-        stage = self._work.task
-        self._report(stage, 0, self.survey.rows)
-        with self._results.open("wb") as file:
-            for result in self._work_on(part.rows for part in self._parts()):
-                file.write(result + b"\n")
-                done += 1
-                self._report(stage, done, self.survey.rows)
-
-    def _work_on(self, chunks: Iterable[Sequence[Row]]) -> Iterator[bytes]:
-        parallel = self._parallel
+        chunks, parallel = (part.rows for part in self._parts()), self._parallel
+        stage, count = self._work.task, self.survey.rows
+        self._report(stage, 0, count)
         if parallel.ray:
             from mars_score.runs.ray import on_ray
 
-            return on_ray(self._work, chunks, parallel.workers, parallel.ray_address)
-        if (parallel.workers or 1) > 1:
-            return in_processes(self._work, chunks, parallel.workers or 1)
-        return here(self._work, chunks, self._report)
+            results = on_ray(self._work, chunks, parallel.workers, parallel.ray_address)
+        elif (parallel.workers or 1) > 1:
+            results = in_processes(self._work, chunks, parallel.workers or 1)
+        else:
+            results = chain.from_iterable(map(Worker(self._work, self._report), chunks))
+        with self._results.open("wb") as file:
+            for done, result in enumerate(results, 1):
+                file.write(result + b"\n")
+                self._report(stage, done, count)
 
     def scored(self) -> Iterator[tuple[Part, list[ScoredRow]]]:
         """The rows, some at a time, with their scores."""
@@ -151,7 +148,3 @@ class Run:
 
     def _parts(self) -> Iterator[Part]:
         return self._rows.parts(self._parallel.chunk_size)
-
-    def _report(self, stage: str, done: int, total: int) -> None:
-        if self._progress:
-            self._progress(stage, done, total)

@@ -66,13 +66,6 @@ class Worker:
         return results
 
 
-def here(work: Work, chunks: Iterable[Sequence[Row]], progress: Progress | None) -> Iterator[bytes]:
-    """The results of all rows, in order, by this process."""
-    worker = Worker(work, progress)
-    for rows in chunks:
-        yield from worker(rows)
-
-
 def in_processes(work: Work, chunks: Iterable[Sequence[Row]], workers: int) -> Iterator[bytes]:
     """The results of all rows, in order, by processes; rows with the same context go to the same one."""
     started = set(multiprocessing.active_children())

@@ -43,7 +43,10 @@ def draw_texts(
     A text depends on the prompt, its key and the settings, and not on the other keys. Torch's random state is
     neither read nor changed. The model's own generation settings, such as a repetition penalty, hold beside ours.
     """
-    codec, stops = model.codec, _stop_tokens(model)
+    codec = model.codec
+    of_model = getattr(getattr(model.model, "generation_config", None), "eos_token_id", None)
+    ends = [*(of_model if isinstance(of_model, list) else [of_model]), codec.tokenizer.eos_token_id]
+    stops = {int(token) for token in ends if token is not None}
     padding = min(stops, default=codec.begin)
     barred = (~codec.writable(model.vocabulary)).nonzero()[0].tolist()
     config = GenerationConfig(
@@ -107,11 +110,3 @@ def _read(codec: TextCodec, tokens: Sequence[int], ends: set[int]) -> DrawnText:
     length = next((place for place, token in enumerate(tokens) if token in ends), len(tokens))
     text = codec.decode(tokens[:length])
     return DrawnText(text, length < len(tokens) or has_line_break(text.lstrip()))
-
-
-def _stop_tokens(model: CausalLanguageModel) -> set[int]:
-    """Tokens that end a text: those of the model's generation settings and the tokenizer's end-of-text."""
-    of_model = getattr(getattr(model.model, "generation_config", None), "eos_token_id", None)
-    of_tokenizer = getattr(model.codec.tokenizer, "eos_token_id", None)
-    ends = [*(of_model if isinstance(of_model, list) else [of_model]), of_tokenizer]
-    return {int(token) for token in ends if token is not None}
