@@ -9,12 +9,10 @@ import json
 import math
 import warnings
 
-import hypothesis.configuration
 import numpy as np
 import pyarrow as pa
 import pytest
 import word_recall
-from expected_rows import by_the_line, read_or_refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -46,14 +44,6 @@ def fuzz(count, check, *strategies):
         check(*arguments)
 
     one_case()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def nothing_in_the_tree(tmp_path_factory):
-    """Hypothesis keeps its tables of characters elsewhere."""
-    hypothesis.configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
-    yield
-    hypothesis.configuration.set_hypothesis_home_dir(None)
 
 
 # Characters of all planes, unpaired surrogates among them
@@ -94,12 +84,40 @@ def same(one, other):
     return repr(one) == repr(other)
 
 
+def read_or_refused(path):
+    """The rows of a file, or None if they are refused with a ValueError of one line that names it."""
+    try:
+        rows = list(stream_rows(path))
+    except ValueError as error:
+        fault = str(error)
+    else:
+        assert rows
+        assert all(type(row) is dict for row in rows)
+        return rows
+    assert fault.startswith(str(path)), fault
+    assert "\n" not in fault, fault
+    return None
+
+
+def by_the_line(content):
+    """The rows of lines of JSON, or of a list, according to json.loads, or None if they must be refused."""
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    lines = content.split(b"\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    try:
+        if content.lstrip().startswith(b"["):
+            rows = json.loads(content.decode())
+        else:
+            rows = [json.loads(line.decode()) for line in lines]
+    except (ValueError, RecursionError):
+        return None
+    return rows if rows and all(isinstance(row, dict) for row in rows) else None
+
+
 LINE = st.one_of(
-    st.builds(lambda row, ascii_only: json.dumps(row, ensure_ascii=ascii_only), JSON_ROWS, st.booleans()).map(
-        lambda line: line.encode("utf-8", "surrogatepass")
-    ),
-    JSON_ROWS.map(lambda row: json.dumps(row).encode()),
-    JSON.map(lambda value: json.dumps(value).encode()),
+    JSON_ROWS.map(lambda row: json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass")),
+    (JSON_ROWS | JSON).map(lambda value: json.dumps(value).encode()),
     st.binary(max_size=20),
     st.sampled_from(
         [
@@ -152,12 +170,8 @@ def test_written_rows_are_read_as_they_were(count, tmp_path):
     fuzz(count, check, st.lists(JSON_ROWS, min_size=1, max_size=4))
 
 
-CELLS = st.fixed_dictionaries(
-    {
-        "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
-        "other": st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
-    }
-)
+CELL = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+CELLS = st.fixed_dictionaries({"text": CELL, "other": CELL})
 
 
 @cases(20, 500)
@@ -167,8 +181,7 @@ def test_cells_are_read_as_they_were(count, tmp_path):
     def check(rows):
         lines.write_text("".join(map(row_line, rows)), encoding="utf-8")
         for name in ("out.csv", "out.tsv.gz"):
-            file = read_rows(convert(lines, name).rename(tmp_path / name))
-            assert list(file.rows) == rows
+            assert list(read_rows(convert(lines, name).rename(tmp_path / name)).rows) == rows
 
     fuzz(count, check, st.lists(CELLS, min_size=1, max_size=4))
 
@@ -222,12 +235,10 @@ def parquet_files():
     table = pa.Table.from_pylist(ROWS[:3])
     more = table.append_column("when", pa.array([1, 2, None], pa.timestamp("us", "UTC")))
     more = more.append_column("deep", pa.array([{"a": [1.5]}, None, {"a": []}]))
-    made = []
     for one, compression in ((table, "NONE"), (more, "NONE"), (more, "SNAPPY"), (more, "GZIP")):
         buffer = io.BytesIO()
         parquet.write_table(one, buffer, compression=compression)
-        made.append(buffer.getvalue())
-    return made
+        yield buffer.getvalue()
 
 
 @cases(60, 1500)
@@ -241,7 +252,7 @@ def test_damaged_parquet(count, tmp_path):
             rows = read_or_refused(path)
         assert rows is None or len(rows) < 1000
 
-    fuzz(count, check, damaged(parquet_files()))
+    fuzz(count, check, damaged(list(parquet_files())))
 
 
 _NOT_UTF8 = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
@@ -264,18 +275,14 @@ def test_parquet_that_python_cannot_hold_is_refused(table, tmp_path):
 # Checks of what is passed in
 
 
-class Odd:
-    """Neither a list nor a string."""
-
-
 ODD_VALUES = st.one_of(
     SCALARS,
     st.binary(max_size=5),
     st.complex_numbers(),
-    st.sampled_from([Odd(), Odd, memoryview(b"ab"), range(3), {"a", "b"}, bytearray(b"ab"), np.str_("a"), ...]),
     st.sampled_from(
-        [np.array("a"), np.array(["a", "b"]), np.array([["a"], ["b"]]), np.array([]), np.float64("nan")]
+        [object(), object, memoryview(b"ab"), range(3), {"a", "b"}, bytearray(b"ab"), np.str_("a"), ...]
     ),
+    st.sampled_from([np.array("a"), np.array(["a", "b"]), np.array([["a"], ["b"]]), np.float64("nan")]),
     st.sampled_from([pa.array(["a", None]), pa.array([["a"], []]), pa.scalar("a"), pa.table({"a": ["x"]})]),
 )
 
@@ -304,12 +311,11 @@ def result_or_fault(function, *arguments):
 @cases(50, 2000)
 def test_checks_of_rows(count):
     def check(value, rows, use_context):
+        def contexts(given):
+            return check_contexts(given, rows, use_context=use_context)
+
         for one in (value, [value], [[value]]):
-            for checker in (
-                check_candidates,
-                check_references,
-                lambda given: check_contexts(given, rows, use_context=use_context),
-            ):
+            for checker in (check_candidates, check_references, contexts):
                 checked = result_or_fault(checker, one)
                 if type(checked) is str:
                     assert checked.startswith(("predictions", "references", "contexts"))
@@ -388,15 +394,11 @@ def test_random_settings(count):
         assert set(found) == set(SETTING_NAMES)
         assert 0 < found["mask_ratio_step"] <= 1
         assert 0 <= found["max_mask_ratio"] <= 1
-        for name in ("sigma", "plan_iterations"):
-            assert found[name] >= 0
-        for name in ("plan_step", "plan_temperature", "plan_norm_exponent", "plan_fusion", "q"):
-            assert math.isfinite(found[name])
+        assert all(found[name] >= 0 for name in ("sigma", "plan_iterations"))
+        assert all(math.isfinite(found[name]) for name in ("plan_step", "plan_temperature", "plan_fusion", "q"))
         for name, value in given_settings.items():  # taken as it was given
             if name in found and name not in ("variant", "pos_weights", "idf_corpus"):
                 assert found[name] == value
-        if given_settings.get("variant") is not None:
-            assert found["variant"] == given_settings["variant"]
 
     fuzz(count, check, random_settings())
 
@@ -407,14 +409,8 @@ SCORERS = {
     "fast": {"variant": "fast"},
     "samples": {"variant": "plus", "samples": 2},
     "infills": {"variant": "fast", "max_mask_ratio": 0.2, "sigma": 0},
-    "paper": {"variant": "paper", "planner": "none", "max_mask_ratio": 0.2, "sigma": 0},
-    "without context": {
-        "variant": "fast",
-        "max_mask_ratio": 0.6,
-        "use_context": False,
-        "strip_urls_hashtags": True,
-    },
-    "paper's": {"variant": "paper", "max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "planner": "none"},
+    "paper": {"variant": "paper", "max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "planner": "none"},
+    "no context": {"variant": "fast", "max_mask_ratio": 0.6, "use_context": False, "strip_urls_hashtags": True},
     "planned": {"variant": "fast", "max_mask_ratio": 0.2, "sigma": 0, "planner": "self", "plan_iterations": 1},
 }
 SCORED_ROWS = st.lists(
@@ -437,23 +433,18 @@ def result_of(scorer, rows):
         return scorer.score(*([row[column] for row in rows] for column in range(3)))
 
 
-def scores_of(scorer, rows):
-    return result_of(scorer, rows).scores
-
-
 @cases(5, 100)
 def test_random_rows_have_finite_scores(count, scorer):
     def check(rows):
-        scores = result_or_fault(scores_of, scorer, rows)
-        if type(scores) is str:
-            assert "blank reference" in scores  # the only fault that texts can have
+        result = result_or_fault(result_of, scorer, rows)
+        if type(result) is str:
+            assert "blank reference" in result  # the only fault that texts can have
             return
+        scores = result.scores
         assert len(scores) == len(rows)
         assert all(type(score) is float and -1 - 1e-9 <= score <= 1 + 1e-9 for score in scores)
-        assert [score for (candidate, *_), score in zip(rows, scores, strict=True) if is_blank(candidate)] == [
-            0.0 for candidate, *_ in rows if is_blank(candidate)
-        ]
-        assert scores_of(scorer, rows[::-1]) == pytest.approx(scores[::-1], abs=1e-9)
+        assert not any(score for row, score in zip(rows, scores, strict=True) if is_blank(row[0]))
+        assert result_of(scorer, rows[::-1]).scores == pytest.approx(scores[::-1], abs=1e-9)
 
     fuzz(count, check, SCORED_ROWS)
 

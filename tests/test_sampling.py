@@ -15,7 +15,7 @@ from mars_score.augment.sampling.prompts import make_prompt, task_of
 from mars_score.augment.sampling.samples import Request, draw_samples, make_request
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec
-from mars_score.settings import SamplingSettings, resolve_settings
+from mars_score.settings import SamplingSettings
 
 TEMPLATE = (
     "{% for message in messages %}<{{ message['role'] }}>{{ message['content'] }}</{{ message['role'] }}>"
@@ -28,8 +28,9 @@ NO_SYSTEM = (
 
 @pytest.fixture
 def chat(request):
-    """A codec whose tokenizer has a chat template."""
-    return TextCodec(tiny_models.chat_tokenizer(getattr(request, "param", TEMPLATE)))
+    """A codec whose tokenizer has a chat template, or none."""
+    template = getattr(request, "param", TEMPLATE)
+    return TextCodec(tiny_models.chat_tokenizer(template) if template else tiny_models.causal_tokenizer())
 
 
 def text_of(codec, prompt):
@@ -44,20 +45,15 @@ def text_of(codec, prompt):
         ("The mayor spoke.\n" * 40, 64, "story"),  # paragraphs of news: short lines without a question
         ("The mayor spoke.\n" * 36 + "Did he?\n" * 3, 64, "dialogue"),
         (("word " * 35 + "\n") * 11 + "Did he?\n", 250, "dialogue"),  # 387 words, turns of 32
-        (("word " * 45 + "\n") * 11 + "Did he?\n", 250, "answer"),
-        (("word " * 35 + "\n") * 11 + "He did.\n", 250, "story"),
         (("word " * 35 + "\n") * 12 + "Did he?\nHe did.\n", 250, "story"),  # one question in 424 words
         (("word " * 30 + "\n") * 2 + "Did he?\nHe did.\n", 250, "dialogue"),
-        (("word " * 30 + "\n") * 3, 250, "story"),
         ("Who wrote the letter to the mayor?", 16, "answer"),
         ('Who sang "Where are you now?" ', 16, "answer"),
         ("这封信是谁写的\uff1f", 16, "answer"),
         ("The baker opened her shop before the first ferry left.", 64, "story"),
         ("word " * 200, 64, "summary"),
-        ("word " * 120, 64, "story"),
         ("inform(name='harbour inn',near='station',price=cheap) or so it says", 16, "data"),
         ("hotel yes", 16, "data"),
-        ("Tom was bored.", 16, "story"),
         ("\u201c\u4f60\u597d\u3002\u201d", 16, "story"),
         ("", 16, "data"),
     ],
@@ -82,38 +78,46 @@ def test_references_about_the_speakers_of_a_transcript_ask_for_a_summary(referen
     assert task_of(transcript.replace(":", ","), references, 16) == "dialogue"
 
 
-def test_a_named_task_and_a_prompt_go_before_the_form():
-    settings = SamplingSettings(task="summary")
-    assert make_request("Who wrote it?", ["a b"], settings).task == "summary"
-    own = SamplingSettings(task="Translate this: {context}")
-    assert make_request("Who wrote it?", ["a b"], own).task == "Translate this: {context}"
+@pytest.mark.parametrize("task", ["summary", "Translate this: {context}"])
+def test_a_named_task_and_a_prompt_go_before_the_form(task):
+    assert make_request("Who wrote it?", ["a b"], SamplingSettings(task=task)).task == task
 
 
-def test_token_limits_follow_the_median_reference():
-    settings = SamplingSettings()
-    for references, limit in [
-        (["a b"], 16),
-        (["a"] * 2 + ["a " * 99], 16),
-        (["a " * 20], 64),
-        (["a " * 900], 128),
-    ]:
-        assert make_request("x", references, settings).token_limit == limit
+@pytest.mark.parametrize(
+    ("references", "limit"),
+    [(["a b"], 16), (["a"] * 2 + ["a " * 99], 16), (["a " * 20], 64), (["a " * 900], 128)],
+)
+def test_token_limits_follow_the_median_reference(references, limit):
+    assert make_request("x", references, SamplingSettings()).token_limit == limit
 
 
-def test_a_chat_model_answers_the_last_turn(chat):
-    prompt = make_prompt(chat, "Hello there.\nHi, who are you?\nA baker.", "dialogue", 500)
-    expected = (
-        f"<system>{prompts.SYSTEM_OF_DIALOGUE}</system><user>Hello there.</user>"
-        "<assistant>Hi, who are you?</assistant><user>A baker.</user><assistant>"
-    )
+@pytest.mark.parametrize(
+    ("chat", "context", "task", "expected"),
+    [
+        (
+            TEMPLATE,
+            "Hello there.\nHi, who are you?\nA baker.",
+            "dialogue",
+            f"<system>{prompts.SYSTEM_OF_DIALOGUE}</system><user>Hello there.</user>"
+            "<assistant>Hi, who are you?</assistant><user>A baker.</user><assistant>",
+        ),
+        (
+            NO_SYSTEM,
+            "Hello there.\nHi, who are you?",
+            "dialogue",
+            f"<user>{prompts.SYSTEM_OF_DIALOGUE}\n\nHi, who are you?</user><assistant>",
+        ),
+        (None, "Hello.\nHi.", "dialogue", "B: Hello.\nA: Hi.\nB:"),
+        (TEMPLATE, " The road is busy. ", "story", "The road is busy."),
+        (TEMPLATE, "", "story", "<|endoftext|>"),
+    ],
+    indirect=["chat"],
+)
+def test_prompts(chat, context, task, expected):
+    """A chat model answers the last turn, a base model writes on, and a story is continued as it stands."""
+    prompt = make_prompt(chat, context, task, 500)
     assert text_of(chat, prompt) == expected
     assert not prompt.cut
-
-
-@pytest.mark.parametrize("chat", [NO_SYSTEM], indirect=True)
-def test_a_template_without_system_messages(chat):
-    prompt = make_prompt(chat, "Hello there.\nHi, who are you?", "dialogue", 500)
-    assert text_of(chat, prompt) == f"<user>{prompts.SYSTEM_OF_DIALOGUE}\n\nHi, who are you?</user><assistant>"
 
 
 @pytest.mark.parametrize("task", ["summary", "answer", "simplification", "In French: {context}"])
@@ -123,16 +127,6 @@ def test_instructions_hold_the_context(chat, task):
         text = text_of(codec, make_prompt(codec, "The road is busy today.", task, 500))
         assert "The road is busy today." in text
         assert ("<user>" in text) == (codec is chat)
-
-
-def test_a_base_model_gets_a_transcript():
-    codec = TextCodec(tiny_models.causal_tokenizer())
-    assert text_of(codec, make_prompt(codec, "Hello.\nHi.", "dialogue", 500)) == "B: Hello.\nA: Hi.\nB:"
-
-
-def test_a_story_is_continued_as_it_stands(chat):
-    assert text_of(chat, make_prompt(chat, " The road is busy. ", "story", 500)) == "The road is busy."
-    assert len(make_prompt(chat, "", "story", 500).tokens) == 1  # begin of text
 
 
 def test_special_tokens_in_a_context_are_text(chat):
@@ -145,16 +139,10 @@ def test_long_contexts_are_cut(chat, monkeypatch, task, kept):
     monkeypatch.setattr(prompts, "PROMPT_TOKENS", 20)
     prompt = make_prompt(chat, "first " + "word " * 100 + "last", task, 5000)
     assert prompt.cut
+    assert 0 < len(make_prompt(chat, "word " * 300, task, 90).tokens) <= 90  # tokens of the window
     text = text_of(chat, prompt)
     assert kept in text
     assert ({"first", "last"} - {kept}).pop() not in text.replace("last message", "")
-
-
-@pytest.mark.parametrize("task", ["summary", "dialogue", "story"])
-def test_a_prompt_fits_the_window(chat, task):
-    prompt = make_prompt(chat, "word " * 300, task, 90)
-    assert 0 < len(prompt.tokens) <= 90
-    assert prompt.cut
 
 
 @pytest.mark.parametrize(
@@ -248,12 +236,10 @@ def test_a_text_depends_on_its_prompt_and_key_alone(model, monkeypatch):
 
 def test_texts_end_with_a_stop_token_or_their_first_line(model):
     drawn = draw_texts(model, PROMPT, [bytes([number]) * 8 for number in range(60)], 60, SamplingSettings())
-    lines = [len(text.lstrip().splitlines()) for text, _ in drawn]
-    assert max(lines) <= 2
+    assert max(len(text.lstrip().splitlines()) for text, _ in drawn) <= 2
     assert 0 < sum(ended for _, ended in drawn) < len(drawn)
     assert not any("<|endoftext|>" in text for text, _ in drawn)
-    at_the_limit = [len(model.codec.encode(text)) for text, ended in drawn if not ended]
-    assert min(at_the_limit) > 30
+    assert min(len(model.codec.encode(text)) for text, ended in drawn if not ended) > 30
 
 
 def test_fewer_texts_are_written_together_where_memory_runs_out(model, monkeypatch):
@@ -315,11 +301,6 @@ def test_dropped_samples_are_drawn_again_and_counted(writer):
 
 CONTEXTS = ["The old harbour town wakes early in the summer.", "Who signed the letter?", "", CONTEXT]
 REFERENCES = [["Before the first ferry leaves, the baker opens."], ["1,250 people"], ["A road."], ["It is late."]]
-
-
-def test_variants_draw_no_samples():
-    for variant in ("fast", "plus", "paper"):
-        assert resolve_settings("mini", variant).sampling.samples == 0
 
 
 def test_samples_are_references_for_other_metrics(encoder):
