@@ -91,8 +91,7 @@ def test_coefficients_follow_their_definitions(data, coefficient, level):
 
 def test_each_system_has_the_figure_of_its_items(data):
     estimates = correlation_per_system(data.first, data.ratings, data.systems)
-    assert list(estimates) == [0, 1, 2, 3, 4]
-    for system, estimate in estimates.items():
+    for system, estimate in zip(range(5), estimates.values(), strict=True):
         own = data.systems == system
         assert estimate.n == own.sum()
         assert estimate.value == pytest.approx(stats.pearsonr(data.first[own], data.ratings[own]).statistic)
@@ -129,25 +128,18 @@ def test_system_means_that_differ_by_rounding_alone_are_ties():
 
 UP = [1.0, 2.0, 3.0, 4.0]
 TWICE = {"level": "within_groups", "groups": ["a", "a", "b", "b"]}
+UNEVEN = [1, 3, 3, 1, 0, 4]
 UNDEFINED = [
     (UP, [2, 2, 2, 2], {}, "all ratings are equal"),
     ([0.1 + 0.2, 0.3, 0.3, 0.3], UP, {}, "all scores are equal"),
-    ([0, 0, 0, 0], UP, {}, "all scores are equal"),
     ([1, math.nan, math.inf, 2], UP, {}, "2 of 4 scores are missing or not finite"),
     (UP, [1, None, 2, 3], {}, "1 of 4 ratings are missing or not finite"),
-    ([1, 2], [1, 2], {}, "2 items, fewer than 3"),
     ([], [], {}, "0 items, fewer than 3"),
     (UP, UP, {"level": "systems", "systems": ["a"] * 4}, "1 systems, fewer than 3"),
-    (UP, UP, {"level": "within_groups", "groups": list("abcd")}, "0 items in groups of two or more, fewer than 3"),
     (UP, UP, {"level": "within_groups", "groups": list("aabc")}, "2 items in groups of two or more, fewer than 3"),
     (UP, [1, 1, 2, 2], TWICE, "within every group all ratings are equal"),
     ([0.1, 0.1, 9, 9], UP, TWICE, "within every group all scores are equal"),
-    (
-        [1, 3, 3, 1, 0, 4],
-        [1, 2, 3, 4, 5, 6],
-        {"level": "systems", "systems": list("aabbcc")},
-        "the systems' mean scores are equal",
-    ),
+    (UNEVEN, range(6), {"level": "systems", "systems": list("aabbcc")}, "the systems' mean scores are equal"),
 ]
 
 
@@ -202,7 +194,6 @@ def test_what_cannot_be_meant_is_refused():
         ({"level": "within_groups"}, "needs groups"),
         ({"groups": [1, 2]}, "groups must be one label per item"),
         ({"groups": [1.0, 2.0, math.nan, 3.0]}, "groups must be all strings or all integers"),
-        ({"systems": ["a", None, "b", "c"]}, "systems must be all strings or all integers"),
         ({"systems": ["1", 1, 2, 3]}, "systems must be all strings or all integers"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -12,9 +12,8 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.sampling.gates import fault_of, tidy
 from mars_score.augment.sampling.prompts import make_prompt, task_of
-from mars_score.augment.sampling.samples import make_request
+from mars_score.augment.sampling.samples import fault_of, make_request, tidy
 from mars_score.cli import main
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition

@@ -10,9 +10,8 @@ import torch
 from mars_score import MarsScorer
 from mars_score.augment.sampling import drawing, prompts
 from mars_score.augment.sampling.drawing import draw_texts
-from mars_score.augment.sampling.gates import fault_of, tidy
 from mars_score.augment.sampling.prompts import make_prompt, task_of
-from mars_score.augment.sampling.samples import Request, draw_samples, make_request
+from mars_score.augment.sampling.samples import Request, draw_samples, fault_of, make_request, tidy
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings import SamplingSettings

@@ -64,18 +64,8 @@ def test_a_value_that_was_not_computed_is_an_error(store):
 
 
 def test_keys_tell_items_apart():
-    items = [
-        ("a", "b"),
-        ("ab",),
-        ("a", "b", ""),
-        (),
-        ("",),
-        (1,),
-        ("1",),
-        (["a", "b"],),
-        ("a\xff", "b"),
-        ("\ud83d",),
-    ]
+    texts = [("a", "b"), ("ab",), ("a", "b", ""), (), ("",), ("1",), ("a\xff", "b"), ("\ud83d",)]
+    items = [*texts, (1,), (["a", "b"],)]
     kinds = [Results("scores", common, parts=lambda item: item) for common in (1, 2)]
     assert len({results.key(item) for item in items for results in kinds}) == 2 * len(items)
 

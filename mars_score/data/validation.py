@@ -86,13 +86,9 @@ def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format)
 def check_rows(
     references: Any, contexts: Any, *, use_context: bool, **columns: Sequence[Any]
 ) -> tuple[list[tuple[str, ...]], list[str]]:
-    """The references and the context of each row; no references where ``references`` is None.
+    """The references and the context of each row; ``columns`` are others that must be as long, by name.
 
-    Args:
-        references: as for :func:`check_references`; None: rows are scored without.
-        contexts: as for :func:`check_contexts`, or :func:`check_reference_free`.
-        use_context: whether contexts are needed.
-        columns: others that must be as long, by name.
+    Without references (None) rows are scored by their contexts, which are checked by :func:`check_reference_free`.
     """
     if references is None:
         texts = check_reference_free(contexts)

@@ -59,15 +59,11 @@ def _write_cells(rows: Path, file: BinaryIO, delimiter: str) -> None:
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(map(whole, columns))
     for row in stream_rows(rows):
-        writer.writerow([whole(_cell(row.get(name))) for name in columns])
+        values = ("" if row.get(name) is None else row[name] for name in columns)
+        texts = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values)
+        writer.writerow(map(whole, texts))
     text.flush()
     text.detach()
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _write_parquet(rows: Path, path: Path, out: str) -> None:

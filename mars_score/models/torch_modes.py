@@ -1,8 +1,7 @@
 """How models are used: outside the caller's torch modes, in evaluation mode, and by one thread at a time.
 
-A process that is forked after scoring (``multiprocessing`` with "fork", ``dataset.map(..., num_proc=2)``) scores
-with one thread: OpenMP's threads do not live on in it, and torch would wait for them for ever. A model on a GPU
-cannot be used in a forked process at all, as torch says there; use "spawn".
+A process that is forked after scoring scores with one thread: OpenMP's threads do not live on in it, and torch
+would wait for them for ever. A model on a GPU cannot be used in it at all; use "spawn".
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def write_report(
 ) -> Path:
     """Write ``report.md`` under a title with a list of ``lines``, and its charts as ``chart-1.svg``, and so on.
 
-    Returns the path of ``report.md``. ImportError: there are charts and matplotlib is missing; nothing is written.
+    Returns its path. ImportError: there are charts and matplotlib is missing; nothing is written.
     """
     if not all(isinstance(part, Table) for part in parts):
         check_charts()

@@ -34,12 +34,9 @@ class _Actor:
         self._worker = Worker(work)
 
     def __call__(self, batch: Any) -> Any:
-        rows = [_row(*from_json(encoded)) for encoded in batch.column("row").to_pylist()]
+        texts = map(from_json, batch.column("row").to_pylist())
+        rows = [(candidate, tuple(references), context) for candidate, references, context in texts]
         return pyarrow.table({"result": self._worker(rows)})
-
-
-def _row(candidate: str, references: Sequence[str], context: str) -> Row:
-    return candidate, tuple(references), context
 
 
 def on_ray(
@@ -47,12 +44,8 @@ def on_ray(
 ) -> Iterator[bytes]:
     """The results of all rows, in order, by actors; the work's store is a folder on each machine.
 
-    Args:
-        work: what is to be done.
-        chunks: of rows; each is a block of Ray's object store, which spills to disk.
-        workers: number of actors; None: one for each GPU of the cluster, or as many as its CPUs.
-        address: of the cluster, as for ``ray.init``. None: the one that ``RAY_ADDRESS`` names, else a new Ray on
-            this machine, which is shut down at the end.
+    Without ``workers`` there is an actor for each GPU of the cluster, or for each CPU. ``address`` is as for
+    ``ray.init``; None: that of ``RAY_ADDRESS``, else a new Ray on this machine, which is shut down at the end.
     """
     with _connected(address or os.environ.get("RAY_ADDRESS") or "local"):
         resources: dict[str, Any] = ray.cluster_resources()  # type: ignore[no-untyped-call]

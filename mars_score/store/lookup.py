@@ -65,16 +65,10 @@ def get_or_compute(
 ) -> dict[Item, Value]:
     """The value of each different item, from the store or computed and then saved.
 
-    Computed values are saved every ``FLUSH_SECONDS`` and when ``compute`` ends, also by an exception or Ctrl-C.
-    All pass through ``encode`` and ``decode``, so that computed and stored ones are equal.
-
-    Args:
-        store: where results are looked up and saved.
-        results: what the values depend on.
-        items: hashable; equal ones are looked up once.
-        compute: called as ``compute(missing, done)`` with the different items that are not stored, in their order;
-            it calls ``done(item, value)`` once for each, as soon as the value is known.
-        progress: called as ``progress(computed, missing)``, first with 0, unless everything is stored.
+    ``compute(missing, done)`` calls ``done(item, value)`` once for each missing item, as soon as it is known;
+    ``progress(computed, missing)`` is called, first with 0, unless all is stored. Values are saved every
+    ``FLUSH_SECONDS`` and when ``compute`` ends, also by an exception or Ctrl-C. All pass through ``encode``
+    and ``decode``, so that computed and stored ones are equal.
     """
     keys = {item: results.key(item) for item in items}
     if results.common is None:

@@ -59,12 +59,7 @@ def planned_step(
 ) -> Step:
     """As :func:`plain_step`, but the next token is decoded from a cache that is changed towards the future text.
 
-    Args:
-        model: the language model.
-        cache: of all written tokens but the last; it is not modified.
-        tokens: (rows,) the last written token of each row.
-        futures: per row the distinct token ids of the text blocks that follow, at least one.
-        settings: step length, number of steps, temperature, norm exponent and fusion.
+    The cache itself is not modified. ``futures`` are per row the distinct token ids of what follows, at least one.
     """
     # Each row's future tokens, padded, and their weights: 1 / their number, 0 for padding.
     future = model.tensor(padded(futures, 0))

@@ -68,9 +68,9 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     if len(lines) > 1 and words <= (LONG_TURN_WORDS if is_long else TURN_WORDS) * len(lines):
         if _about_speakers(lines, references):
             return "summary"
-        if not is_long or words <= WORDS_PER_QUESTION * sum(map(_asks, lines)):
+        if not is_long or words <= WORDS_PER_QUESTION * sum(_ends_with(line, QUESTION_MARKS) for line in lines):
             return "dialogue"
-    if _asks(context):
+    if _ends_with(context, QUESTION_MARKS):
         return "answer"
     marks = sum(character in DATA_MARKS for character in context)
     few = words < FEW_WORDS and not _ends_with(context, FULL_STOPS)
@@ -131,10 +131,6 @@ def _turns(context: str) -> list[str]:
     return [line.strip() for line in context.splitlines() if line.strip()]
 
 
-def _asks(text: str) -> bool:
-    return _ends_with(text, QUESTION_MARKS)
-
-
 def _ends_with(text: str, marks: tuple[str, ...]) -> bool:
     return text.rstrip(CLOSING).endswith(marks)
 
@@ -160,7 +156,8 @@ def _mentioned(name: str, words: Sequence[str]) -> bool:
 
 def _chat_ids(tokenizer: Any, system: str, turns: Sequence[str]) -> list[int]:
     """The chat template's token ids up to the beginning of the reply; the last turn is the user's."""
-    turns = [_without_special_tokens(tokenizer, turn) for turn in turns]
+    for token in tokenizer.all_special_tokens:  # the chat template would take them for its own marks
+        turns = [turn.replace(token, " ") for turn in turns]
     roles = [("assistant", "user")[(len(turns) - index) % 2] for index in range(len(turns))]
     messages = [{"role": role, "content": turn} for role, turn in zip(roles, turns, strict=True)]
     try:
@@ -176,10 +173,3 @@ def _rendered(tokenizer: Any, messages: Sequence[dict[str, str]]) -> str:
     """As text; models that can reason aloud first are told not to."""
     asked = {"add_generation_prompt": True, "enable_thinking": False}
     return str(tokenizer.apply_chat_template(messages, tokenize=False, **asked))
-
-
-def _without_special_tokens(tokenizer: Any, text: str) -> str:
-    """``text`` without what the chat template would take for its own marks."""
-    for token in tokenizer.all_special_tokens:
-        text = text.replace(token, " ")
-    return text

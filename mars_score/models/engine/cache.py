@@ -19,12 +19,8 @@ LayerStates = list[tuple[Tensor, Tensor]]  # per layer: keys and values
 class KeyValueCache:
     """Keys and values per layer, left-aligned: a row's i-th token is in slot i.
 
-    Slots beyond a row's length are uninitialised: attention masks hide them, and later tokens overwrite them.
-
-    Args:
-        like: per layer keys and values, each (heads, tokens, head size); only shapes and types are used.
-        rows: largest number of rows; those in use are the first ``len(lengths)``.
-        capacity: slots per row.
+    Slots beyond a row's length are uninitialised: attention masks hide them, and later tokens overwrite them. Of
+    ``like`` (per layer keys and values, (heads, tokens, head size)) only shapes and types are used.
     """
 
     def __init__(self, like: LayerStates, rows: int, capacity: int) -> None:

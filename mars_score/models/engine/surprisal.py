@@ -57,14 +57,9 @@ def surprisals(
     prompts: PromptMemory | None = None,
     max_context_tokens: int | None = None,
 ) -> list[Surprisal]:
-    """The surprisal of each text given its context.
+    """The surprisal of each text given its context (blank: begin-of-text only), each of which is read once.
 
-    Args:
-        model: the language model.
-        pairs: contexts (blank: begin-of-text only) and texts; each context is read once.
-        batch_size: largest number of texts per forward pass; None: 128. Halved where memory runs out.
-        prompts: of this model, from earlier calls and for later ones; None: all are read.
-        max_context_tokens: of each context's beginning that are read; None: as many as fit the window.
+    ``prompts`` are remembered from call to call; ``max_context_tokens`` of a context's beginning are read.
     """
     memory = PromptMemory(0) if prompts is None else prompts
     contexts = {
