@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from mars_score.cli.tables import show_table
 from mars_score.report.contents import Table
-from mars_score.store.location import store_folder
+from mars_score.store.results import store_folder
 
 Runs = Mapping[str, Callable[[], float | None]]
 

@@ -30,11 +30,9 @@ from mars_score.scoring.row import Example
 from mars_score.scoring.rows import ScoredRow, flags_of, row_results
 from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.settings.fields import learned_head, unknown
-from mars_score.store.location import Store, store_folder
 from mars_score.store.lookup import get_or_compute
-from mars_score.store.progress import progress_bars
-from mars_score.store.results import ResultStore
-from mars_score.store.runtime import Progress, Runtime
+from mars_score.store.results import ResultStore, Store, store_folder
+from mars_score.store.runtime import Progress, Runtime, progress_bars
 
 if TYPE_CHECKING:
     from mars_score.scoring.explain.explanation import Explanation

@@ -21,8 +21,7 @@ from mars_score.data.validation import Row
 from mars_score.meta.metrics import make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.settings import resolve_settings
-from mars_score.store.location import store_folder
-from mars_score.store.results import ResultStore
+from mars_score.store.results import ResultStore, store_folder
 from mars_score.store.runtime import Runtime
 
 METRICS = "mars_plus,mars_fast,mars_no_planning,bertscore,reference_cosine,context_cosine,length"

@@ -15,7 +15,7 @@ import word_recall
 from docs import settings
 from mars_score.cli import main
 from mars_score.settings import SETTING_NAMES, presets
-from mars_score.store.location import LIMIT
+from mars_score.store.results import LIMIT
 from research import typical_values
 
 ROOT = Path(__file__).parent.parent

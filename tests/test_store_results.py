@@ -17,8 +17,7 @@ from users import unprivileged
 
 from mars_score.errors import MarsWarning
 from mars_score.store import results
-from mars_score.store.location import LIMIT
-from mars_score.store.results import CHEAP, KINDS, ResultStore, digest
+from mars_score.store.results import CHEAP, KINDS, LIMIT, ResultStore, digest
 
 ROOT = Path(__file__).parent.parent
 NOTHING = dict.fromkeys(KINDS, (0, 0))

@@ -11,8 +11,7 @@ from typing import Any
 
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.models.wheels import is_wheel
-from mars_score.store.location import store_folder
-from mars_score.store.results import ResultStore
+from mars_score.store.results import ResultStore, store_folder
 
 
 def add_parser(commands: Any) -> None:

@@ -13,8 +13,7 @@ from mars_score.data.values import one_line
 from mars_score.scoring.result import row_to_dict
 
 if TYPE_CHECKING:
-    from mars_score.runs.run import Run
-    from mars_score.runs.tally import Tally
+    from mars_score.runs.run import Run, Tally
     from mars_score.scoring.explain.explanation import Explanation
 
 

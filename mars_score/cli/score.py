@@ -10,8 +10,7 @@ from mars_score.cli.options import add_input_options, add_scorer_options
 from mars_score.cli.runs import OUT, add_run_options, complete_run, count
 
 if TYPE_CHECKING:
-    from mars_score.runs.run import Run
-    from mars_score.runs.tally import Tally
+    from mars_score.runs.run import Run, Tally
 
 
 def add_parser(commands: Any) -> None:

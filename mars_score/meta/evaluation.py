@@ -16,8 +16,7 @@ from mars_score.meta.scoring import ScoredSet, score_set
 from mars_score.models.fingerprints import unchanging
 from mars_score.settings import resolve_settings
 from mars_score.stats.resampling import MainLevel
-from mars_score.store.location import Store, store_folder
-from mars_score.store.results import ResultStore
+from mars_score.store.results import ResultStore, Store, store_folder
 from mars_score.store.runtime import Progress, Runtime
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mars_score.data.files import replaced
 from mars_score.errors import ModelUnavailableError, warn
-from mars_score.store.location import make_private
+from mars_score.store.results import make_private
 
 if TYPE_CHECKING:
     from mars_score.store.runtime import Runtime
