@@ -101,19 +101,16 @@ def test_each_system_has_the_figure_of_its_items(data):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("coefficient", COEFFICIENTS)
-def test_affine_and_monotone_transforms_change_nothing(data, coefficient, level):
+def test_affine_transforms_change_nothing(data, coefficient, level):
     def value(scores, ratings):
         return correlation(scores, ratings, coefficient=coefficient, **data.labels(level)).value
 
     plain = value(data.first, data.ratings)
     assert value(1e6 + 3e-3 * data.first, 1e200 * data.ratings) == pytest.approx(plain, abs=1e-6)
     assert value(-data.first, data.ratings) == pytest.approx(-plain, abs=1e-12)
-    assert value(data.ratings, data.first) == pytest.approx(plain, abs=1e-12)
     if level == "within_groups":
         shift = data.group_numbers**2
         assert value(data.first + shift, data.ratings - 3 * shift) == pytest.approx(plain, abs=1e-9)
-    if coefficient != "pearson" and level != "systems":  # means are not kept by other than affine transforms
-        assert value(np.exp(100 * data.first), np.exp(data.ratings)) == pytest.approx(plain, abs=1e-12)
 
 
 def test_system_means_that_differ_by_rounding_alone_are_ties():
@@ -233,21 +230,6 @@ def test_interval_of_single_items_is_that_of_scipy():
     ).confidence_interval
     interval = interval_of(data.first, data.ratings, range(len(data.ratings)), resamples=20_000, seed=2)
     assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.015)
-
-
-def test_copies_in_a_group_do_not_make_the_interval_narrower():
-    """Five copies of each item carry no more than one; drawing items instead of groups would not know."""
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=40)
-    y = x + rng.normal(size=40)
-
-    def width(repeats, groups):
-        interval = interval_of(np.repeat(x, repeats), np.repeat(y, repeats), groups)
-        return interval.high - interval.low
-
-    single = width(1, range(40))
-    assert width(5, np.repeat(range(40), 5)) == pytest.approx(single, rel=1e-9)
-    assert width(5, range(200)) < 0.6 * single
 
 
 @pytest.mark.parametrize("level", MAIN_LEVELS)

@@ -122,17 +122,13 @@ def case(request):
 
 
 def test_engine_equals_oracle(case):
+    """Tokens and perplexities; and the texts, in one batch, with pairs in any order and more than once."""
     model, tokenizer, planning, infilling, work, expected, batch_sizes = case
     for batch_size in batch_sizes:
         infiller = make((model, tokenizer), planning, infilling, batch_size)
         jobs = jobs_of(infiller, work[::-1], infilling.max_context_tokens)
         for infills, infilled in zip(infiller.infill(jobs), expected[::-1], strict=True):
             assert_same(infills, infilled)
-
-
-def test_augmented_texts_equal_the_oracle(case):
-    """In one batch, with pairs in any order and more than once."""
-    model, tokenizer, planning, infilling, work, expected, _ = case
     shuffled = random.Random(1).sample([*work, *work[:3]], len(work) + 3)
     texts = texts_of(make((model, tokenizer), planning, infilling, 17), shuffled, infilling.max_context_tokens)
     assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
@@ -312,7 +308,6 @@ def test_infills_hold_no_barred_tokens(causal):
             assert not set(infill.tokens) & set(causal[1].all_special_ids)
             assert job.line_breaks or "\n" not in text
             assert text[:1].isspace() == blank.begins_word
-            assert 1 <= len(infill.tokens) <= blank.length + 3
 
 
 @pytest.mark.parametrize("sigma", [0, 3])

@@ -13,7 +13,6 @@ from tiny_models import TEXT, tiny_gpt2
 from benchmarks.sequential import (
     SequentialInfiller,
     Tokens,
-    ascend,
     best_prefix,
     cut_context,
     encode,
@@ -50,19 +49,6 @@ LAST = template(REFERENCE, "home.")
 
 def infill(context, masked, models, planning=NONE):
     return oracle.infill(context, masked, *models, planning, INFILLING)
-
-
-def test_infills_depend_on_what_is_around_them(gpt2):
-    verb = [
-        template(f"{who} waited for the {what}", "waited") for who in ("She", "He") for what in ("train.", "book.")
-    ]
-    strong = replace(SELF, plan_step=1.0)
-    plain, planned = (
-        [infill(context, masked, gpt2, how).infills[0] for masked in verb for context in (CONTEXT, "Maybe")]
-        for how in (NONE, strong)
-    )
-    assert len(set(plain)) >= 4
-    assert planned != plain
 
 
 class Bigrams:
@@ -105,11 +91,6 @@ def test_perplexities_are_those_of_whole_texts(causal):
     assert blank.perplexities[-1] == pytest.approx(math.exp(loss), rel=1e-4)
 
 
-def test_best_prefix():
-    assert best_prefix([3.0, 1.0, 1.0], [True] * 3) == 2
-    assert best_prefix([3.0, 1.0, 2.0, 2.0], [True, False, True, True]) == 3
-
-
 # Self-planning
 
 
@@ -137,14 +118,6 @@ def test_gradient_is_the_slope_of_the_reward(causal):
     slope = sum((gradient**2).sum().item() for gradient in torch.autograd.grad(reward, leaves))
     assert before == pytest.approx(reward.item(), rel=1e-12)
     assert (after - before) / step == pytest.approx(slope, rel=1e-2)
-
-
-def test_a_normalised_step_has_its_length():
-    tensors = torch.randn(4, 1, 2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    states, gradients = [*tensors[:2]], tensors[2:]
-    moved = ascend(states, gradients, SELF)
-    length = torch.sqrt(sum(((after - before) ** 2).sum() for before, after in zip(states, moved, strict=True)))
-    assert length.item() == pytest.approx(SELF.plan_step, rel=1e-12)
 
 
 def test_what_is_not_planned_is_plain(causal):
@@ -183,32 +156,11 @@ def test_context_is_cut_from_its_end(causal, roberta_mlm):
 
 @pytest.mark.parametrize(
     ("end", "sizes"),
-    [
-        (18, [3, 2, 4, 1]),
-        (17, [3, 2, 4]),
-        (14, [3, 2, 4]),
-        (13, [3, 2, 3]),
-        (10, [3, 2, 0]),
-        (9, [3]),
-        (4, [2]),
-    ],
+    [(18, [3, 2, 4, 1]), (17, [3, 2, 4]), (14, [3, 2, 4]), (13, [3, 2, 3]), (10, [3, 2, 0]), (9, [3]), (4, [2])],
 )
 def test_fit(end, sizes):
-    pieces = [
-        Tokens("", list(range(size)), blank) for size, blank in ((3, False), (2, True), (4, False), (1, True))
-    ]
+    pieces = [Tokens("", [0] * size, blank) for size, blank in ((3, False), (2, True), (4, False), (1, True))]
     assert [len(piece.ids) for piece in fit(pieces, 2, end, extra=3)] == sizes
-
-
-def test_too_long_a_reference_keeps_its_own_end(causal, roberta_mlm):
-    reference = " ".join([REFERENCE] * 12)
-    masked = template(reference, "the", "home.")
-    for result in (
-        infill(CONTEXT, masked, causal),
-        oracle.infill_masked(CONTEXT, masked, *roberta_mlm, INFILLING),
-    ):
-        assert 1 < len(result.infills) < len(masked.blanks)
-        assert result.text.endswith(reference[masked.blanks[len(result.infills)][0] :])
 
 
 def test_reference_score(encoder):
@@ -223,6 +175,3 @@ def test_reference_score(encoder):
         ordered = [by_cosine[first], *by_cosine[:first], *by_cosine[first + 1 :]]
         score = oracle.reference_score(encoder, "My candidate.", [text for _, text in ordered], best)
         assert score == pytest.approx((ordered[0][0] + by_cosine[-1][0]) / 2, rel=1e-12)
-    for how in (weighted, best):
-        assert oracle.reference_score(encoder, texts[0], texts[:1], how) == pytest.approx(1)
-        assert oracle.reference_score(encoder, " \n", texts, how) == 0.0
