@@ -20,7 +20,8 @@ from benchmarks.sequential import (
     is_whole,
     tokenise,
 )
-from mars_score.augment.masking.template import Template
+from mars_score.augment.masking.analysis import prepare_reference
+from mars_score.augment.masking.template import Idf, Template, make_templates
 from mars_score.settings import InfillingSettings, PlanningSettings, Settings, SimilaritySettings
 
 
@@ -98,15 +99,6 @@ def weighted(similarities: list[float], q: float) -> float:
     return sum(power * value for power, value in zip(powers, similarities, strict=True)) / sum(powers)
 
 
-def halfway_to_the_nearest(similarities: list[float]) -> float:
-    """Half from the human reference, half from whichever text is nearest, itself included."""
-    nearest = similarities[0]
-    for value in similarities[1:]:
-        if value > nearest:
-            nearest = value
-    return 0.5 * similarities[0] + 0.5 * nearest
-
-
 def reference_score(encoder, candidate: str, references: list[str], settings: SimilaritySettings) -> float:
     """A candidate's similarity with the human reference (the first) and its augmentations."""
     if not candidate.strip():
@@ -114,14 +106,11 @@ def reference_score(encoder, candidate: str, references: list[str], settings: Si
     similarities = [cosine(encoder, candidate.strip(), reference) for reference in references]
     if settings.augmentation_aggregation == "weighted":
         return weighted(similarities, settings.q)
-    return halfway_to_the_nearest(similarities)
+    return 0.5 * similarities[0] + 0.5 * max(similarities)  # of the human reference and of the nearest text
 
 
 def oracle_templates(rows, settings: Settings, analyser) -> list[list[tuple[str, list[Template]]]]:
     """Per row and reference the prepared reference and its templates, by ``mars_score.augment.masking``."""
-    from mars_score.augment.masking.analysis import prepare_reference
-    from mars_score.augment.masking.template import Idf, make_templates
-
     strip = settings.masking.strip_urls_hashtags
     prepared = [[prepare_reference(text, strip_urls_hashtags=strip) for text in row[1]] for row in rows]
     corpus = settings.masking.idf_corpus or [text for texts in prepared for text in texts]

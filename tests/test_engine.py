@@ -37,19 +37,11 @@ def make(models, planning=PLAIN, infilling=None, batch_size=None):
     return CausalInfiller(CausalLanguageModel(*models), planning, infilling or InfillingSettings(), batch_size)
 
 
-def random_templates(texts, seed):
-    """A template per text and mask ratio, with words masked at random (leading and trailing ones too)."""
-    generator = random.Random(seed)
-    templates = []
-    for analysis in WordAnalyser().analyse(texts):
-        for ratio in (0.2, 0.5):
-            count = max(1, int(ratio * len(analysis.words)))
-            templates.append(Template.from_mask(analysis, generator.sample(range(len(analysis.words)), count)))
-    return templates
-
-
 def pairs(seed=0):
-    """(context, template) pairs: real texts, a shared context, none, and texts that are hard to tokenise."""
+    """(context, template) pairs: real texts, a shared context, none, and texts that are hard to tokenise.
+
+    Words are masked at random, leading and trailing ones too.
+    """
     rows = [json.loads(line) for line in (EXAMPLES / "stories.jsonl").read_text(encoding="utf-8").splitlines()]
     texts = [
         (rows[0]["context"], "She called a friend and waited for help."),
@@ -59,12 +51,13 @@ def pairs(seed=0):
         ("", "Nobody knew why."),
         ("", "\u05e9\u05dc\u05d5\u05dd  world ..."),
     ]
-    templates = random_templates([text for _, text in texts], seed)
-    return [
-        (context, template)
-        for (context, _), two in zip(texts, zip(*[iter(templates)] * 2, strict=True), strict=True)
-        for template in two
-    ]
+    generator, work = random.Random(seed), []
+    for (context, _), analysis in zip(texts, WordAnalyser().analyse([text for _, text in texts]), strict=True):
+        for ratio in (0.2, 0.5):
+            count = max(1, int(ratio * len(analysis.words)))
+            masked = generator.sample(range(len(analysis.words)), count)
+            work.append((context, Template.from_mask(analysis, masked)))
+    return work
 
 
 def jobs_of(infiller, of_pairs, limit=None):
@@ -104,26 +97,17 @@ def cases():
     for number, name in enumerate(CASES):
         for place, kind in enumerate(BUILDERS):
             if (number + place) % 2 == 0:
-                yield pytest.param((name, kind, slice(number % 3, None, 3), [3]), id=f"{name}-{kind}-third")
-            yield pytest.param((name, kind, slice(None), [1, 3]), id=f"{name}-{kind}", marks=pytest.mark.slow)
+                yield pytest.param(name, kind, slice(number % 3, None, 3), [3], id=f"{name}-{kind}-third")
+            yield pytest.param(name, kind, slice(None), [1, 3], id=f"{name}-{kind}", marks=pytest.mark.slow)
 
 
-@pytest.fixture(scope="module", params=cases())
-def case(request):
-    """An infiller's arguments, its pairs, what the oracle says of them, and sizes of batches to try."""
-    name, kind, which, batch_sizes = request.param
-    work = pairs()[which]
+@pytest.mark.parametrize(("name", "kind", "which", "batch_sizes"), list(cases()))
+def test_engine_equals_oracle(name, kind, which, batch_sizes):
+    """Tokens and perplexities; and the texts, in one batch, with pairs in any order and more than once."""
     planning, infilling, window = CASES[name]
     model, tokenizer = BUILDERS[kind](seed=5, n_positions=window)
-    expected = [
-        oracle.infill(context, template, model, tokenizer, planning, infilling) for context, template in work
-    ]
-    return model, tokenizer, planning, infilling, work, expected, batch_sizes
-
-
-def test_engine_equals_oracle(case):
-    """Tokens and perplexities; and the texts, in one batch, with pairs in any order and more than once."""
-    model, tokenizer, planning, infilling, work, expected, batch_sizes = case
+    work = pairs()[which]
+    expected = [oracle.infill(*pair, model, tokenizer, planning, infilling) for pair in work]
     for batch_size in batch_sizes:
         infiller = make((model, tokenizer), planning, infilling, batch_size)
         jobs = jobs_of(infiller, work[::-1], infilling.max_context_tokens)
@@ -161,10 +145,7 @@ def test_masked_infiller_equals_oracle(n_positions, batch_size):
     model, tokenizer = tiny_models.tiny_roberta_mlm(seed=3, n_positions=n_positions)
     infiller = MaskedInfiller(model, tokenizer, batch_size)
     work = pairs()
-    expected = [
-        oracle.infill_masked(context, template, model, tokenizer, InfillingSettings())
-        for context, template in work
-    ]
+    expected = [oracle.infill_masked(*pair, model, tokenizer, InfillingSettings()) for pair in work]
     for infills, one in zip(infiller.infill(jobs_of(infiller, work)), expected, strict=True):
         assert [infill.tokens for infill in infills] == [tuple(blank.generated) for blank in one.blanks]
     texts = texts_of(infiller, work)

@@ -1,11 +1,10 @@
 """The store of results: what it returns, what it survives, who may use it at once."""
 
+import multiprocessing
 import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import warnings
 from contextlib import closing, contextmanager
@@ -21,7 +20,6 @@ from mars_score.store import lookup, results
 from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.results import CHEAP, KINDS, LIMIT, ResultStore, digest
 
-ROOT = Path(__file__).parent.parent
 NOTHING = dict.fromkeys(KINDS, (0, 0))
 
 
@@ -351,41 +349,32 @@ def test_a_store_that_stays_locked(full, caught, monkeypatch, clock, lock):
 
 # Many users at once
 
-WORK = """if True:
-    import random, sys, warnings
-    from pathlib import Path
+
+def use(folder, seed, limit, barrier):
+    """Read and write in a process of its own, beginning when the others do."""
     warnings.simplefilter("error")
-    from mars_score.store.results import KINDS, ResultStore, digest
-    folder, seed, limit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     choose = random.Random(seed)
-    value = lambda kind, number: (f"{kind} {number} ".encode() * 200)[: 500 + number]
-    sys.stdin.readline()
+    barrier.wait()
     for _ in range(25):
-        store = ResultStore(folder, limit)
-        kind = choose.choice(KINDS)
-        numbers = choose.sample(range(400), 30)
-        found = store.get(kind, [digest(one) for one in numbers])
-        assert found == {digest(one): value(kind, one) for one in numbers if digest(one) in found}
-        store.put(kind, {digest(one): value(kind, one) for one in numbers if digest(one) not in found})
-    print("done")
-"""
-
-
-def at_once(code, arguments):
-    """Run ``code`` in a process for each of ``arguments``, all beginning together; their output."""
-    command = [sys.executable, "-c", code]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    running = [subprocess.Popen([*command, *map(str, one)], cwd=ROOT, **pipes) for one in arguments]
-    for process in running:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    return [process.communicate(timeout=60)[0] for process in running]
+        store, kind = ResultStore(folder, limit), choose.choice(KINDS)
+        values = {
+            digest(one): (f"{kind} {one} ".encode() * 200)[: 500 + one] for one in choose.sample(range(400), 30)
+        }
+        found = store.get(kind, list(values))
+        assert found.items() <= values.items()
+        store.put(kind, {key: value for key, value in values.items() if key not in found})
 
 
 @pytest.mark.parametrize("limit", [10**9, 100_000])
 def test_processes(store, limit):
-    found = at_once(WORK, [(store.file.parent, seed, limit) for seed in range(5)])
-    assert found == ["done\n"] * 5
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(5)
+    users = [context.Process(target=use, args=(store.folder, seed, limit, barrier)) for seed in range(5)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join(60)
+    assert [user.exitcode for user in users] == [0] * 5
     assert sound(store)
     assert store.file.stat().st_size <= limit
     assert sum(number for number, _ in store.info().values()) > (100 if limit > 10**8 else 20)
@@ -417,6 +406,8 @@ def test_only_what_is_missing_is_computed(store):
     assert get_or_compute(store, NUMBERS, [], compute, report) == {}
     assert asked == [[3, 1], [2]]
     assert reports == [(0, 1), (1, 1)]
+    with pytest.raises(RuntimeError, match="scores: 1 of 2 values"):
+        get_or_compute(store, NUMBERS, [4, 5], lambda missing, done: done(4, 16))
 
 
 @pytest.mark.parametrize(("seconds", "saved"), [(2.0, {0, 1, 2}), (0.9, {0, 1, 2, 3}), (10.0, set())])
@@ -437,11 +428,6 @@ def test_values_are_saved_every_few_seconds_and_when_a_computation_is_stopped(st
         get_or_compute(store, NUMBERS, range(4), compute)
     assert seen == [saved]
     assert stored(store, range(4)) == set(range(4))
-
-
-def test_a_value_that_was_not_computed_is_an_error(store):
-    with pytest.raises(RuntimeError, match="scores: 1 of 2 values"):
-        get_or_compute(store, NUMBERS, [1, 2], lambda missing, done: done(1, 1))
 
 
 def test_keys_tell_items_apart():
