@@ -12,8 +12,7 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.sampling.prompts import make_prompt, task_of
-from mars_score.augment.sampling.samples import fault_of, make_request, tidy
+from mars_score.augment.sampling.prompts import make_prompt
 from mars_score.cli import main
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
@@ -21,7 +20,7 @@ from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words, word_spans
 from mars_score.learning.pairs import drop_words
 from mars_score.models.engine.tokens import TextCodec
-from mars_score.settings import SamplingSettings, language, presets, resolve_settings
+from mars_score.settings import language, presets, resolve_settings
 from mars_score.settings.language import PipelineMissingError
 from mars_score.store.results import ResultStore
 
@@ -110,53 +109,6 @@ def test_chinese_has_copies_repetition_and_words_to_drop():
     assert len(split_words(left)) == 7
     assert " " not in left
     assert drop_words("a  b\nc d", 0.01, random.Random(1)) in {"b c d", "a c d", "a b d", "a b c"}
-
-
-@pytest.mark.parametrize(("copies", "limit"), [(1, 32), (3, 128)])  # of 14 characters
-def test_samples_of_chinese_are_as_long_as_the_references(copies, limit):
-    assert make_request("", [TEXTS["zh"][1] * copies], SamplingSettings()).token_limit == limit
-
-
-TURNS = "小明：你今天怎么去上班？\n小红：我坐公共汽车，因为车坏了。"
-
-
-@pytest.mark.parametrize(
-    ("context", "references", "limit", "task"),
-    [
-        (TEXTS["zh"][0], [], 64, "story"),
-        (TEXTS["zh"][0], [], 16, "summary"),
-        (TURNS, ["我明天修车。"], 16, "dialogue"),
-        (TURNS, ["小红的车坏了，她告诉小明自己坐公共汽车。"], 16, "summary"),
-        ("她怎么去上班？」", [], 16, "answer"),
-    ],
-)
-def test_the_form_of_a_chinese_context_suggests_a_task(context, references, limit, task):
-    assert task_of(context, references, limit) == task
-
-
-@pytest.mark.parametrize(
-    ("text", "tidied"),
-    [
-        ("她坐公交车。“好吧。”然后她", "她坐公交车。“好吧。”"),
-        ("「我坐公交车。」", "「我坐公交车。」"[1:-1]),
-        ("वह बस से गई। फिर वह", "वह बस से गई।"),
-    ],
-)
-def test_unfinished_sentences_and_quotes(text, tidied):
-    assert tidy(text, ended=False) == tidied
-
-
-@pytest.mark.parametrize(
-    ("text", "context", "fault"),
-    [
-        ("坐公交车坐公交车坐公交车坐公交车", TEXTS["zh"][0], "repetition"),
-        ("零件要等到星期五才能到", TEXTS["zh"][0], "copy of the context"),
-        ("She took the bus.", TEXTS["zh"][0], "other script"),
-        ("彼女はバスで行きました。", "東京駅前広場、午前九時、雨天決行。", None),
-    ],
-)
-def test_gates_for_chinese_and_japanese(text, context, fault):
-    assert fault_of(text, context, []) == fault
 
 
 @pytest.mark.parametrize("code", TEXTS)

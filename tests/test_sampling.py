@@ -25,6 +25,10 @@ NO_SYSTEM = (
 )
 
 
+CHINESE = "星期一早上，小静的汽车在上班路上抛锚了。修理厂说，零件要等到星期五才能到。她的同事都住得很远。"
+CHINESE_TURNS = "小明：你今天怎么去上班？\n小红：我坐公共汽车，因为车坏了。"
+
+
 @pytest.fixture
 def chat(request):
     """A codec whose tokenizer has a chat template, or none."""
@@ -55,6 +59,10 @@ def text_of(codec, prompt):
         ("hotel yes", 16, "data"),
         ("\u201c\u4f60\u597d\u3002\u201d", 16, "story"),
         ("", 16, "data"),
+        (CHINESE, 64, "story"),
+        (CHINESE, 16, "summary"),
+        (CHINESE_TURNS, 16, "dialogue"),
+        ("她怎么去上班？」", 16, "answer"),
     ],
 )
 def test_the_form_of_a_context_suggests_a_task(context, limit, task):
@@ -75,6 +83,7 @@ def test_references_about_the_speakers_of_a_transcript_ask_for_a_summary(referen
     transcript = "Lena: Could I have Monday off?\nOrtiz: Monday is hard.\nLena: Or another day?"
     assert task_of(transcript, references, 16) == task
     assert task_of(transcript.replace(":", ","), references, 16) == "dialogue"
+    assert task_of(CHINESE_TURNS, ["小红的车坏了，她告诉小明自己坐公共汽车。"], 16) == "summary"
 
 
 @pytest.mark.parametrize("task", ["summary", "Translate this: {context}"])
@@ -84,7 +93,7 @@ def test_a_named_task_and_a_prompt_go_before_the_form(task):
 
 @pytest.mark.parametrize(
     ("references", "limit"),
-    [(["a b"], 16), (["a"] * 2 + ["a " * 99], 16), (["a " * 20], 64), (["a " * 900], 128)],
+    [(["a b"], 16), (["a"] * 2 + ["a " * 99], 16), (["a " * 20], 64), (["a " * 900], 128), (["她坐车" * 14], 128)],
 )
 def test_token_limits_follow_the_median_reference(references, limit):
     assert make_request("x", references, SamplingSettings()).token_limit == limit
@@ -153,7 +162,9 @@ def test_long_contexts_are_cut(chat, monkeypatch, task, kept):
         ("A dog ran. It was", True, "A dog ran. It was"),
         ('"A dog ran."', True, "A dog ran."),
         ('"A dog" and "a cat"', True, '"A dog" and "a cat"'),
-        ("狗跑了。然后它", False, "狗跑了。"),
+        ("狗跑了。“好吧。”然后它", False, "狗跑了。“好吧。”"),
+        ("「我坐公交车。」", False, "我坐公交车。"),
+        ("वह बस से गई। फिर वह", False, "वह बस से गई।"),
         ("  \n ", True, ""),
     ],
 )
@@ -165,22 +176,26 @@ CONTEXT = "The ferry to the island leaves at nine in the morning and comes back 
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "context", "fault"),
     [
-        ("It takes about an hour to get there.", None),
-        ("", "empty"),
-        ("...", "empty"),
-        ("An hour \ufffd", "broken character"),
-        ("we went  BY boat.", "duplicate"),
-        ("I'm sorry, but I can't help with that.", "refusal"),
-        ("As an AI language model, I have no boat.", "refusal"),
-        ("the boat is the boat is the boat is the boat is the boat", "repetition"),
-        ("The ferry to the island leaves at nine in the morning", "copy of the context"),
-        ("Паром уходит утром.", "other script"),
+        ("It takes about an hour to get there.", CONTEXT, None),
+        ("", CONTEXT, "empty"),
+        ("...", CONTEXT, "empty"),
+        ("An hour \ufffd", CONTEXT, "broken character"),
+        ("we went  BY boat.", CONTEXT, "duplicate"),
+        ("I'm sorry, but I can't help with that.", CONTEXT, "refusal"),
+        ("As an AI language model, I have no boat.", CONTEXT, "refusal"),
+        ("the boat is the boat is the boat is the boat is the boat", CONTEXT, "repetition"),
+        ("The ferry to the island leaves at nine in the morning", CONTEXT, "copy of the context"),
+        ("Паром уходит утром.", CONTEXT, "other script"),
+        ("坐公交车坐公交车坐公交车坐公交车", CHINESE, "repetition"),
+        ("零件要等到星期五才能到", CHINESE, "copy of the context"),
+        ("She took the bus.", CHINESE, "other script"),
+        ("彼女はバスで行きました。", "東京駅前広場、午前九時、雨天決行。", None),
     ],
 )
-def test_faults_of_samples(text, fault):
-    assert fault_of(text, CONTEXT, ["We went by boat."]) == fault
+def test_faults_of_samples(text, context, fault):
+    assert fault_of(text, context, ["We went by boat."]) == fault
 
 
 PROMPT = [1, 5, 7]
