@@ -73,7 +73,6 @@ def mean(values: Iterable[float]) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-_WIDTH = 32  # characters that cells are padded to at most
 _MARKUP = re.compile(r"[\\`*_~<|$]|\](?=[(\[:])|&(?=[#\w])|!(?=\[)")
 _START = re.compile(r"^(?=[#>=]|[-+](?:[\s-]|$))|(?<=^\d)(?=[.)](?:\s|$))")
 
@@ -81,7 +80,12 @@ _START = re.compile(r"^(?=[#>=]|[-+](?:[\s-]|$))|(?<=^\d)(?=[.)](?:\s|$))")
 def table_to_markdown(table: Table) -> str:
     """A table with its title and note."""
     note = [line_to_markdown(table.note)] if table.note else []
-    return showable("\n\n".join([f"**{line_to_markdown(table.title)}**", *note, _grid(table.columns, table.rows)]))
+    heading, *rows = (
+        [_escaped(text).replace("\n", "<br>") for text in row] for row in (table.columns, *table.rows)
+    )
+    rule = [":--", *["--:"] * (len(heading) - 1)]
+    grid = "\n".join(f"| {' | '.join(row)} |" for row in (heading, rule, *rows))
+    return "\n\n".join([f"**{line_to_markdown(table.title)}**", *note, grid])
 
 
 def line_to_markdown(text: str) -> str:
@@ -89,24 +93,12 @@ def line_to_markdown(text: str) -> str:
     return _START.sub(r"\\", _escaped(" ".join(text.split())))
 
 
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, padded so that it can be read as it is."""
-    cells = [[_escaped(text).replace("\n", "<br>") for text in row] for row in (columns, *rows)]
-    widths = [min(_WIDTH, max(3, *map(len, column))) for column in zip(*cells, strict=True)]
-    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
-    lines = [
-        [row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]
-        for row in cells
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
-
-
 def _escaped(text: str) -> str:
     """``text`` with a backslash before what GitHub would take for markup, HTML or mathematics."""
     return _MARKUP.sub(lambda found: "\\" + found[0], showable(text))
 
 
-_COMMANDS = {
+_COMMANDS: dict[str | int, str | int | None] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -115,28 +107,24 @@ _COMMANDS = {
     "|": r"\textbar{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
-_SPECIAL = re.compile("|".join(map(re.escape, _COMMANDS)))
 _MINUS = re.compile(r"(?<![\w.])-(?=\.?\d)")  # of a number
 
 
 def table_to_latex(table: Table) -> str:
     """A ``tabular``; title and note stand above it as comments, for the caption."""
-    comments = [f"% {line}" for line in (table.title, *table.note.splitlines())]
-    heading, *rows = [" & ".join(map(_cell, row)) + r" \\" for row in (table.columns, *table.rows)]
+
+    def line(row: Sequence[str]) -> str:
+        cells = (" ".join(text.split()).translate(str.maketrans(_COMMANDS)) for text in row)
+        return " & ".join(_MINUS.sub("$-$", cell) for cell in cells) + r" \\"
+
     lines = [
-        *comments,
+        *(f"% {text}" for text in (table.title, *table.note.splitlines())),
         rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
         r"\toprule",
-        heading,
+        line(table.columns),
         r"\midrule",
-        *rows,
+        *map(line, table.rows),
         r"\bottomrule",
         r"\end{tabular}",
     ]
     return showable("\n".join(lines))
-
-
-def _cell(text: str) -> str:
-    """``text`` as LaTeX prints it, on one line."""
-    escaped = _SPECIAL.sub(lambda found: _COMMANDS[found[0]], " ".join(text.split()))
-    return _MINUS.sub("$-$", escaped)

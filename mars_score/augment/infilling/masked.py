@@ -58,16 +58,13 @@ class MaskedInfiller:
         tokens = torch.tensor(padded(texts, self.tokenizer.pad_token_id), device=self.model.device)
         attended = torch.tensor(padded([[1] * len(text) for text in texts], 0), device=self.model.device)
         logits = self.model(input_ids=tokens, attention_mask=attended).logits
-        return [self._read_masks(job, tokens[row], logits[row]) for row, job in enumerate(jobs)]
-
-    def _read_masks(self, job: Job, tokens: Tensor, logits: Tensor) -> tuple[Infill, ...]:
-        # A context with the mask token's text is encoded without its id, so all masks are those of blanks.
-        masked = logits[tokens == self.tokenizer.mask_token_id]
-        of_blanks = torch.split(masked, [blank.length for blank in job.blanks])
-        return tuple(
-            Infill(self._fill(blank, of_blank, line_breaks=job.line_breaks), ())
-            for blank, of_blank in zip(job.blanks, of_blanks, strict=True)
-        )
+        infills = []
+        for job, row, of_row in zip(jobs, tokens, logits, strict=True):
+            # A context with the mask token's text is encoded without its id, so all masks are those of blanks.
+            of_blanks = torch.split(of_row[row == mask], [blank.length for blank in job.blanks])
+            pairs = zip(job.blanks, of_blanks, strict=True)
+            infills.append(tuple(Infill(self._fill(*pair, line_breaks=job.line_breaks), ()) for pair in pairs))
+        return infills
 
     def _fill(self, blank: Blank, logits: Tensor, *, line_breaks: bool) -> tuple[int, ...]:
         """The most likely tokens of a blank, from logits (length, vocabulary)."""

@@ -32,20 +32,11 @@ FULL_STOPS = (".", "!", "\u2026", "\u3002", "\uff01", "\uff0e", "\uff61", "\u06d
 ROLE_TOKENS = 8  # of a chat template, for each turn
 
 
-@dataclass(frozen=True)
-class Instruction:
-    """How a task is put to a language model."""
-
-    chat: str  # the user's message to a chat model
-    plain: str  # the text that a base model continues
-
-
-INSTRUCTIONS: dict[str, Instruction] = {
-    "summary": Instruction(
-        f"{CONTEXT}\n\nSummarize the text above in one or two sentences.", f"{CONTEXT}\n\nTL;DR:"
-    ),
-    "answer": Instruction(f"{CONTEXT}\n\nAnswer the question briefly.", f"{CONTEXT}\nAnswer:"),
-    "simplification": Instruction(f"Rewrite this in simpler words: {CONTEXT}", f"{CONTEXT}\nIn simpler words:"),
+# For each task the user's message to a chat model, and the text that a base model continues.
+INSTRUCTIONS = {
+    "summary": (f"{CONTEXT}\n\nSummarize the text above in one or two sentences.", f"{CONTEXT}\n\nTL;DR:"),
+    "answer": (f"{CONTEXT}\n\nAnswer the question briefly.", f"{CONTEXT}\nAnswer:"),
+    "simplification": (f"Rewrite this in simpler words: {CONTEXT}", f"{CONTEXT}\nIn simpler words:"),
 }
 SYSTEM = "You write short, plain answers."
 SYSTEM_OF_DIALOGUE = "You are chatting with a friend. Reply to the last message in one short sentence."
@@ -114,11 +105,11 @@ def _prompt_ids(codec: TextCodec, context: str, task: str, language: str) -> lis
     elif task == "story":
         text = context
     else:
-        instruction = INSTRUCTIONS.get(task, Instruction(task, task))
+        to_chat, plain = INSTRUCTIONS.get(task, (task, task))
         if chat:
             system = _in_language(SYSTEM, language) if task in INSTRUCTIONS else SYSTEM
-            return _chat_ids(codec.tokenizer, system, [instruction.chat.replace(CONTEXT, context)])
-        text = instruction.plain.replace(CONTEXT, context)
+            return _chat_ids(codec.tokenizer, system, [to_chat.replace(CONTEXT, context)])
+        text = plain.replace(CONTEXT, context)
     ids = codec.encode(text)
     return [codec.begin, *ids] if codec.adds_begin or not ids else ids
 
