@@ -14,10 +14,6 @@ from dataclasses import dataclass
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 
-_FEWEST_TOKENS = 4  # to be reordered
-_FEWEST_SENTENCES = 3  # of a context, to retrieve one
-REORDERED = 0.5
-
 _AUXILIARY = re.compile(r"\b(am|is|are|was|were|will|would|can|could|shall|should|may|might|must)\b(?!')")
 _CONTRACTED = re.compile(r"\b(?:I'm|(?:you|we|they)'re|(?:he|she|it|that|there)'s|\w+'ll)(?= )", re.IGNORECASE)
 _NOT = re.compile(r" (?:not|never)\b", re.IGNORECASE)
@@ -44,9 +40,9 @@ class Attacked:
 def reorder(row: Row, generator: random.Random) -> str | None:
     """The candidate, changed, with half of its tokens shuffled; None below four tokens or where all are equal."""
     tokens = row[0].split()
-    if len(tokens) < _FEWEST_TOKENS or len(set(tokens)) == 1:
+    if len(tokens) < 4 or len(set(tokens)) == 1:
         return None
-    count = max(2, round(REORDERED * len(tokens)))
+    count = max(2, round(len(tokens) / 2))
     while True:
         places = generator.sample(range(len(tokens)), count)
         moved = list(tokens)
@@ -58,7 +54,7 @@ def reorder(row: Row, generator: random.Random) -> str | None:
 
 def retrieve(row: Row, generator: random.Random) -> str | None:
     """A sentence of the context; None where it has fewer than three. Never the candidate itself."""
-    return copy(row, generator) if len(sentences(row[2])) >= _FEWEST_SENTENCES else None
+    return copy(row, generator) if len(sentences(row[2])) >= 3 else None
 
 
 def copy(row: Row, generator: random.Random) -> str | None:
@@ -69,10 +65,7 @@ def copy(row: Row, generator: random.Random) -> str | None:
 
 
 def negate(row: Row, generator: random.Random) -> str | None:
-    """The candidate with its first statement, in English, turned into the opposite; None where all are questions.
-
-    Rules without a parser: "not" goes or comes in the first clause, else ", which is not true" ends the statement.
-    """
+    """The candidate with its first statement (in English, by rules) turned into the opposite; None without one."""
     statement = next((one for one in sentences(row[0]) if not one.endswith("?")), None)
     if statement is None:
         return None

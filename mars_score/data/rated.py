@@ -129,10 +129,7 @@ def read_rated_sets(
     groups: int | None = None,
     tasks: Mapping[str, str] | None = None,
 ) -> list[RatedSet]:
-    """Read several files, of each at most ``groups`` groups; ``tasks`` (by name of a set) say what candidates are.
-
-    Raises ValueError for two files of one name, ``groups`` below 1, an unknown set or task, and a file's faults.
-    """
+    """Read files, of each at most ``groups`` groups; ``tasks`` say, by name of a set, what candidates are."""
     tasks = tasks or {}
     check_names("task", tasks.values(), TASKS)
     check_names("data set", tasks, [Path(path).stem for path in paths])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from mars_score.data.files import RowFile, row_line
 from mars_score.data.readers import delimiter_of, stream_rows
@@ -28,42 +26,30 @@ def convert(rows: Path, out: str) -> Path:
     if name.endswith(".parquet"):
         _write_parquet(rows, converted, out)
     elif delimiter := delimiter_of(name):
-        with _opened(converted, name) as file:
-            _write_cells(rows, file, delimiter)
+        _write_cells(rows, converted, delimiter, gzip.open if name.endswith(".gz") else open)
     elif name.endswith(".gz"):
-        with rows.open("rb") as source, _opened(converted, name) as file:
+        with rows.open("rb") as source, gzip.open(converted, "wb") as file:
             shutil.copyfileobj(source, file)
     else:
         return rows
-    with converted.open("rb") as file:
-        os.fsync(file.fileno())
+    with converted.open("rb") as written:
+        os.fsync(written.fileno())
     return converted
 
 
-@contextmanager
-def _opened(path: Path, name: str) -> Iterator[BinaryIO]:
-    """A new file, compressed if its name says so; equal rows give equal bytes."""
-    with path.open("wb") as file:
-        if name.endswith(".gz"):
-            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
-                yield compressed  # type: ignore[misc]
-        else:
-            yield file
-
-
-def _write_cells(rows: Path, file: BinaryIO, delimiter: str) -> None:
+def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
     """A header and one record per row; values that are no strings are written as JSON, None as an empty cell."""
     columns = list(dict.fromkeys(name for row in stream_rows(rows) for name in row))
-    text = io.TextIOWrapper(file, "utf-8", newline="")
-    # Ended by CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(map(whole, columns))
-    for row in stream_rows(rows):
-        values = ("" if row.get(name) is None else row[name] for name in columns)
-        texts = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values)
-        writer.writerow(map(whole, texts))
-    text.flush()
-    text.detach()
+    with opened(path, "wt", encoding="utf-8", newline="") as file:
+        # Ended by CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\r\n")
+        writer.writerow(map(whole, columns))
+        for row in stream_rows(rows):
+            values = ("" if row.get(name) is None else row[name] for name in columns)
+            texts = (
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values
+            )
+            writer.writerow(map(whole, texts))
 
 
 def _write_parquet(rows: Path, path: Path, out: str) -> None:

@@ -145,17 +145,18 @@ def _checked(
 ) -> dict[str, Any]:
     """The rows as evaluate stores them: strings, and lists of strings for the references."""
 
-    def check(name: str, how: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        return how(*arguments, where=lambda row: f"{name}[{first_row + row}]", **options)
+    def place(name: str) -> Callable[[int], str]:
+        return lambda row: f"{name}[{first_row + row}]"
 
-    columns = {"predictions": check("predictions", check_candidates, predictions)}
+    where = place("contexts")
+    columns: dict[str, Any] = {"predictions": check_candidates(predictions, where=place("predictions"))}
     if references is None:
-        columns["contexts"] = check("contexts", check_reference_free, contexts)
+        columns["contexts"] = check_reference_free(contexts, where=where)
         columns["references"] = [[] for _ in columns["contexts"]]
     else:
-        columns["references"] = [*map(list, check("references", check_references, references))]
+        columns["references"] = [*map(list, check_references(references, where=place("references")))]
         kept = use_context or contexts is not None  # for compute(use_context=True)
         count = len(columns["predictions"])
-        columns["contexts"] = check("contexts", check_contexts, contexts, count, use_context=kept)
+        columns["contexts"] = check_contexts(contexts, count, use_context=kept, where=where)
     check_lengths(**columns)
     return columns

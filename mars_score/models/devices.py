@@ -39,10 +39,7 @@ def check_device(device: str | None) -> None:
 
 
 def wait_asleep() -> None:
-    """In a process of MARS's own, before torch is imported: OpenMP's threads sleep while they wait.
-
-    Threads that spin slow down other processes on the same cores many times.
-    """
+    """In a process of MARS's own, before torch is imported: threads of OpenMP do not spin while they wait."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

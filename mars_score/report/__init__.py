@@ -16,10 +16,7 @@ __all__ = ["write_report"]
 def write_report(
     folder: str | os.PathLike[str], title: str, lines: Sequence[str], parts: Sequence[Table | Bars | Scatters]
 ) -> Path:
-    """Write ``report.md`` under a title with a list of ``lines``, and its charts as ``chart-1.svg``, and so on.
-
-    Returns its path. ImportError: there are charts and matplotlib is missing; nothing is written.
-    """
+    """Write ``report.md`` with a list of ``lines`` under a title, and its charts (or ImportError) beside it."""
     if not all(isinstance(part, Table) for part in parts):
         check_charts()
     folder = Path(folder)

@@ -57,10 +57,7 @@ def planned_step(
     futures: Sequence[Sequence[int]],
     settings: PlanningSettings,
 ) -> Step:
-    """As :func:`plain_step`, but the next token is decoded from a cache that is changed towards the future text.
-
-    The cache itself is not modified. ``futures`` are per row the distinct token ids of what follows, at least one.
-    """
+    """As ``plain_step``, but from a cache changed towards ``futures``, the distinct token ids of what follows."""
     # Each row's future tokens, padded, and their weights: 1 / their number, 0 for padding.
     future = model.tensor(padded(futures, 0))
     shares = padded([[1 / len(row)] * len(row) for row in futures], 0.0)

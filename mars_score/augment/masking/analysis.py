@@ -16,17 +16,13 @@ from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline,
 from mars_score.store.lookup import Results, get_or_compute
 from mars_score.store.results import ResultStore
 
-# Only tok2vec, tagger and attribute_ruler (tags to universal tags) are needed.
-_EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]
-# Documents tagged together. Tags do not depend on it (measured: tensors equal to the last bit).
-_BATCH_SIZE = 64
+_EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed
+_BATCH_SIZE = 64  # documents tagged together; tags do not depend on it (tensors equal to the last bit)
 # spaCy's tokenizer takes time quadratic in the length of a run without whitespace ("!!!!..." of 10,000
 # characters: 10 s), so longer runs are one word each.
 _LONGEST_RUN = 1000
-# Pipelines are shared by threads, which spaCy does not promise to be safe.
-_loading_or_using = threading.RLock()
-# Part of the store's keys; raised when the same text and pipeline come to give other words.
-_RULES = 1
+_loading_or_using = threading.RLock()  # threads share pipelines, which spaCy does not promise to be safe
+_RULES = 1  # part of the store's keys; raised when the same text and pipeline come to give other words
 
 # A URL keeps the punctuation after it in the text; a hashtag has a letter ("#1" is a number), and what
 # stands before it tells HTML entities ("&#39;") and the anchors of bare addresses from it.

@@ -49,10 +49,7 @@ class SentenceEncoder:
         *,
         tokens: bool = False,
     ) -> list[Encoded]:
-        """Each text's vector and, if asked for, its tokens', from one forward pass; ``done`` is called with each.
-
-        Raises ModelUnavailableError if the encoder has no token vectors.
-        """
+        """Each text's vector and, if asked for, its tokens' (or ModelUnavailableError), from one forward pass."""
         with exclusive(self.model), ordinary_mode():
             return self._batch.map(lambda batch: self._encode(batch, tokens), texts, len, done)
 
