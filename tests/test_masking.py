@@ -172,10 +172,7 @@ PRIORITIES = {
     "beyond 64 bits": lambda rng: rng.choice([10**20, 2 * 10**20, 10**20 + 1]),
     "around the 64-bit limit": lambda rng: rng.choice([2**63 // 9, 2**62, 1]),
 }
-COSTS = {
-    "paper": lambda rng: rng.choice([1, 10]),
-    "general": lambda rng: rng.randrange(1, 8),
-}
+COSTS = {"paper": lambda rng: rng.choice([1, 10]), "general": lambda rng: rng.randrange(1, 8)}
 
 
 @pytest.mark.parametrize("costs", COSTS)

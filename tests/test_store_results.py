@@ -251,11 +251,7 @@ def another_version(store):
         db.execute("PRAGMA user_version = 3")
 
 
-REMOVALS = [
-    another_version,
-    lambda store: shutil.rmtree(store.folder),
-    lambda store: os.truncate(store.file, 0),
-]
+REMOVALS = [another_version, lambda store: shutil.rmtree(store.folder), lambda store: os.truncate(store.file, 0)]
 
 
 @pytest.mark.parametrize("remove", REMOVALS)

@@ -49,11 +49,7 @@ class KeyValueCache:
         return keys[rows, :, :slots], values[rows, :, :slots]
 
     def write(
-        self,
-        states: LayerStates,
-        rows: Sequence[int],
-        slots: Sequence[int],
-        tokens: Sequence[int] | None = None,
+        self, states: LayerStates, rows: Sequence[int], slots: Sequence[int], tokens: Sequence[int] | None = None
     ) -> None:
         """Store keys and values, per layer (heads, tokens, head size), of all or some tokens (indices) of a pass.
 

@@ -43,11 +43,7 @@ class SentenceEncoder:
         self._batch = BatchSize(batch_size or 32)
 
     def encode(
-        self,
-        texts: Sequence[str],
-        done: Callable[[str, Encoded], None] | None = None,
-        *,
-        tokens: bool = False,
+        self, texts: Sequence[str], done: Callable[[str, Encoded], None] | None = None, *, tokens: bool = False
     ) -> list[Encoded]:
         """Each text's vector and, if asked for, its tokens' (or ModelUnavailableError), from one forward pass."""
         with exclusive(self.model), ordinary_mode():
