@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from mars_score.models import mini_nli
 from mars_score.models.wheels import is_wheel, wheel_version
 
 T = TypeVar("T")
@@ -151,6 +152,8 @@ def _fingerprint(spec: Any) -> Fingerprint:
         return Fingerprint("none", "")
     if is_wheel(spec):
         return Fingerprint(spec, wheel_version(spec))
+    if spec == mini_nli.NAME:
+        return Fingerprint(spec, mini_nli.revision())
     if is_name(spec):
         if Path(spec).is_dir():
             return Fingerprint("folder", _hash_folder(Path(spec)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.models import mini_nli
 from mars_score.models.devices import pick_device
 from mars_score.models.fingerprints import (
     Fingerprint,
@@ -196,6 +197,8 @@ def load_language_model(spec: Any, kind: str, dtype: str, runtime: Runtime) -> t
     import transformers
 
     with _loading(spec):
+        if spec == mini_nli.NAME:
+            return mini_nli.load(dtype, pick_device(runtime.device))
         source, extra = language_model_source(spec, runtime) if is_wheel(spec) else _hub_source(spec)
         runtime.report(f"load {spec}", 0, 1)
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)

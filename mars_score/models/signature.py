@@ -115,7 +115,7 @@ def used_models(settings: Settings) -> list[str]:
         or settings.sampling.samples > 0,
         "encoder": True,
         "masked_language_model": masks and not causal,
-        "entailment_model": settings.models.entailment_model is not None,
+        "entailment_model": settings.similarity.contradiction_penalty > 0,
     }
     return [name for name in _MODELS if used[name]]
 

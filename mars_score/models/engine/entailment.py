@@ -45,17 +45,18 @@ def classify(
         )
 
 
-def contradiction_class(model: Model) -> int:
-    """The number of the class "contradiction" among a classifier's labels.
+def classes(model: Model) -> tuple[int, int]:
+    """The numbers of the classes for entailment and contradiction among a classifier's labels.
 
     Raises:
-        UnsupportedModelError: no label has that name.
+        UnsupportedModelError: there are no labels with these names.
     """
-    labels = model[0].config.id2label
-    for number, label in labels.items():
-        if "contradict" in str(label).lower():
-            return int(number)
-    raise UnsupportedModelError(
-        f"entailment_model has no class named contradiction, but {', '.join(map(str, labels.values()))}; choose a "
-        "model for natural language inference, or name its classes in config.id2label"
-    )
+    labels = {str(label).lower(): int(number) for number, label in model[0].config.id2label.items()}
+    stems = ("entail", "contradict")
+    numbers = [labels[label] for stem in stems for label in labels if label.startswith(stem)]
+    if len(numbers) != len(stems):
+        raise UnsupportedModelError(
+            f"entailment_model has no classes named entailment and contradiction, but {', '.join(labels)}; choose "
+            "a model for natural language inference, or name its classes in config.id2label"
+        )
+    return numbers[0], numbers[1]
