@@ -1,5 +1,7 @@
 """Scoring new candidates against kept references: the paper's form against BERTScore, the others against it.
 
+And what the entailment model costs: the others against themselves without it.
+
 All have their models loaded and score the same (candidate, reference) pairs, new candidates in each run. MARS
 finds augmented references and their embeddings in its store; BERTScore (no IDF, the same encoder's weights) reads
 both texts of each pair. The texts are invented (see texts.py).
@@ -19,6 +21,8 @@ from mars_score.settings import resolve_settings
 
 # With the largest ratio to the paper's form that is wanted.
 VARIANTS = {"fast": 2.0, "plus": 8.0}
+# With the largest ratio to themselves without the entailment model.
+UNREAD = {"fast": 2.5, "plus": 1.18}
 
 
 def main() -> None:
@@ -35,13 +39,20 @@ def main() -> None:
 
     runs = {"bertscore": partial(timed, bert_scorer().score, False)}
     with fresh_store() as store:
-        for variant in ("paper", *VARIANTS):
-            scorer = MarsScorer("mini", variant=variant, store=store, planner="none")
-            progress(f"{args.pairs} references with variant {variant}")
+        settings: dict[str, Any] = {"preset": "mini", "store": store, "planner": "none"}
+        scorers = {name: MarsScorer(variant=name, **settings) for name in ("paper", *VARIANTS)}
+        for name in UNREAD:
+            scorers[f"{name} unread"] = MarsScorer(variant=name, entailment_model=None, **settings)
+        for name, scorer in scorers.items():
+            progress(f"{args.pairs} references with variant {name}")
             scorer.score(*columns(texts))
-            runs[variant] = partial(timed, scorer.score, True)
+            runs[name] = partial(timed, scorer.score, True)
         ratios = [Ratio("scoring, paper / BERTScore", "paper", "bertscore", 1.0)]
         ratios += [Ratio(f"scoring, {name} / paper", name, "paper", target) for name, target in VARIANTS.items()]
+        ratios += [
+            Ratio(f"scoring, {name} / the same, nothing read for entailment", name, f"{name} unread", target)
+            for name, target in UNREAD.items()
+        ]
         report_ratios(args, runs, ratios)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.settings import Settings, resolve_settings
-from mars_score.settings.fields import POSITIVE, Checked, Setting, settings_of
+from mars_score.settings.fields import NAMED, POSITIVE, Checked, Setting, settings_of
 from mars_score.settings.presets import VARIANTS
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -67,7 +67,8 @@ def _meaning(setting: Setting, defaults: dict[str, Any]) -> str:
 def _needed(setting: Setting) -> Iterator[str]:
     if setting.needs:
         name, value = setting.needs
-        yield f"Has an effect only with `{name}`{f' {value}' if value is POSITIVE else f'=`{_plain(value)}`'}."
+        condition = " above 0" if value is POSITIVE else "" if value is NAMED else f"=`{_plain(value)}`"
+        yield f"Has an effect only with `{name}`{condition}."
 
 
 def _variants(setting: Setting, default: Any) -> Iterator[str]:

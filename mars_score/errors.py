@@ -18,6 +18,7 @@ CONTEXT_CUT = (
 )
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
 CONTRADICTED = "the candidate probably contradicts its context or a reference"
+NOT_ENGLISH = "the row is not in English, which the entailment model does not read: it is scored without"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
 SAMPLES_CUT = "the context is long and samples were drawn given a part of it"
 TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
@@ -27,7 +28,18 @@ UNKNOWN = (
 )
 # In the order in which they are reported.
 NOTICES = (
-    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, SAMPLES_CUT, TEXT_CUT, UNKNOWN, CONTRADICTED),
+    *(
+        BLANK,
+        BLANK_CONTEXT,
+        CONTEXT_CUT,
+        REFERENCE_CUT,
+        UNTAGGED,
+        SAMPLES_CUT,
+        TEXT_CUT,
+        UNKNOWN,
+        NOT_ENGLISH,
+        CONTRADICTED,
+    ),
 )
 _NAMED = 5  # rows that a sentence names
 # Packages that may stand between a caller's line and MARS.

@@ -227,7 +227,7 @@ class MarsScorer:
     ) -> tuple[Explanation, ...]:
         from mars_score.scoring.explain.explainer import explain
 
-        return tuple(explain(candidates, contexts, scores, self._reader, Form.of(self.settings.similarity)))
+        return tuple(explain(candidates, contexts, scores, self._reader, Form.of(self.settings)))
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
@@ -268,7 +268,7 @@ class MarsScorer:
         candidates, _, contexts = zip(*rows, strict=True)
         augmented = self._augment(rows, idf, written=candidates)
         drawn = self._draw(rows, written=candidates)
-        form = Form.of(settings.similarity)
+        form = Form.of(settings)
         return Scorable(candidates, contexts, augmented, *drawn, form, settings.use_context, head)
 
     def _augment(

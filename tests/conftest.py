@@ -34,6 +34,21 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("MARS_STORE", str(tmp_path / "store"))
 
 
+@pytest.fixture(autouse=True)
+def no_entailment_model(monkeypatch, request):
+    """No preset names an entailment model, but for a test with the fixture ``presets_as_they_are``."""
+    from mars_score.settings import presets
+
+    if "presets_as_they_are" not in request.fixturenames:
+        for models in presets.PRESETS.values():
+            monkeypatch.setitem(models, "entailment_model", None)
+
+
+@pytest.fixture
+def presets_as_they_are():
+    """Presets name entailment models, that of "mini" is a real one."""
+
+
 @pytest.fixture(scope="session")
 def converted():
     """The folder ``models`` of a store with the language model of preset mini, which takes long to convert."""

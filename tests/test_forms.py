@@ -348,7 +348,7 @@ def test_what_copying_adds_to_a_likelihood_is_limited():
         "match": read,
         "likelihood": {("They met. She called.", "She called."): Likelihood(-1, -5, False)},
     }
-    similarities = Similarities(found, Form.of(resolve_settings("base", "plus").similarity))
+    similarities = Similarities(found, Form.of(resolve_settings("base", "plus")))
     row = evidence.ScorableRow(
         "She called.", (AugmentedReference(texts[0], ()),), "They met. She called.", "story"
     )

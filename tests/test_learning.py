@@ -66,7 +66,7 @@ def test_ratings_that_are_refused(ratings, groups, within, message):
 
 @pytest.fixture(scope="module")
 def models(encoder, llama):
-    named = {"encoder": encoder, "language_model": llama, "dtype": "float64"}
+    named = {"encoder": encoder, "language_model": llama, "entailment_model": None, "dtype": "float64"}
     return {**named, "variant": "fast", "repetition_penalty": 0.0}
 
 

@@ -128,7 +128,7 @@ def test_changes_are_kinds_of_the_ladders():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("store_with_mini")
+@pytest.mark.usefixtures("presets_as_they_are", "store_with_mini")
 @pytest.mark.parametrize("variant", ["fast", "paper"])
 def test_the_reference_is_above_a_text_off_topic(variant, record_property):
     scores = score_ladders(MarsScorer("mini", variant=variant))

@@ -52,7 +52,8 @@ def outside(named_models):
 
 
 def scorer_of(named_models):
-    return MarsScorer("mini", store=False, device="cpu", variant="plus", **SETTINGS, **named_models)
+    settings = {**SETTINGS, **named_models, "entailment_model": "mini-nli"}
+    return MarsScorer("mini", store=False, device="cpu", variant="plus", **settings)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -67,12 +68,12 @@ def test_loading_and_scoring_inside_a_mode(named_models, outside, mode):
     assert inside.rows == outside.rows
 
     # The models that were made inside are still there, and can plan outside.
-    assert len(models._loaded) == 2
+    assert len(models._loaded) == 3
     assert scorer_of(named_models).score(*ROWS).rows == outside.rows
     scorer = scorer_of(named_models)
     loaded = models.causal_model(scorer.settings.models, scorer.runtime).model
     assert not any(parameter.is_inference() for parameter in loaded.parameters())
-    assert len(models._loaded) == 2
+    assert len(models._loaded) == 3
 
 
 def test_the_planner_does_plan_here(named_models, outside):

@@ -93,7 +93,7 @@ def test_python():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("folder", "store_with_mini")
+@pytest.mark.usefixtures("presets_as_they_are", "folder", "store_with_mini")
 def test_python_prints_what_is_shown():
     """With the models of mini; the last digit may differ with the machine."""
     _, printed = run_snippets()
@@ -175,6 +175,7 @@ def test_presets_are_those_of_the_code():
         assert ("default" in rows[name][0]) == (name == presets.DEFAULT_PRESET)
 
 
+@pytest.mark.usefixtures("presets_as_they_are")
 def test_settings_are_those_of_the_code():
     page = PAGES["docs/settings.md"]
     assert settings.render(page) == page, "run python -m docs.settings"
@@ -193,7 +194,7 @@ def test_the_limit_of_the_store_is_that_of_the_code():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("store_with_mini")
+@pytest.mark.usefixtures("presets_as_they_are", "store_with_mini")
 def test_typical_values_are_those_of_the_script(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["typical_values", "--preset", "mini"])
     typical_values.main()

@@ -9,7 +9,7 @@ import pytest
 
 from mars_score.models.signature import Signature, abbreviation, make_signature
 from mars_score.settings import SETTING_NAMES, SETTINGS, Settings, resolve_settings
-from mars_score.settings.fields import POSITIVE
+from mars_score.settings.fields import NAMED, POSITIVE
 from mars_score.settings.presets import PAPER_POS_WEIGHTS, PRESETS, VARIANTS, Variant
 
 
@@ -159,7 +159,7 @@ BAD = {
     "context_weight": [-0.1, 1.1, "0.5", None, True, NAN],
     "repetition_penalty": [-0.1, 11, "0.5", None, True, NAN],
     "likelihood_weight": [-0.1, 10.1, "0.15", None, True, NAN],
-    "contradiction_penalty": [-0.1, 10.1, "0.15", True, NAN],
+    "contradiction_penalty": [-0.1, 10.1, "0.15", None, True, NAN],
     "augmentation_aggregation": ["max", "mean", None, True],
     "q": [0, -0.5, 1.1, "0.8", None, NAN],
     "reference_aggregation": ["min", None],
@@ -178,7 +178,7 @@ def _met(name):
     if needs is None:
         return {}
     other, value = needs
-    return {other: 1 if value is POSITIVE else value} | _met(other)
+    return {other: 1 if value is POSITIVE else "a/b" if value is NAMED else value} | _met(other)
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -216,18 +216,11 @@ WITHOUT_EFFECT = [
     ({"sample_weight": 0.5}, "sample_weight=0.5 has no effect with samples=0"),
     ({"samples": 3, "use_context": False}, "samples=3 has no effect with use_context=False"),
     ({"max_context_tokens": 9, "use_context": False}, "max_context_tokens=9 has no effect with use_context=False"),
+    (
+        {"contradiction_penalty": 0.5, "entailment_model": None},
+        "contradiction_penalty=0.5 has no effect with entailment_model=None; set entailment_model to a name",
+    ),
 ]
-
-
-def test_an_entailment_model_and_its_weight_go_together():
-    assert resolve_settings().similarity.contradiction_penalty is None
-    assert resolve_settings(entailment_model="a/b").similarity.contradiction_penalty == 0
-    both = resolve_settings(variant="plus", entailment_model="a/b", contradiction_penalty=0.5)
-    assert both.similarity.contradiction_penalty == both.given(None).similarity.contradiction_penalty == 0.5
-    with pytest.raises(
-        ValueError, match=r"contradiction_penalty=0.5 needs a model; name it with entailment_model="
-    ):
-        resolve_settings(contradiction_penalty=0.5)
 
 
 @pytest.mark.parametrize(("settings", "message"), WITHOUT_EFFECT)

@@ -124,7 +124,7 @@ OTHER_MODELS = {
     "masked_language_model": lambda: roberta_of(22),
     "encoder": lambda: tiny_models.tiny_encoder(seed=23),
     "entailment_model": lambda: tiny_models.tiny_classifier(
-        id2label={0: "neutral", 1: "other", 2: "contradiction"}
+        id2label={0: "neutral", 1: "entailment", 2: "contradiction"}
     ),
 }
 
@@ -305,6 +305,7 @@ def named(folders):
         "encoder": str(folders / "encoder"),
         "device": "cpu",
         "mask_ratio_step": 0.3,
+        "entailment_model": None,
     }
 
 

@@ -35,7 +35,7 @@ BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
 PENALTY = 10.0  # chosen by left-out sets (research/learning.md)
 _CONSTANT = 1e-9  # spread up to which a feature says nothing
 # Settings that a score depends on, but not the meaning of its terms.
-_NOT_OF_THE_FORM = {"idf_corpus", "task", "learned", "contradiction_penalty"}
+_NOT_OF_THE_FORM = {"idf_corpus", "task", "learned"}
 
 
 def train_terms(

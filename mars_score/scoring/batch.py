@@ -14,6 +14,7 @@ from mars_score.errors import (
     BLANK_CONTEXT,
     CONTEXT_CUT,
     CONTRADICTED,
+    NOT_ENGLISH,
     NOTICES,
     SAMPLES_CUT,
     TEXT_CUT,
@@ -21,13 +22,23 @@ from mars_score.errors import (
     UNKNOWN_SHARE,
 )
 from mars_score.models.devices import one_blas_thread
-from mars_score.scoring.contradiction import LIKELY
-from mars_score.scoring.evidence import EMBED, LIKELIHOOD, MATCH, Evidence, Needs, Reader, all_needs, needs
+from mars_score.scoring.entailment import LIKELY, contradictions
+from mars_score.scoring.evidence import (
+    EMBED,
+    ENTAILMENT,
+    LIKELIHOOD,
+    MATCH,
+    Evidence,
+    Needs,
+    Reader,
+    all_needs,
+    needs,
+)
 from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
 from mars_score.scoring.row import ScorableRow
 from mars_score.scoring.rows import ScoredRow
-from mars_score.scoring.terms import Similarities, contradiction, score_row
+from mars_score.scoring.terms import Similarities, score_row
 from mars_score.store.runtime import Progress
 
 if TYPE_CHECKING:
@@ -144,7 +155,6 @@ class Scorable:
         texts = evidence[MATCH if self.form.matching == "tokens" else EMBED]
         rows = list(zip(self._rows, self._needs_of_rows, strict=True))
         read_in_part = [any(evidence[LIKELIHOOD][pair].cut for pair in items[LIKELIHOOD]) for _, items in rows]
-        warns = self.form.contradiction_penalty is not None
         return {
             BLANK: [not candidate for candidate in self.candidates],
             BLANK_CONTEXT: [self.use_context and not context for context in self.contexts],
@@ -163,7 +173,12 @@ class Scorable:
                 )
                 for row, _ in rows
             ],
+            NOT_ENGLISH: [
+                self.form.contradiction_penalty > 0 and bool(row.candidate) and not self.form.reads(row)
+                for row, _ in rows
+            ],
             CONTRADICTED: [
-                warns and bool(row.candidate) and contradiction(row, evidence) > LIKELY for row, _ in rows
+                bool(items[ENTAILMENT]) and max(contradictions(row, evidence[ENTAILMENT])) > LIKELY
+                for row, items in rows
             ],
         }

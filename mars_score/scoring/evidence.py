@@ -8,8 +8,8 @@ from typing import Any
 
 from mars_score.data.overlap import windows
 from mars_score.models.stored import Readings
-from mars_score.scoring.contradiction import contradictions
 from mars_score.scoring.embeddings import embeddings, encoder_of
+from mars_score.scoring.entailment import entailments, premises_of
 from mars_score.scoring.form import Form
 from mars_score.scoring.likelihood import likelihoods
 from mars_score.scoring.row import ScorableRow
@@ -19,16 +19,11 @@ from mars_score.store.runtime import Runtime
 EMBED = "embed"  # items: texts -> Embedding
 MATCH = "match"  # items: texts -> Embedding with token vectors
 LIKELIHOOD = "likelihood"  # items: (context, candidate) -> Likelihood
-CONTRADICTION = "contradiction"  # items: (premise, candidate) -> probability
-KINDS = (EMBED, MATCH, LIKELIHOOD, CONTRADICTION)
+ENTAILMENT = "entailment"  # items: (premise, hypothesis) -> Entailment
+KINDS = (EMBED, MATCH, LIKELIHOOD, ENTAILMENT)
 
 Needs = dict[str, list[Any]]  # kind -> different items
 Evidence = Mapping[str, Mapping[Any, Any]]  # kind -> item -> what was read
-
-
-def premises(row: ScorableRow) -> list[str]:
-    """What the candidate of a row may contradict: the parts of the context, and the references."""
-    return [*windows(row.context), *(one.reference for one in row.references)]
 
 
 def needs(form: Form, row: ScorableRow) -> Needs:
@@ -43,7 +38,7 @@ def needs(form: Form, row: ScorableRow) -> Needs:
         if weights.likelihood is not None:
             items[LIKELIHOOD].append((row.context, row.candidate))
         if weights.contradiction is not None:
-            items[CONTRADICTION] += [(premise, row.candidate) for premise in premises(row)]
+            items[ENTAILMENT] += [pair for one in premises_of(row) for pair in one.pairs]
     return {kind: list(dict.fromkeys(of_kind)) for kind, of_kind in items.items()}
 
 
@@ -71,7 +66,7 @@ class Reader:
             EMBED: of_encoder(tokens=False),
             MATCH: of_encoder(tokens=True),
             LIKELIHOOD: likelihoods(settings, runtime),
-            CONTRADICTION: contradictions(settings.models, runtime),
+            ENTAILMENT: entailments(settings.models, runtime),
         }
 
     def read(
@@ -81,7 +76,7 @@ class Reader:
 
         Raises:
             ModelUnavailableError: a model cannot be loaded, or has no token vectors.
-            UnsupportedModelError: the entailment model has no class for contradictions.
+            UnsupportedModelError: the entailment model has no classes for entailment and contradiction.
         """
         return self._readings[kind].read(self._store, items, progress)
 

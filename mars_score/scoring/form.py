@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mars_score.data.words import split_words
-from mars_score.settings import SimilaritySettings
+from mars_score.data.words import is_english, split_words
+from mars_score.models import mini_nli
+from mars_score.settings import Settings, SimilaritySettings
 from mars_score.settings.fields import settings_of
 
 if TYPE_CHECKING:
@@ -65,13 +66,22 @@ class Form(SimilaritySettings):
     alone: float = 0.5
     # Without references: the similarity with samples of a row that has none, about that of others.
     typical: float = 0.3
+    # Whether the entailment model reads English alone: then rows in other languages are not read by it.
+    english_only: bool = False
 
     @classmethod
-    def of(cls, settings: SimilaritySettings) -> Form:
-        """The form that a scorer's settings make."""
-        return cls(
-            **{setting.name: getattr(settings, setting.name) for setting in settings_of(SimilaritySettings)}
-        )
+    def of(cls, settings: Settings) -> Form:
+        """The form that a scorer's settings make; without an entailment model contradictions have no weight."""
+        values = {one.name: getattr(settings.similarity, one.name) for one in settings_of(SimilaritySettings)}
+        model = settings.models.entailment_model
+        if model is None:
+            values["contradiction_penalty"] = 0.0
+        return cls(**values, english_only=model == mini_nli.NAME)
+
+    def reads(self, row: ScorableRow) -> bool:
+        """Whether the entailment model can read a row; data in its context is of no language."""
+        texts = [one.reference for one in row.references] + [row.context] * (row.task != "data")
+        return not self.english_only or is_english(" ".join(texts))
 
     def weights(self, row: ScorableRow, closeness: float = 0.0) -> Weights:
         """The weights of a row's terms, from all of it but the candidate.
@@ -83,7 +93,7 @@ class Form(SimilaritySettings):
         """
         dialogue, question, data = (row.task == task for task in ("dialogue", "answer", "data"))
         repetition = -self.repetition_penalty if self.repetition_penalty else None
-        contradiction = None if self.contradiction_penalty is None else 0.0 - self.contradiction_penalty
+        contradiction = -self.contradiction_penalty if self.contradiction_penalty and self.reads(row) else None
         if not row.references:
             return Weights(
                 context=self.context_weight,

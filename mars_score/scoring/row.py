@@ -33,7 +33,7 @@ class Term:
 
     Attributes:
         name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``
-            or ``"contradiction"``.
+            ``"entailment"`` or ``"contradiction"``.
         value: similarity with the references, the context or the samples, in [-1, 1]; nats per token for
             ``"likelihood"``.
         weight: the factor of the value in the score.

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from mars_score.data.overlap import RUN_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.data.words import plain_words
-from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence, premises
+from mars_score.scoring.entailment import contradictions
+from mars_score.scoring.evidence import EMBED, ENTAILMENT, LIKELIHOOD, MATCH, Evidence
 from mars_score.scoring.form import Form, Weights
 from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
 from mars_score.scoring.row import ScorableRow, Term, weighted_sum
@@ -172,14 +173,14 @@ def _repetition(one: Compared) -> float:
 
 
 def _contradiction(one: Compared) -> float:
-    """The largest probability with which the candidate contradicts a part of its context or a reference."""
-    return contradiction(one.row, one.similarities.evidence)
+    """How probable its sentences are to contradict their premises, times the square of its similarity with them.
 
-
-def contradiction(row: ScorableRow, evidence: Evidence) -> float:
-    """The same; 0 where there is nothing to contradict."""
-    found = evidence[CONTRADICTION]
-    return max((found[premise, row.candidate] for premise in premises(row)), default=0.0)
+    That is the similarity with the references or, without, with the context: what a text says in words of its own
+    is hard to judge for a small model, and another reply in a dialogue contradicts nothing.
+    """
+    similarity = _references(one) if one.references else _context(one)
+    probable = contradictions(one.row, one.similarities.evidence[ENTAILMENT])
+    return max(0.0, similarity) ** 2 * sum(probable) / len(probable)
 
 
 VALUES: Mapping[str, Callable[[Compared], float]] = {

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import MISSING, dataclass, field
 from typing import Any, ClassVar
 
-from mars_score.settings.fields import POSITIVE, Checked, Setting, learned_head, setting, settings_of, unknown
+from mars_score.settings.fields import (
+    Checked,
+    Setting,
+    learned_head,
+    setting,
+    settings_of,
+    unknown,
+    with_value,
+)
 from mars_score.settings.language import ENGLISH, check_language
 from mars_score.settings.presets import (
     DEFAULT_PRESET,
@@ -76,14 +84,6 @@ class Settings(Checked):
         "similarity": SimilaritySettings,
         "models": ModelSettings,
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        weight, model = self.similarity.contradiction_penalty, self.models.entailment_model
-        if weight is not None and model is None:
-            raise ValueError(f"contradiction_penalty={weight:g} needs a model; name it with entailment_model=...")
-        if weight is None and model is not None:
-            object.__setattr__(self, "similarity", replace(self.similarity, contradiction_penalty=0.0))
 
     def given(self, references: Any) -> Settings:
         """The settings that count with these references; None: candidates are scored by their contexts alone.
@@ -174,9 +174,8 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
     for name, before in usual.items():
         if values[name] != before and (needed := _unmet_need(name, values)):
             other, wanted = needed
-            remedy = f"set {other} {wanted}" if wanted is POSITIVE else f"set {other}={wanted!r}"
             effect = f"{name}={values[name]!r:.60} has no effect with {other}={values[other]!r}"
-            raise ValueError(f"{effect}; {remedy} or leave {name} out")
+            raise ValueError(f"{effect}; set {other}{with_value(wanted)} or leave {name} out")
 
 
 def _unmet_need(name: str, values: Mapping[str, Any]) -> tuple[str, Any] | None:

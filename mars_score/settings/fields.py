@@ -14,19 +14,28 @@ from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
-class _Positive:
-    """Equal to every number above 0."""
+class _Any:
+    """Equal to every value for which a condition holds; shown in remedies as in "set samples above 0"."""
+
+    def __init__(self, condition: Callable[[object], bool], text: str) -> None:
+        self._condition, self._text = condition, text
 
     def __eq__(self, other: object) -> bool:
-        return is_number(other, float, 0, above_low=True)
+        return self._condition(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return "above 0"
+        return self._text
 
 
-POSITIVE = _Positive()
+POSITIVE = _Any(lambda value: is_number(value, float, 0, above_low=True), "above 0")
+NAMED = _Any(lambda value: value is not None, "to a name")
+
+
+def with_value(needed: Any) -> str:
+    """The value that another setting needs, as it stands behind the name of that setting."""
+    return f" {needed!r}" if isinstance(needed, _Any) else f"={needed!r}"
 
 
 def setting(
@@ -48,7 +57,8 @@ def setting(
         low: smallest number allowed.
         high: largest number allowed.
         above_low: ``low`` itself is not allowed.
-        needs: (name, value) of the setting without which this one has no effect; the value may be ``POSITIVE``.
+        needs: (name, value) of the setting without which this one has no effect; the value may be ``POSITIVE``
+            or ``NAMED``.
         convert: called as ``convert(name, value)`` for other types than bool, int, float and ``Literal``; returns
             the value to store, or raises ValueError.
         options: passed on to ``dataclasses.field``.

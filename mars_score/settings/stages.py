@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from mars_score.settings.fields import (
+    NAMED,
     POSITIVE,
     Checked,
     list_of_texts,
@@ -170,12 +171,13 @@ class SimilaritySettings(Checked):
         low=0,
         high=10,
     )
-    contradiction_penalty: float | None = setting(
-        None,
-        "Subtracted times the probability that the candidate contradicts its context or a reference; 0: a notice "
-        "alone. None: 0 where there is an entailment_model.",
+    contradiction_penalty: float = setting(
+        0.0,
+        "Subtracted times the mean probability that a sentence of the candidate contradicts reference and "
+        "context, and the square of its similarity with them.",
         low=0,
         high=10,
+        needs=("entailment_model", NAMED),
     )
     sample_weight: float = setting(
         0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
@@ -221,8 +223,8 @@ class ModelSettings(Checked):
     )
     entailment_model: Any = setting(
         None,
-        "Classifier for natural language inference, which finds contradictions; as an object: a pair (model, "
-        "tokenizer).",
+        "Classifier for natural language inference, which says what is supported and what is contradicted; as an "
+        "object: a pair (model, tokenizer). None: none is looked for.",
         convert=model_pair,
     )
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = setting(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mars_score.scoring.explain.explanation import LEGEND, match_page
+from mars_score.scoring.explain.explanation import LEGEND, match_page, verdict_page
 from mars_score.scoring.result import RowScore
 from mars_score.scoring.row import Term
 from mars_score.space.answer import Answer, Metric
@@ -17,6 +17,8 @@ TERMS = {
     "context": "how near it is to the nearest part of the context",
     "samples": "a constant where no samples are drawn",
     "likelihood": "its log probability per token (half of it), and what the context adds to that",
+    "entailment": "how probable it is that the references and the context say what it says",
+    "contradiction": "the largest probability of a sentence of it to contradict them",
     "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
@@ -114,7 +116,8 @@ def _explained(answer: Answer, index: int) -> str:
     shown = [match for match in explanation.matches if match.kind != "context"]
     rest = "".join(match_page(match) for match in explanation.matches if match.kind == "context")
     folded = f"<details><summary>Nearest sentence of the context</summary>{rest}</details>" if rest else ""
-    return f'<div class="mars-explained">{"".join(map(match_page, shown))}{folded}</div>'
+    parts = [*map(verdict_page, explanation.verdicts), *map(match_page, shown)]
+    return f'<div class="mars-explained">{"".join(parts)}{folded}</div>'
 
 
 def _legend(answer: Answer) -> str:

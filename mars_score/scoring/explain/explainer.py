@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mars_score.data.contexts import passages_of
 from mars_score.data.sentences import sentences
 from mars_score.scoring.embeddings import Embedding
-from mars_score.scoring.evidence import EMBED, MATCH, Reader
+from mars_score.scoring.entailment import Premises, premises, verdict
+from mars_score.scoring.evidence import EMBED, ENTAILMENT, MATCH, Reader
 from mars_score.scoring.explain.explanation import Explanation, Match, Word
 from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
@@ -117,16 +118,26 @@ def explain(
         for context, row in zip(contexts, rows, strict=True)
     ]
     nearby = reader.read(EMBED, [sentence for of_context in of_contexts for sentence in of_context])
+    judged = [_premises(*one) for one in zip(candidates, rows, contexts, strict=True)]
+    read = reader.read(ENTAILMENT, [pair for of_row in judged for one in of_row for pair in one.pairs])
     explanations = []
-    for candidate, row, of_context in zip(candidates, rows, of_contexts, strict=True):
+    for candidate, row, of_context, of_row in zip(candidates, rows, of_contexts, judged, strict=True):
         matches = texts.matches(candidate, row)
         if of_context:
             own = texts.read[candidate].vector
             cosines = [float(own @ nearby[sentence].vector) for sentence in of_context]
             closest = int(np.argmax(cosines))
             matches.append(Match("context", of_context[closest], cosines[closest]))
-        explanations.append(Explanation(candidate, row.score, row.terms, tuple(matches)))
+        verdicts = tuple(verdict(one, read) for one in of_row if one.pairs)
+        explanations.append(Explanation(candidate, row.score, row.terms, tuple(matches), verdicts))
     return explanations
+
+
+def _premises(candidate: str, row: RowScore, context: str) -> list[Premises]:
+    """What the sentences of a candidate are compared with; none where the score has no term of that."""
+    if not any(term.name == "contradiction" for term in row.terms):
+        return []
+    return premises(candidate, [one.augmented.reference for one in row.references], context)
 
 
 class _Texts:

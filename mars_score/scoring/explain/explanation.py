@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from mars_score.scoring.entailment import Verdict
 from mars_score.scoring.row import Term
 
 CSS = Path(__file__).with_name("words.css")
@@ -67,12 +68,14 @@ class Explanation:
         terms: of the score.
         matches: each reference and, if it is nearer, the nearest of its infills; the nearest sample; the nearest
             sentence of the context.
+        verdicts: on each sentence of the candidate; none without an entailment model.
     """
 
     candidate: str
     score: float
     terms: tuple[Term, ...] = ()
     matches: tuple[Match, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
 
     @property
     def points(self) -> dict[str, float]:
@@ -98,6 +101,10 @@ class Explanation:
             lines.append(f"  {match.kind} {match.similarity:.3f}: {match.text}")
             words = "  ".join(map(_matched, match.words))
             lines += textwrap.wrap(words, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
+        for one in self.verdicts:
+            lines.append(f"  {one.verdict} {one.probability:.2f}: {one.sentence}")
+            if one.premise:
+                lines.append(f"      by: {one.premise}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -140,9 +147,18 @@ def _word(word: Word) -> str:
     )
 
 
+def verdict_page(verdict: Verdict) -> str:
+    """A sentence of the candidate with its verdict, and what says so."""
+    kind = verdict.verdict.replace(" ", "-")
+    premise = f"<small>by: {escape(verdict.premise)}</small>" if verdict.premise else ""
+    label = f"{verdict.verdict} {verdict.probability:.2f}"
+    return f'<p class="mars-verdict mars-{kind}"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
+
+
 def explanation_page(explanation: Explanation) -> str:
-    """The matches of an explanation."""
-    return f'<div class="mars-explained">{"".join(map(match_page, explanation.matches))}</div>'
+    """The verdicts and the matches of an explanation."""
+    parts = [*map(verdict_page, explanation.verdicts), *map(match_page, explanation.matches)]
+    return f'<div class="mars-explained">{"".join(parts)}</div>'
 
 
 def whole_page(explanations: Sequence[Explanation]) -> str:

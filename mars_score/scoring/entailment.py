@@ -1,0 +1,187 @@
+"""What an entailment model says of a candidate: of each sentence against the references and the context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from math import prod, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+from mars_score.data.contexts import passages_of
+from mars_score.data.sentences import sentences
+from mars_score.data.words import plain_words, split_words
+from mars_score.models.fingerprints import Current
+from mars_score.models.stored import Readings
+from mars_score.scoring.row import ScorableRow
+from mars_score.settings import ModelSettings
+from mars_score.store.lookup import from_json
+from mars_score.store.runtime import Runtime
+
+if TYPE_CHECKING:
+    from mars_score.models.engine.entailment import Model
+
+LIKELY = 0.5  # probability above which a sentence is said to be supported or contradicted
+_SENTENCES = 20  # of a text that are read; the rest is not judged
+_PASSAGE_WORDS = 60  # of the part of a context that a sentence is compared with
+_METHOD = 2  # part of the keys of stored results
+
+Pair = tuple[str, str]  # premise and hypothesis
+Classifier = tuple["Model", tuple[int, int]]  # a model and its classes for entailment and contradiction
+
+
+class Entailment(NamedTuple):
+    """The probabilities that a premise entails and that it contradicts a hypothesis; the rest is neither."""
+
+    support: float
+    contradiction: float
+
+
+class Premises(NamedTuple):
+    """A sentence of a candidate, and the texts that it is compared with: none, one or two."""
+
+    sentence: str
+    texts: tuple[str, ...]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Each text with the sentence."""
+        return [(text, self.sentence) for text in self.texts]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a sentence of a candidate is to the references and the context, as far as the model sees.
+
+    Attributes:
+        sentence: of the candidate.
+        verdict: ``"supported"``, ``"contradicted"`` or, where neither is probable, ``"not found"``.
+        probability: of the verdict; for ``"not found"`` that of neither by the premise that says most.
+        premise: the reference or part of the context that says so; blank for ``"not found"``.
+    """
+
+    sentence: str
+    verdict: str
+    probability: float
+    premise: str
+
+
+def premises(candidate: str, references: Sequence[str], context: str) -> list[Premises]:
+    """Of each of the first ``_SENTENCES`` of a candidate: a passage of the nearest reference, one of the context.
+
+    Args:
+        candidate: not blank.
+        references: may be none.
+        context: blank for none.
+    """
+    words = {reference: frozenset(plain_words(reference)) for reference in references}
+    compared = []
+    for sentence in first_sentences(candidate):
+        own = frozenset(plain_words(sentence))
+        nearest = max(words, key=lambda text: _nearness(own, words[text]), default="")
+        texts = [nearest_passage(sentence, text) for text in (nearest, context) if text]
+        compared.append(Premises(sentence, tuple(texts)))
+    return compared
+
+
+def premises_of(row: ScorableRow) -> list[Premises]:
+    """The same of a row."""
+    return premises(row.candidate, [one.reference for one in row.references], row.context)
+
+
+def contradictions(row: ScorableRow, read: Mapping[Pair, Entailment]) -> list[float]:
+    """How probable it is of each sentence of a candidate that all premises contradict it and none supports it.
+
+    The product of the probabilities, as if they were independent; 0 without premises.
+    """
+    values = []
+    for one in premises_of(row):
+        said = [read[pair] for pair in one.pairs]
+        values.append(
+            prod(each.contradiction for each in said) * (1 - max(each.support for each in said)) if said else 0.0
+        )
+    return values
+
+
+def verdict(one: Premises, read: Mapping[Pair, Entailment]) -> Verdict:
+    """The verdict on a sentence: its strongest support if that is likely, else the strongest contradiction."""
+    support = max(one.pairs, key=lambda pair: read[pair].support)
+    contradiction = max(one.pairs, key=lambda pair: read[pair].contradiction)
+    if read[support].support > LIKELY:
+        return Verdict(one.sentence, "supported", read[support].support, support[0])
+    if read[contradiction].contradiction > LIKELY:
+        return Verdict(one.sentence, "contradicted", read[contradiction].contradiction, contradiction[0])
+    neither = 1 - max(sum(read[pair]) for pair in one.pairs)
+    return Verdict(one.sentence, "not found", neither, "")
+
+
+def first_sentences(text: str) -> list[str]:
+    """The sentences of a text that are read."""
+    return sentences(text)[:_SENTENCES] or [text]
+
+
+def nearest_passage(sentence: str, text: str) -> str:
+    """The sentence of a text that is nearest to another by its words, with its neighbours.
+
+    All together have at most ``_PASSAGE_WORDS`` words, but for a longer sentence.
+    """
+    parts = _sentences_of(text)
+    own = frozenset(plain_words(sentence))
+    nearness = [_nearness(own, words) for _, words in parts]
+    first = last = nearness.index(max(nearness))
+    room = _PASSAGE_WORDS - len(split_words(parts[first][0]))
+    while True:
+        before = len(split_words(parts[first - 1][0])) if first > 0 else room + 1
+        after = len(split_words(parts[last + 1][0])) if last + 1 < len(parts) else room + 1
+        if min(before, after) > room:
+            return " ".join(text for text, _ in parts[first : last + 1])
+        if before <= room:
+            first, room = first - 1, room - before
+        if after <= room:
+            last, room = last + 1, room - after
+
+
+def _nearness(words: frozenset[str], others: frozenset[str]) -> float:
+    """The cosine of two sets of words."""
+    return len(words & others) / sqrt(len(words) * len(others)) if words and others else 0.0
+
+
+@lru_cache(maxsize=64)  # rows with the same reference and context stand together
+def _sentences_of(text: str) -> list[tuple[str, frozenset[str]]]:
+    """The sentences of a text with their words."""
+    parts = [part for passage in passages_of(text) for part in sentences(passage)]
+    return [(part, frozenset(plain_words(part))) for part in parts]
+
+
+def entailments(models: ModelSettings, runtime: Runtime) -> Readings[Classifier, Pair, Entailment]:
+    """What the first text of a pair says of the second; the model is loaded only for new pairs."""
+    method = (models.dtype, "entailment", _METHOD)
+    model = Current(models.entailment_model, partial(_load, models, runtime))
+    compute = partial(_compute, size=runtime.encoder_batch_size)
+    return Readings("scores", model, method, compute, parts=lambda pair: pair, decode=_decode)
+
+
+def _decode(stored: bytes) -> Entailment:
+    return Entailment(*from_json(stored))
+
+
+def _load(models: ModelSettings, runtime: Runtime) -> Classifier:
+    """The model and the numbers of its classes for entailment and contradiction."""
+    from mars_score.models.engine.entailment import classes
+    from mars_score.models.loading import model_and_tokenizer
+
+    model = model_and_tokenizer("classification", models.entailment_model, models.dtype, runtime)
+    return model, classes(model)
+
+
+def _compute(
+    loaded: Classifier, pairs: list[Pair], done: Callable[[Pair, Entailment], None], size: int | None
+) -> None:
+    from mars_score.models.engine.entailment import classify
+
+    model, (support, contradiction) = loaded
+
+    def keep(pair: Pair, probabilities: list[float]) -> None:
+        done(pair, Entailment(probabilities[support], probabilities[contradiction]))
+
+    classify(model, pairs, keep, size)
