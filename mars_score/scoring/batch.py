@@ -22,10 +22,10 @@ from mars_score.errors import (
     UNKNOWN_SHARE,
 )
 from mars_score.models.devices import one_blas_thread
-from mars_score.scoring.entailment import LIKELY, contradictions
+from mars_score.scoring.entailment import LIKELY
 from mars_score.scoring.evidence import (
+    CONTRADICTION,
     EMBED,
-    ENTAILMENT,
     LIKELIHOOD,
     MATCH,
     Evidence,
@@ -178,7 +178,6 @@ class Scorable:
                 for row, _ in rows
             ],
             CONTRADICTED: [
-                bool(items[ENTAILMENT]) and max(contradictions(row, evidence[ENTAILMENT])) > LIKELY
-                for row, items in rows
+                any(evidence[CONTRADICTION][one] > LIKELY for one in items[CONTRADICTION]) for _, items in rows
             ],
         }

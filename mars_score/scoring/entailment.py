@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import prod, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from mars_score.data.contexts import passages_of
@@ -16,6 +16,7 @@ from mars_score.models.stored import Readings
 from mars_score.scoring.row import ScorableRow
 from mars_score.settings import ModelSettings
 from mars_score.store.lookup import from_json
+from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 LIKELY = 0.5  # probability above which a sentence is said to be supported or contradicted
 _SENTENCES = 20  # of a text that are read; the rest is not judged
 _PASSAGE_WORDS = 60  # of the part of a context that a sentence is compared with
+_UNLIKELY = 0.1  # probability below which a sentence is taken not to be contradicted
 _METHOD = 2  # part of the keys of stored results
 
 Pair = tuple[str, str]  # premise and hypothesis
@@ -89,18 +91,30 @@ def premises_of(row: ScorableRow) -> list[Premises]:
     return premises(row.candidate, [one.reference for one in row.references], row.context)
 
 
-def contradictions(row: ScorableRow, read: Mapping[Pair, Entailment]) -> list[float]:
-    """How probable it is of each sentence of a candidate that all premises contradict it and none supports it.
+@dataclass(frozen=True)
+class Contradictions:
+    """Reads how probable it is that all premises of a sentence contradict it and none supports it.
 
-    The product of the probabilities, as if they were independent; 0 without premises.
+    The product of the probabilities, as if they were independent; a product below ``_UNLIKELY`` counts as 0, so
+    that the second premise is not read where the first hardly contradicts the sentence.
     """
-    values = []
-    for one in premises_of(row):
-        said = [read[pair] for pair in one.pairs]
-        values.append(
-            prod(each.contradiction for each in said) * (1 - max(each.support for each in said)) if said else 0.0
-        )
-    return values
+
+    readings: Readings[Classifier, Pair, Entailment]
+
+    def read(
+        self, store: ResultStore, items: Iterable[Premises], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Premises, float]:
+        """The probability of each different item; ``progress`` counts the pairs that are new."""
+        contradicted = {one: float(bool(one.texts)) for one in items}
+        supported = dict.fromkeys(contradicted, 0.0)
+        for number in range(2):
+            likely = [one for one in contradicted if contradicted[one] >= _UNLIKELY and number < len(one.texts)]
+            read = self.readings.read(store, [one.pairs[number] for one in likely], progress)
+            for one in likely:
+                said = read[one.pairs[number]]
+                contradicted[one] *= said.contradiction
+                supported[one] = max(supported[one], said.support)
+        return {one: p * (1 - supported[one]) if p >= _UNLIKELY else 0.0 for one, p in contradicted.items()}
 
 
 def verdict(one: Premises, read: Mapping[Pair, Entailment]) -> Verdict:

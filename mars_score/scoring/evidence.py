@@ -9,7 +9,7 @@ from typing import Any
 from mars_score.data.overlap import windows
 from mars_score.models.stored import Readings
 from mars_score.scoring.embeddings import embeddings, encoder_of
-from mars_score.scoring.entailment import entailments, premises_of
+from mars_score.scoring.entailment import Contradictions, entailments, premises_of
 from mars_score.scoring.form import Form
 from mars_score.scoring.likelihood import likelihoods
 from mars_score.scoring.row import ScorableRow
@@ -19,8 +19,9 @@ from mars_score.store.runtime import Runtime
 EMBED = "embed"  # items: texts -> Embedding
 MATCH = "match"  # items: texts -> Embedding with token vectors
 LIKELIHOOD = "likelihood"  # items: (context, candidate) -> Likelihood
-ENTAILMENT = "entailment"  # items: (premise, hypothesis) -> Entailment
-KINDS = (EMBED, MATCH, LIKELIHOOD, ENTAILMENT)
+CONTRADICTION = "contradiction"  # items: Premises -> probability
+KINDS = (EMBED, MATCH, LIKELIHOOD, CONTRADICTION)
+ENTAILMENT = "entailment"  # items: (premise, hypothesis) -> Entailment; explanations read it
 
 Needs = dict[str, list[Any]]  # kind -> different items
 Evidence = Mapping[str, Mapping[Any, Any]]  # kind -> item -> what was read
@@ -38,7 +39,7 @@ def needs(form: Form, row: ScorableRow) -> Needs:
         if weights.likelihood is not None:
             items[LIKELIHOOD].append((row.context, row.candidate))
         if weights.contradiction is not None:
-            items[ENTAILMENT] += [pair for one in premises_of(row) for pair in one.pairs]
+            items[CONTRADICTION] += premises_of(row)
     return {kind: list(dict.fromkeys(of_kind)) for kind, of_kind in items.items()}
 
 
@@ -62,11 +63,13 @@ class Reader:
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._store, self._encoder = runtime.store, encoder_of(settings.models, runtime)
         of_encoder = partial(embeddings, self._encoder, settings.models.dtype)
-        self._readings: dict[str, Readings[Any, Any, Any]] = {
+        of_pairs = entailments(settings.models, runtime)
+        self._readings: dict[str, Readings[Any, Any, Any] | Contradictions] = {
             EMBED: of_encoder(tokens=False),
             MATCH: of_encoder(tokens=True),
             LIKELIHOOD: likelihoods(settings, runtime),
-            ENTAILMENT: entailments(settings.models, runtime),
+            CONTRADICTION: Contradictions(of_pairs),
+            ENTAILMENT: of_pairs,
         }
 
     def read(

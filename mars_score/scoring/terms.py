@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from mars_score.data.overlap import RUN_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.data.words import plain_words
-from mars_score.scoring.entailment import contradictions
-from mars_score.scoring.evidence import EMBED, ENTAILMENT, LIKELIHOOD, MATCH, Evidence
+from mars_score.scoring.entailment import premises_of
+from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence
 from mars_score.scoring.form import Form, Weights
 from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
 from mars_score.scoring.row import ScorableRow, Term, weighted_sum
@@ -179,7 +179,8 @@ def _contradiction(one: Compared) -> float:
     is hard to judge for a small model, and another reply in a dialogue contradicts nothing.
     """
     similarity = _references(one) if one.references else _context(one)
-    probable = contradictions(one.row, one.similarities.evidence[ENTAILMENT])
+    read = one.similarities.evidence[CONTRADICTION]
+    probable = [float(read[each]) for each in premises_of(one.row)]
     return max(0.0, similarity) ** 2 * sum(probable) / len(probable)
 
 
