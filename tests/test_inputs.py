@@ -299,7 +299,18 @@ def test_a_real_pipe(named_models):
     """``cat rows.jsonl | mars score - --out -``, in processes of their own."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
     code = "import sys; from mars_score.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "score", "-", *options, "--variant", "fast", "--samples", "0"]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "score",
+        "-",
+        *options,
+        "--variant",
+        "fast",
+        "--contradiction-penalty",
+        "0",
+    ]
     rows = "".join(json.dumps(row) + "\n" for row in ROWS)
     piped = subprocess.run([*command, "--out", "-"], input=rows, capture_output=True, text=True)
     assert piped.returncode == 0, piped.stderr

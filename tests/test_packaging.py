@@ -154,6 +154,7 @@ def test_the_wheel_works_in_another_environment(built, environment, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("presets_as_they_are")
 def test_the_space_answers_with_nothing_but_its_requirements(environment, tmp_path, monkeypatch):
     """As on the Hub: a new environment, ``requirements.txt``, ``app.py``; the Hub's models are tiny ones."""
     from gradio_client import Client
@@ -163,14 +164,20 @@ def test_the_space_answers_with_nothing_but_its_requirements(environment, tmp_pa
     new = Environment(tmp_path / "venv")
     new.link(requirements("requirements.txt"))
     new.pip("check")
-    for name in ("language_model", "encoder"):
+    for name in ("language_model", "encoder", "entailment_model"):
         cached = tmp_path / "hub" / f"models--{PRESETS['base'][name].replace('/', '--')}"
         (cached / "refs").mkdir(parents=True)
         (cached / "refs" / "main").write_text("1" * 40)
         if name == "encoder":
             tiny_models.tiny_encoder(dtype=torch.float32).save(str(cached / "snapshots" / ("1" * 40)))
         else:
-            for one in tiny_models.tiny_gpt2(dtype=torch.float32):
+            labels = {0: "contradiction", 1: "entailment", 2: "neutral"}
+            classifier = tiny_models.tiny_classifier(dtype=torch.float32, id2label=labels)
+            of_name = {
+                "language_model": tiny_models.tiny_gpt2(dtype=torch.float32),
+                "entailment_model": classifier,
+            }
+            for one in of_name[name]:
                 one.save_pretrained(cached / "snapshots" / ("1" * 40))
     environment["HF_HUB_CACHE"] = str(tmp_path / "hub")
     monkeypatch.delenv("PYTHONPATH", raising=False)

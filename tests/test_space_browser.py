@@ -217,7 +217,7 @@ def test_the_api(space):
     assert set(answer["ranking"][0]) == {"candidate", "index", "mars", "bleu", "rouge_l", "terms"}
     answer = api.predict(**QUESTION, settings={"paper": True, "use_context": False}, api_name="/score")
     terms = {term["name"]: term for term in answer["ranking"][0]["terms"]}
-    assert set(terms) == {"references", "likelihood", "repetition"}
+    assert set(terms) == {"references", "likelihood", "repetition", "contradiction"}
     assert answer["ranking"][0]["paper"] > answer["ranking"][1]["paper"]
     assert answer["augmented"][0]["augmentations"]
 

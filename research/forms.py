@@ -1,0 +1,198 @@
+"""What each constant of `plus` and `fast` brings, with whole kinds of sets resampled.
+
+    python -m research.forms DATA/*.jsonl --features FEATURES.json
+
+Reads the rated sets as :mod:`research.agreement` does, keeps what the score is made of in FEATURES.json, and
+prints Markdown from that: the mean Pearson's r without each constant minus that of the whole form. A second call
+needs no models and no data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mars_score import MarsScorer
+from mars_score.augment.augmenter import prepare_rows
+from mars_score.augment.sampling.samples import make_request
+from mars_score.data.overlap import RUN_WORDS, copied_share, windows
+from mars_score.data.rated import RatedSet, read_rated_sets
+from mars_score.data.repetition import repetition
+from mars_score.data.words import plain_words, split_words
+from mars_score.scoring.entailment import premises
+from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Reader
+from mars_score.scoring.terms import token_recall
+from research.agreement import drawn, pearson
+
+KINDS = {
+    "dialogue": ("usr_personachat", "usr_topicalchat", "grade_convai2"),
+    "stories": ("openmeva_roc", "union_roc"),
+    "summaries": ("summeval", "dialsummeval", "newsroom", "realsumm", "huse_gigaword"),
+    "answers": ("evouna_nq", "evouna_tq", "mohler_asag", "qa_feedback"),
+    "simplification": ("asset_human", "simplicity_da"),
+    "data-to-text": ("bagel", "sfhot", "sfres"),
+    "questions": ("qgeval",),
+}
+RESAMPLES = 1000
+Floats = NDArray[np.float64]
+Features = Mapping[str, Floats]  # by name, one value per candidate
+
+# Name of a row -> what of the form is changed.
+CHANGES: dict[str, dict[str, float]] = {
+    "repetition": {"repetition": 0},
+    "copying is repetition in a dialogue": {"copying": 0},
+    "context": {"context": 0},
+    "weights of the context by the length of references": {"context_words": 0},
+    "... and by their closeness to the context": {"close": 9, "same": 10},
+    "no context after a question": {"question": 0},
+    "cosines where the context is data": {"data": 0},
+    "likelihood": {"likelihood": 0},
+    "weight of the likelihood by the length of references": {"likelihood_words": 0},
+    "limit of the lift": {"lift": 99},
+    "half of log p alone: none": {"alone": 0},
+    "half of log p alone: all": {"alone": 1},
+    "no likelihood in a dialogue": {"dull_dialogue": 0},
+    "no likelihood after a question of one line": {"dull_question": 0},
+    "contradiction": {"contradiction": 0},
+}
+
+
+def main() -> None:
+    """Read, or take what was kept, and print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("files", nargs="*", help="rated candidates, as for mars meta")
+    options.add_argument("--features", type=Path, required=True, help="where the features are kept")
+    options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
+    args = options.parse_args()
+    if not args.features.exists():
+        scorer = MarsScorer("mini", variant="plus")
+        rated = [drawn(one, args.rows) for one in read_rated_sets(args.files)]
+        args.features.write_text(json.dumps({one.name: features(one, scorer) for one in rated}), encoding="utf-8")
+    kept = json.loads(args.features.read_text(encoding="utf-8"))
+    sets = {name: {key: np.array(values) for key, values in columns.items()} for name, columns in kept.items()}
+    for variant, likelihood in (("plus", 0.15), ("fast", 0.0)):
+        print(f"\n{table(sets, variant, partial(form, likelihood=likelihood))}")
+
+
+def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
+    """What the score of each written candidate is made of, by name."""
+    candidates, of_rows, contexts = zip(*rated.rows, strict=True)
+    rows = prepare_rows(candidates, of_rows, contexts, scorer.settings.masking)
+    written = [(row, rating) for row, rating in zip(rows, rated.ratings, strict=True) if row[0]]
+    reader = Reader(scorer.settings, scorer.runtime)
+    texts = [text for (candidate, references, _), _ in written for text in (candidate, *references)]
+    tokens = reader.read(MATCH, texts)
+    vectors = reader.read(EMBED, [*texts, *(part for row, _ in written for part in windows(row[2]) if row[2])])
+    likely = reader.read(LIKELIHOOD, [(row[2], row[0]) for row, _ in written if row[2]])
+    sentences = {row: premises(*row) for row, _ in written}
+    denied = reader.read(CONTRADICTION, [one for of_row in sentences.values() for one in of_row])
+    columns: list[dict[str, float]] = []
+    for row, rating in written:
+        candidate, references, context = row
+        parts = np.stack([vectors[part].vector for part in windows(context)]) if context else None
+        near = {
+            text: float((parts @ vectors[text].vector).max()) if parts is not None else 0.0
+            for text in (candidate, *references)
+        }
+        own = tokens[candidate].tokens
+        task = make_request(context, references, scorer.settings.sampling).task
+        columns.append(
+            {
+                "human": rating,
+                "recall": max(token_recall(own, tokens[text].tokens) for text in references),
+                "cosine": max(float(tokens[candidate].vector @ tokens[text].vector) for text in references),
+                "near": near[candidate],
+                "closeness": float(np.mean([near[text] for text in references])),
+                "alone": float(likely[context, candidate].alone) if context else 0.0,
+                "lift": float(likely[context, candidate].lift) if context else 0.0,
+                "repetition": repetition(candidate),
+                "copied": copied_share(candidate, context) if len(plain_words(candidate)) >= RUN_WORDS else 0.0,
+                "denied": float(np.mean([denied[one] for one in sentences[row]])),
+                "words": float(np.mean([len(split_words(text)) for text in references])),
+                "context": float(bool(context)),
+                "line": float("\n" not in context),
+                **{name: float(task == name) for name in ("dialogue", "answer", "data")},
+            }
+        )
+    return {name: [one[name] for one in columns] for name in columns[0]}
+
+
+def form(
+    one: Features,
+    likelihood: float,
+    context: float = 0.5,
+    context_words: float = 3,
+    close: float = 0.7,
+    same: float = 0.95,
+    question: float = 1,
+    data: float = 1,
+    likelihood_words: float = 20,
+    lift: float = 2.5,
+    alone: float = 0.5,
+    dull_dialogue: float = 1,
+    dull_question: float = 1,
+    repetition: float = 0.3,
+    copying: float = 1,
+    contradiction: float = 0.4,
+) -> Floats:
+    """The score of each candidate (docs/method.md)."""
+    words, is_data = one["words"], one["data"] * data
+    openness = np.clip((same - one["closeness"]) / (same - close), 0, 1)
+    share = words / (words + context_words) * openness
+    of_context = context * share * one["context"] * (1 - question * one["answer"]) * (1 - is_data)
+    of_cosine = 0.5 * is_data * one["context"]
+    dull = np.maximum(dull_dialogue * one["dialogue"], dull_question * one["answer"] * one["line"])
+    of_likelihood = likelihood * words**2 / (words**2 + likelihood_words**2) * (1 - dull)
+    repeated = np.minimum(1, one["repetition"] + copying * one["dialogue"] * one["copied"])
+    scores: Floats = (
+        (1 - of_context - of_cosine) * one["recall"]
+        + of_cosine * one["cosine"]
+        + of_context * one["near"]
+        + of_likelihood * (alone * one["alone"] + np.minimum(one["lift"], lift))
+        - repetition * repeated
+        - contradiction * np.maximum(0, one["recall"]) ** 2 * one["denied"]
+    )
+    return scores
+
+
+def table(sets: Mapping[str, Features], variant: str, whole: Callable[..., Floats]) -> str:
+    """The mean over sets of r without each constant minus that of the whole form, in thousandths."""
+
+    def agreement(**changes: float) -> dict[str, float]:
+        return {name: pearson(whole(one, **changes), one["human"]) for name, one in sets.items()}
+
+    as_it_is = agreement()
+    lines = [f"| `{variant}` without | mean of sets [kinds resampled, 95 %] | {' | '.join(KINDS)} |"]
+    lines.append(f"|---|---:|{'---:|' * len(KINDS)}")
+    for name, changes in CHANGES.items():
+        if "likelihood" in changes and variant == "fast":
+            continue
+        changed = agreement(**changes)
+        gains = {one: 1000 * (changed[one] - as_it_is[one]) for one in sets}
+        by_kind = [[gains[one] for one in of_kind if one in gains] for of_kind in KINDS.values()]
+        cells = [f"{np.mean(of_kind):+.0f}" if of_kind else "" for of_kind in by_kind]
+        lines.append(f"| {name} | {interval([one for one in by_kind if one])} | {' | '.join(cells)} |")
+    mean = float(np.mean(list(as_it_is.values())))
+    return f"`{variant}`: mean of {len(sets)} sets {mean:.3f}.\n\n" + "\n".join(lines)
+
+
+def interval(by_kind: Sequence[Sequence[float]]) -> str:
+    """The mean over all sets, and its 95 % interval from resamples of whole kinds."""
+    rng = np.random.default_rng(0)
+    means = []
+    for _ in range(RESAMPLES):
+        chosen: list[Any] = [by_kind[number] for number in rng.integers(0, len(by_kind), len(by_kind))]
+        means.append(np.concatenate(chosen).mean())
+    low, high = np.percentile(means, [2.5, 97.5])
+    return f"{np.concatenate(by_kind).mean():+.1f} [{low:+.0f}, {high:+.0f}]"
+
+
+if __name__ == "__main__":
+    main()
