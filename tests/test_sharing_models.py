@@ -129,7 +129,8 @@ FORK = """if True:
     assert child.exitcode == 0, child.exitcode
     for count in (1, 2):
         rows = datasets.Dataset.from_dict({"row": [0] * count})
-        assert rows.map(score, num_proc=count)["mars"][:] == [expected["mars"]] * count
+        for (there,) in rows.map(score, num_proc=count)["mars"]:  # float32 with another number of threads
+            assert abs(there - expected["mars"][0]) < 1e-6, (there, expected)
 """
 
 
