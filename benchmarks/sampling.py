@@ -11,7 +11,8 @@ import numpy as np
 from mars_score.augment.infilling.engine import CausalInfiller
 from mars_score.augment.infilling.jobs import Job, fit_context, make_job
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
-from mars_score.augment.masking.template import Idf, Template, make_templates
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.files import read_rows
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.settings import MaskingSettings

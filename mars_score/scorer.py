@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import Augmented, cuts
 from mars_score.augment.augmenter import Augmenter, prepare_rows
-from mars_score.augment.masking.template import Idf
+from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
 from mars_score.data.tables import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_rows
@@ -31,8 +31,9 @@ from mars_score.scoring.rows import ScoredRow, flags_of, row_results
 from mars_score.settings import SETTINGS, Settings, resolve_settings
 from mars_score.settings.fields import learned_head, unknown
 from mars_score.store.lookup import get_or_compute
+from mars_score.store.progress import progress_bars
 from mars_score.store.results import ResultStore, Store, store_folder
-from mars_score.store.runtime import Progress, Runtime, progress_bars
+from mars_score.store.runtime import Progress, Runtime
 
 if TYPE_CHECKING:
     from mars_score.scoring.explain.explanation import Explanation

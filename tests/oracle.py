@@ -21,7 +21,8 @@ from benchmarks.sequential import (
     tokenise,
 )
 from mars_score.augment.masking.analysis import prepare_reference
-from mars_score.augment.masking.template import Idf, Template, make_templates
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.template import Template, make_templates
 from mars_score.settings import InfillingSettings, PlanningSettings, Settings, SimilaritySettings
 
 

@@ -14,7 +14,7 @@ from setting_values import OTHER_VALUES
 from mars_score.data import files as rowfiles
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
 from mars_score.scorer import MarsScorer
-from mars_score.store.runtime import _Lines
+from mars_score.store.progress import _Lines
 
 ROOT = Path(__file__).parent.parent
 ROWS = [
@@ -452,7 +452,7 @@ def test_a_reader_that_leaves(write):
 
 
 def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.store.runtime._LINE_SECONDS", 0)
+    monkeypatch.setattr("mars_score.store.progress._LINE_SECONDS", 0)
     report = _Lines()
     report("load a/model", 0, 1)
     report("augment", 5, 9)

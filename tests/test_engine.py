@@ -15,8 +15,9 @@ import transformers
 from mars_score import MarsScorer
 from mars_score.augment.infilling import drafting, engine
 from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import JobState, augment, fit_context, make_job
+from mars_score.augment.infilling.jobs import JobState, fit_context, make_job
 from mars_score.augment.infilling.masked import MaskedInfiller
+from mars_score.augment.infilling.pipeline import augment
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.models.engine import language_model

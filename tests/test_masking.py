@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mars_score.augment.masking.analysis import Analysis, Word, WordAnalyser, prepare_reference
+from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.knapsack import knapsack
 from mars_score.augment.masking.template import (
-    Idf,
     Template,
     context_carrying,
     make_templates,

@@ -11,7 +11,8 @@ from PIL import Image
 
 from mars_score.report import write_report
 from mars_score.report.charts import save_chart
-from mars_score.report.contents import Bars, Scatters, Table, line_to_markdown, showable, table_to_markdown
+from mars_score.report.contents import Bars, Scatters, Table, showable
+from mars_score.report.markup import line_to_markdown, table_to_markdown
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -15,8 +15,8 @@ from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.errors import UnsupportedModelError
 from mars_score.models import loading as models
-from mars_score.models.engine.attention import LayerPerturbation
 from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.perturbation import LayerPerturbation
 from mars_score.scorer import MarsScorer
 from mars_score.settings import InfillingSettings, PlanningSettings
 

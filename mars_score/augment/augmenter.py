@@ -9,9 +9,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import Augmentation, Augmented, AugmentedReference
-from mars_score.augment.infilling.jobs import AugmentedText, TemplateInContext, augment
+from mars_score.augment.infilling.pipeline import AugmentedText, TemplateInContext, augment
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
-from mars_score.augment.masking.template import Idf, Template, make_templates
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.models.fingerprints import Current

@@ -11,7 +11,7 @@ from typing import Any
 from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, scoring
 from mars_score.data.files import RowFile, read_rows
-from mars_score.store.runtime import progress_bars
+from mars_score.store.progress import progress_bars
 
 TABLES = ("text", "markdown", "latex")
 

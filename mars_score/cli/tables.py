@@ -21,7 +21,7 @@ def show_table(table: Table, form: str = "text") -> None:
     ``form`` is ``"text"``, ``"markdown"`` or ``"latex"``.
     """
     if form != "text":
-        from mars_score.report.contents import table_to_latex, table_to_markdown
+        from mars_score.report.markup import table_to_latex, table_to_markdown
 
         print_line((table_to_markdown if form == "markdown" else table_to_latex)(table) + "\n")
         return

@@ -10,7 +10,7 @@ from mars_score.cli.rated import add_rated_options, rated_columns
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.cli.runs import count
 from mars_score.data.rated import read_rated_sets
-from mars_score.store.runtime import progress_bars
+from mars_score.store.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.learning.pairs import Source

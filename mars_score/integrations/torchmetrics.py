@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mars_score.data.validation import Row, check_candidates, check_contexts, check_lengths, check_references
-from mars_score.integrations.trainer import score_once
+from mars_score.integrations.once import score_once
 from mars_score.scorer import ARGUMENTS, MarsScorer
 from mars_score.settings import SETTING_NAMES
 
@@ -28,7 +28,7 @@ class MarsScore(Metric):
 
     The rows are scored at ``compute``, so that IDF is counted over all of them. In distributed runs the first
     process scores the rows of all processes and broadcasts the score (see
-    :func:`mars_score.integrations.trainer.score_once`). Call ``update``: ``forward`` also scores each batch alone.
+    :func:`mars_score.integrations.once.score_once`). Call ``update``: ``forward`` also scores each batch alone.
 
     Args:
         preset: which models: ``"mini"``, ``"base"``, ``"paper"`` or ``"multilingual"``.

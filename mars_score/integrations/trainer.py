@@ -5,40 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
-def distributed(group: Any = None) -> bool:
-    """Whether a group of ``torch.distributed`` (None: all processes) has several processes."""
-    from torch import distributed as run
-
-    return run.is_available() and run.is_initialized() and run.get_world_size(group) > 1
-
-
-def score_once(score: Callable[[], float], group: Any = None) -> float:
-    """The result of ``score`` in the first process of a group, broadcast to the others, which do not call it.
-
-    All processes of the group must call this; if scoring fails, the others raise RuntimeError. They wait as long
-    as the process group's timeout allows (10 minutes with NCCL): where augmenting takes longer, augment the
-    references beforehand (``mars augment``), or give ``init_process_group`` more time.
-    """
-    from torch import distributed as run
-
-    if not distributed(group):
-        return score()
-    source = run.get_global_rank(group, 0) if group is not None else 0
-    shared: list[Any] = [None, None]  # score, error
-    if run.get_rank(group) != 0:
-        run.broadcast_object_list(shared, src=source, group=group)
-        if shared[1] is not None:
-            raise RuntimeError(f"scoring failed in process {source}: {shared[1]}")
-        return float(shared[0])
-    try:
-        shared[0] = float(score())
-    except BaseException as error:
-        shared[1] = f"{type(error).__name__}: {error}"
-        raise
-    finally:  # after a failure, too, or the others would wait
-        run.broadcast_object_list(shared, src=source, group=group)
-    return float(shared[0])
+from mars_score.integrations.once import distributed, score_once
 
 
 def compute_metrics(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mars_score.data.files import whole_file
 from mars_score.report.charts import check_charts, save_chart
-from mars_score.report.contents import Bars, Scatters, Table, line_to_markdown, table_to_markdown
+from mars_score.report.contents import Bars, Scatters, Table
+from mars_score.report.markup import line_to_markdown, table_to_markdown
 
 __all__ = ["write_report"]
 

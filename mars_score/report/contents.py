@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mars_score.data.values import whole
@@ -71,60 +71,3 @@ def mean(values: Iterable[float]) -> float:
     """The mean of the values that are not NaN; NaN without any."""
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
-
-
-_MARKUP = re.compile(r"[\\`*_~<|$]|\](?=[(\[:])|&(?=[#\w])|!(?=\[)")
-_START = re.compile(r"^(?=[#>=]|[-+](?:[\s-]|$))|(?<=^\d)(?=[.)](?:\s|$))")
-
-
-def table_to_markdown(table: Table) -> str:
-    """A table with its title and note."""
-    note = [line_to_markdown(table.note)] if table.note else []
-    heading, *rows = (
-        [_escaped(text).replace("\n", "<br>") for text in row] for row in (table.columns, *table.rows)
-    )
-    rule = [":--", *["--:"] * (len(heading) - 1)]
-    grid = "\n".join(f"| {' | '.join(row)} |" for row in (heading, rule, *rows))
-    return "\n\n".join([f"**{line_to_markdown(table.title)}**", *note, grid])
-
-
-def line_to_markdown(text: str) -> str:
-    """``text`` as a line that may start a paragraph, its markup escaped."""
-    return _START.sub(r"\\", _escaped(" ".join(text.split())))
-
-
-def _escaped(text: str) -> str:
-    """``text`` with a backslash before what GitHub would take for markup, HTML or mathematics."""
-    return _MARKUP.sub(lambda found: "\\" + found[0], showable(text))
-
-
-_COMMANDS: dict[str | int, str | int | None] = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
-_MINUS = re.compile(r"(?<![\w.])-(?=\.?\d)")  # of a number
-
-
-def table_to_latex(table: Table) -> str:
-    """A ``tabular``; title and note stand above it as comments, for the caption."""
-
-    def line(row: Sequence[str]) -> str:
-        cells = (" ".join(text.split()).translate(str.maketrans(_COMMANDS)) for text in row)
-        return " & ".join(_MINUS.sub("$-$", cell) for cell in cells) + r" \\"
-
-    lines = [
-        *(f"% {text}" for text in (table.title, *table.note.splitlines())),
-        rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
-        r"\toprule",
-        line(table.columns),
-        r"\midrule",
-        *map(line, table.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return showable("\n".join(lines))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mars_score.augment.augmenter import prepare_rows
 from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.masking.template import Idf
+from mars_score.augment.masking.idf import Idf
 from mars_score.data.files import Columns, RowFile, read_parts
 from mars_score.data.validation import Row
 from mars_score.data.writers import Writable

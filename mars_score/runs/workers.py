@@ -17,7 +17,7 @@ from multiprocessing.connection import wait
 from typing import Any, Literal
 
 from mars_score.augment.augmented import cuts
-from mars_score.augment.masking.template import Idf
+from mars_score.augment.masking.idf import Idf
 from mars_score.data.validation import Row
 from mars_score.errors import WorkerError
 from mars_score.models.devices import wait_asleep

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mars_score.augment.masking.template import Template
 from mars_score.data.contexts import as_prose
 from mars_score.models.engine.tokens import TextCodec, has_line_break
 
 if TYPE_CHECKING:
-    from mars_score.augment.infilling.engine import CausalInfiller
-    from mars_score.augment.infilling.masked import MaskedInfiller
+    pass
 
 RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
 
@@ -173,43 +172,3 @@ def make_job(codec: TextCodec, template: Template, context: FittedContext, sigma
         if len(fitting) < len(ids):
             break
     return Job(tuple(prompt), lead, tuple(blanks), has_line_break(template.reference))
-
-
-TemplateInContext = tuple[str, Template]  # the context may be blank; the template has at least one blank
-
-
-class AugmentedText(NamedTuple):
-    """An infilled template."""
-
-    text: str  # the augmented reference
-    context_cut: bool  # whether the end of the context was left out
-    reference_cut: bool  # whether blanks beyond the window keep the reference's own words
-
-
-def augment(
-    infiller: CausalInfiller | MaskedInfiller,
-    pairs: Sequence[TemplateInContext],
-    done: Callable[[TemplateInContext, AugmentedText], None],
-    max_context_tokens: int | None = None,
-) -> None:
-    """Infill templates, given their contexts; ``done`` is called with each different pair and its text."""
-    codec = infiller.codec
-    fitted = {
-        key: fit_context(codec, *key, infiller.window, max_context_tokens)
-        for key in dict.fromkeys((context, template.reference) for context, template in pairs)
-    }
-    pairs_of: dict[Job, list[TemplateInContext]] = {}
-    for context, template in dict.fromkeys(pairs):
-        fitting = fitted[context, template.reference]
-        job = make_job(codec, template, fitting, infiller.sigma, infiller.shortest_start)
-        pairs_of.setdefault(job, []).append((context, template))
-
-    def join(job: Job, infills: tuple[Infill, ...]) -> None:
-        for context, template in pairs_of[job]:
-            # The space between context and reference belongs to a leading blank's infill, but not to the text.
-            text = template.fill([codec.decode(infill.tokens) for infill in infills]).strip()
-            reference_cut = len(infills) < len(template.blanks)
-            context_cut = fitted[context, template.reference].cut
-            done((context, template), AugmentedText(text, context_cut, reference_cut))
-
-    infiller.infill(list(pairs_of), join)

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mars_score.models.engine.attention import Feed, LayerPerturbation
+from mars_score.models.engine.attention import Feed
 from mars_score.models.engine.cache import KeyValueCache, LayerStates
 from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.perturbation import LayerPerturbation
 from mars_score.models.engine.tokens import padded
 from mars_score.settings import PlanningSettings
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz.distance import LCSseq
 
 from mars_score.augment.masking.analysis import Analysis
+from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.knapsack import knapsack
 from mars_score.settings import MaskingSettings
 
@@ -76,24 +76,6 @@ class Template:
             piece.text[: len(piece.text) - len(piece.text.lstrip())] + "____" if piece.blank else piece.text
             for piece in self.pieces
         )
-
-
-@dataclass(frozen=True)
-class Idf:
-    """IDF(w) = log(1 + M / max(df(w), 1)), at least log 2, so that priorities alpha / IDF are finite."""
-
-    documents: int  # M, the number of distinct texts
-    frequencies: Mapping[str, int]  # df, the number of texts in which a lower-cased word occurs
-
-    @classmethod
-    def count(cls, words_of: Mapping[str, Iterable[str]]) -> Idf:
-        """Count over distinct texts: keys are the texts, values their lower-cased words."""
-        return cls(len(words_of), Counter(word for words in words_of.values() for word in set(words)))
-
-    def __getitem__(self, word: str) -> float:
-        """IDF of a lower-cased word; a word that was not counted is as rare as one that was counted once."""
-        # With no texts at all (M = 0) every IDF is log 2, rather than 0.
-        return math.log(1 + max(self.documents, 1) / max(self.frequencies.get(word, 0), 1))
 
 
 def context_carrying(reference_words: Sequence[str], context_words: Sequence[str]) -> frozenset[int]:
