@@ -153,7 +153,7 @@ def _fingerprint(spec: Any) -> Fingerprint:
     if is_wheel(spec):
         return Fingerprint(spec, wheel_version(spec))
     if spec == mini_nli.NAME:
-        return Fingerprint(spec, mini_nli.revision())
+        return Fingerprint(spec, mini_nli.REVISION)
     if is_name(spec):
         if Path(spec).is_dir():
             return Fingerprint("folder", _hash_folder(Path(spec)))

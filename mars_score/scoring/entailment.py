@@ -13,7 +13,6 @@ from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words
 from mars_score.models.fingerprints import Current
 from mars_score.models.stored import Readings
-from mars_score.scoring.row import ScorableRow
 from mars_score.settings import ModelSettings
 from mars_score.store.lookup import from_json
 from mars_score.store.results import ResultStore
@@ -84,11 +83,6 @@ def premises(candidate: str, references: Sequence[str], context: str) -> list[Pr
         texts = [nearest_passage(sentence, text) for text in (nearest, context) if text]
         compared.append(Premises(sentence, tuple(texts)))
     return compared
-
-
-def premises_of(row: ScorableRow) -> list[Premises]:
-    """The same of a row."""
-    return premises(row.candidate, [one.reference for one in row.references], row.context)
 
 
 @dataclass(frozen=True)

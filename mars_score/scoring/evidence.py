@@ -9,7 +9,7 @@ from typing import Any
 from mars_score.data.overlap import windows
 from mars_score.models.stored import Readings
 from mars_score.scoring.embeddings import embeddings, encoder_of
-from mars_score.scoring.entailment import Contradictions, entailments, premises_of
+from mars_score.scoring.entailment import Contradictions, entailments
 from mars_score.scoring.form import Form
 from mars_score.scoring.likelihood import likelihoods
 from mars_score.scoring.row import ScorableRow
@@ -39,7 +39,7 @@ def needs(form: Form, row: ScorableRow) -> Needs:
         if weights.likelihood is not None:
             items[LIKELIHOOD].append((row.context, row.candidate))
         if weights.contradiction is not None:
-            items[CONTRADICTION] += premises_of(row)
+            items[CONTRADICTION] += row.premises
     return {kind: list(dict.fromkeys(of_kind)) for kind, of_kind in items.items()}
 
 

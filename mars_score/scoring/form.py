@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mars_score.data.words import is_english, split_words
+from mars_score.data.words import split_words
 from mars_score.models import mini_nli
 from mars_score.settings import Settings, SimilaritySettings
 from mars_score.settings.fields import settings_of
@@ -79,9 +79,8 @@ class Form(SimilaritySettings):
         return cls(**values, english_only=model == mini_nli.NAME)
 
     def reads(self, row: ScorableRow) -> bool:
-        """Whether the entailment model can read a row; data in its context is of no language."""
-        texts = [one.reference for one in row.references] + [row.context] * (row.task != "data")
-        return not self.english_only or is_english(" ".join(texts))
+        """Whether the entailment model can read a row."""
+        return not self.english_only or row.english
 
     def weights(self, row: ScorableRow, closeness: float = 0.0) -> Weights:
         """The weights of a row's terms, from all of it but the candidate.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from mars_score.augment.augmented import AugmentedReference
+from mars_score.data.words import is_english
+from mars_score.scoring.entailment import Premises, premises
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,17 @@ class ScorableRow:
     task: str = ""
     samples: tuple[str, ...] = ()
 
+    @cached_property
+    def premises(self) -> list[Premises]:
+        """What the candidate's sentences are compared with; the candidate is not blank."""
+        return premises(self.candidate, [one.reference for one in self.references], self.context)
+
+    @cached_property
+    def english(self) -> bool:
+        """Whether its references and its context may be English; data in a context is of no language."""
+        texts = [one.reference for one in self.references] + [self.context] * (self.task != "data")
+        return is_english(" ".join(texts))
+
 
 @dataclass(frozen=True)
 class Term:
@@ -33,7 +47,7 @@ class Term:
 
     Attributes:
         name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``
-            ``"entailment"`` or ``"contradiction"``.
+            or ``"contradiction"``.
         value: similarity with the references, the context or the samples, in [-1, 1]; nats per token for
             ``"likelihood"``.
         weight: the factor of the value in the score.

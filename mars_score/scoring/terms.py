@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mars_score.data.overlap import RUN_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.data.words import plain_words
-from mars_score.scoring.entailment import premises_of
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence
 from mars_score.scoring.form import Form, Weights
 from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
@@ -180,7 +179,7 @@ def _contradiction(one: Compared) -> float:
     """
     similarity = _references(one) if one.references else _context(one)
     read = one.similarities.evidence[CONTRADICTION]
-    probable = [float(read[each]) for each in premises_of(one.row)]
+    probable = [float(read[each]) for each in one.row.premises]
     return max(0.0, similarity) ** 2 * sum(probable) / len(probable)
 
 

@@ -14,7 +14,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
-class _Any:
+class _Condition:
     """Equal to every value for which a condition holds; shown in remedies as in "set samples above 0"."""
 
     def __init__(self, condition: Callable[[object], bool], text: str) -> None:
@@ -29,13 +29,13 @@ class _Any:
         return self._text
 
 
-POSITIVE = _Any(lambda value: is_number(value, float, 0, above_low=True), "above 0")
-NAMED = _Any(lambda value: value is not None, "to a name")
+POSITIVE = _Condition(lambda value: is_number(value, float, 0, above_low=True), "above 0")
+NAMED = _Condition(lambda value: value is not None, "to a name")
 
 
 def with_value(needed: Any) -> str:
     """The value that another setting needs, as it stands behind the name of that setting."""
-    return f" {needed!r}" if isinstance(needed, _Any) else f"={needed!r}"
+    return f" {needed!r}" if isinstance(needed, _Condition) else f"={needed!r}"
 
 
 def setting(
