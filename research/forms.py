@@ -20,14 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score import MarsScorer
+from mars_score.augment.augmented import AugmentedReference
 from mars_score.augment.augmenter import prepare_rows
 from mars_score.augment.sampling.samples import make_request
 from mars_score.data.overlap import RUN_WORDS, copied_share, windows
 from mars_score.data.rated import RatedSet, read_rated_sets
 from mars_score.data.repetition import repetition
+from mars_score.data.validation import Row
 from mars_score.data.words import plain_words, split_words
-from mars_score.scoring.entailment import premises
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Reader
+from mars_score.scoring.row import ScorableRow
 from mars_score.scoring.terms import token_recall
 from research.agreement import drawn, pearson
 
@@ -77,6 +79,9 @@ def main() -> None:
         args.features.write_text(json.dumps({one.name: features(one, scorer) for one in rated}), encoding="utf-8")
     kept = json.loads(args.features.read_text(encoding="utf-8"))
     sets = {name: {key: np.array(values) for key, values in columns.items()} for name, columns in kept.items()}
+    for name, one in sets.items():
+        if not np.allclose(form(one, likelihood=0.15), one["score"], rtol=0, atol=1e-5):
+            raise ValueError(f"{name}: the form of this script is not that of the scorer, or the features are old")
     for variant, likelihood in (("plus", 0.15), ("fast", 0.0)):
         print(f"\n{table(sets, variant, partial(form, likelihood=likelihood))}")
 
@@ -86,26 +91,27 @@ def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
     candidates, of_rows, contexts = zip(*rated.rows, strict=True)
     rows = prepare_rows(candidates, of_rows, contexts, scorer.settings.masking)
     written = [(row, rating) for row, rating in zip(rows, rated.ratings, strict=True) if row[0]]
+    scored = scorer.score_rows([row for row, _ in written])
     reader = Reader(scorer.settings, scorer.runtime)
     texts = [text for (candidate, references, _), _ in written for text in (candidate, *references)]
     tokens = reader.read(MATCH, texts)
     vectors = reader.read(EMBED, [*texts, *(part for row, _ in written for part in windows(row[2]) if row[2])])
     likely = reader.read(LIKELIHOOD, [(row[2], row[0]) for row, _ in written if row[2]])
-    sentences = {row: premises(*row) for row, _ in written}
-    denied = reader.read(CONTRADICTION, [one for of_row in sentences.values() for one in of_row])
+    scorable = [scorable_row(row, scorer) for row, _ in written]
+    denied = reader.read(CONTRADICTION, [one for row in scorable for one in row.premises])
     columns: list[dict[str, float]] = []
-    for row, rating in written:
-        candidate, references, context = row
+    for (texts_of_row, rating), row, score in zip(written, scorable, scored, strict=True):
+        candidate, references, context = texts_of_row
         parts = np.stack([vectors[part].vector for part in windows(context)]) if context else None
         near = {
             text: float((parts @ vectors[text].vector).max()) if parts is not None else 0.0
             for text in (candidate, *references)
         }
         own = tokens[candidate].tokens
-        task = make_request(context, references, scorer.settings.sampling).task
         columns.append(
             {
                 "human": rating,
+                "score": score.score.score,
                 "recall": max(token_recall(own, tokens[text].tokens) for text in references),
                 "cosine": max(float(tokens[candidate].vector @ tokens[text].vector) for text in references),
                 "near": near[candidate],
@@ -114,14 +120,21 @@ def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
                 "lift": float(likely[context, candidate].lift) if context else 0.0,
                 "repetition": repetition(candidate),
                 "copied": copied_share(candidate, context) if len(plain_words(candidate)) >= RUN_WORDS else 0.0,
-                "denied": float(np.mean([denied[one] for one in sentences[row]])),
+                "denied": float(np.mean([denied[one] for one in row.premises])) if row.english else 0.0,
                 "words": float(np.mean([len(split_words(text)) for text in references])),
                 "context": float(bool(context)),
                 "line": float("\n" not in context),
-                **{name: float(task == name) for name in ("dialogue", "answer", "data")},
+                **{name: float(row.task == name) for name in ("dialogue", "answer", "data")},
             }
         )
     return {name: [one[name] for one in columns] for name in columns[0]}
+
+
+def scorable_row(row: Row, scorer: MarsScorer) -> ScorableRow:
+    """A row as it is scored: with its task, without infills and samples."""
+    candidate, references, context = row
+    task = make_request(context, references, scorer.settings.sampling).task
+    return ScorableRow(candidate, tuple(AugmentedReference(text, ()) for text in references), context, task)
 
 
 def form(
@@ -172,10 +185,10 @@ def table(sets: Mapping[str, Features], variant: str, whole: Callable[..., Float
     lines = [f"| `{variant}` without | mean of sets [kinds resampled, 95 %] | {' | '.join(KINDS)} |"]
     lines.append(f"|---|---:|{'---:|' * len(KINDS)}")
     for name, changes in CHANGES.items():
-        if "likelihood" in changes and variant == "fast":
-            continue
-        changed = agreement(**changes)
+        changed = agreement(**changes) if "likelihood" not in changes or variant == "plus" else as_it_is
         gains = {one: 1000 * (changed[one] - as_it_is[one]) for one in sets}
+        if not any(gains.values()):
+            continue
         by_kind = [[gains[one] for one in of_kind if one in gains] for of_kind in KINDS.values()]
         cells = [f"{np.mean(of_kind):+.0f}" if of_kind else "" for of_kind in by_kind]
         lines.append(f"| {name} | {interval([one for one in by_kind if one])} | {' | '.join(cells)} |")
