@@ -424,6 +424,7 @@ def test_the_command(count, tmp_path, monkeypatch, capsys):
         rows = []
         for row in stream_rows(path):
             given = row["prediction"]
+            row = json.loads(json.dumps(row), parse_constant=lambda _: None)  # JSON has no NaN and no infinities
             rows += [{**row, "prediction": one, "mars": 0} for one in (given if type(given) is list else [given])]
         scored = list(stream_rows(out))
         assert same([{**row, "mars": 0} for row in scored], rows)
