@@ -30,7 +30,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0, help="of the sample")
     options.add_argument("--rows", type=int, default=60)
     options.add_argument("--variant", default=DEFAULT_VARIANT)
-    options.add_argument("--samples", type=int, default=0)
+    options.add_argument("--sample-count", type=int, default=0)
     options.add_argument("--batch-sizes", default="8,1", help="besides 32, with commas")
     options.add_argument("--dtypes", default="bfloat16,float16", help="besides float32, with commas")
     args = options.parse_args()
@@ -47,7 +47,7 @@ def main() -> None:
         """Scores and written texts of the rows in their first order, and seconds."""
         progress(f"{len(rows)} rows, {settings or 'in another order'}")
         model = {} if "dtype" in settings else {"language_model": language_model()}
-        common = {"variant": args.variant, "samples": args.samples, "store": False, "batch_size": 32}
+        common = {"variant": args.variant, "sample_count": args.sample_count, "store": False, "batch_size": 32}
         scorer = MarsScorer("mini", **{**common, **model, **settings})
         scorer.score(["It is late."], ["The shop is closed."], ["They walk to the shop. It was open before."])
         chosen = [rows[place] for place in order]

@@ -23,7 +23,7 @@ OTHER_VALUES = {
     "repetition_penalty": 0.1,
     "likelihood_weight": 0.1,
     "contradiction_penalty": 0.5,
-    "samples": 3,
+    "sample_count": 3,
     "sample_temperature": 1.0,
     "sample_top_p": 0.9,
     "sample_seed": 1,

@@ -343,7 +343,9 @@ def test_the_model_is_left_as_it_was(causal):
     assert torch.is_grad_enabled()
 
 
-@pytest.mark.parametrize("settings", [{"variant": "plus", "samples": 1}, {"variant": "paper", "planner": "none"}])
+@pytest.mark.parametrize(
+    "settings", [{"variant": "plus", "sample_count": 1}, {"variant": "paper", "planner": "none"}]
+)
 def test_a_discarded_scorer_frees_its_keys_and_values_at_once(llama, encoder, settings):
     def caches():
         return sum(isinstance(thing, KeyValueCache) for thing in gc.get_objects())

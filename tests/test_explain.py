@@ -32,7 +32,7 @@ def options():
         "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256),
         "encoder": tiny_models.tiny_encoder(seed=4),
         "dtype": "float64",
-        "samples": 3,
+        "sample_count": 3,
         "store": False,
     }
 
@@ -41,8 +41,8 @@ def options():
 def result(request, options):
     settings = {
         "plus": {"variant": "plus"},
-        "infills": {"max_mask_ratio": 0.6, "samples": 0},
-        "paper": {"variant": "paper", "planner": "none", "samples": 0},
+        "infills": {"max_mask_ratio": 0.6, "sample_count": 0},
+        "paper": {"variant": "paper", "planner": "none", "sample_count": 0},
     }[request.param]
     settings = {**options, **settings}
     return MarsScorer(**settings).score(*ROWS, explain=True)
@@ -126,7 +126,7 @@ def test_offsets_of_a_prompt_and_a_cut_text():
 
 
 def test_words_of_the_text_that_the_encoder_does_not_read(options):
-    short = {**options, "encoder": tiny_models.tiny_encoder(n_positions=12), "samples": 0}
+    short = {**options, "encoder": tiny_models.tiny_encoder(n_positions=12), "sample_count": 0}
     reference = "The children walk along the river to look at the boats, and the baker opens her shop."
     result = MarsScorer(**short).score(["The boats."], [reference], [CONTEXT], explain=True)
     words = result.explanations[0].matches[0].words
@@ -190,7 +190,7 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     names = ("prediction", "reference", "context")
     path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in zip(*ROWS, strict=True)))
-    options = ["--variant", "fast", "--samples", "0", "--no-store"]
+    options = ["--variant", "fast", "--sample-count", "0", "--no-store"]
     command = ["score", str(path), "--encoder", named_models["encoder"], *options]
     assert main([*command, "--explain", "2", "--json", "--chunk-size", "1", "--dtype", "float64"]) == 0
     data = json.loads(capsys.readouterr().out)

@@ -101,16 +101,16 @@ def fixed_samples(monkeypatch):
         for one in requests:
             task, texts = TASKS_AND_SAMPLES[one.context]
             assert one.task == task
-            done(one, Samples(texts[: settings.samples]))
+            done(one, Samples(texts[: settings.sample_count]))
 
     monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
 
 
 CASES = {
     "fast": {"variant": "fast"},
-    "fast and samples": {"variant": "fast", "samples": 3},
+    "fast and samples": {"variant": "fast", "sample_count": 3},
     "plus": {"variant": "plus"},
-    "plus and samples": {"variant": "plus", "samples": 2},
+    "plus and samples": {"variant": "plus", "sample_count": 2},
     "plus and infills": {"variant": "plus", "max_mask_ratio": 0.6, "mask_ratio_step": 0.3},
     "no context": {"variant": "plus", "use_context": False},
     "context alone": {"variant": "fast", "context_weight": 1.0},
@@ -141,7 +141,9 @@ def case(request, models, infilled):
         ]
         task, samples = TASKS_AND_SAMPLES[context.strip() if resolved.use_context else ""]
         scores.append(
-            oracle_forms.score(candidate, texts, context, resolved, task, samples[: resolved.sampling.samples])
+            oracle_forms.score(
+                candidate, texts, context, resolved, task, samples[: resolved.sampling.sample_count]
+            )
         )
     return settings, scores
 
@@ -170,7 +172,7 @@ def test_the_form_with_sentences(models, monkeypatch):
 
 
 def test_the_terms(models):
-    result = MarsScorer(store=False, variant="plus", samples=4, **models).score(*columns(ROWS))
+    result = MarsScorer(store=False, variant="plus", sample_count=4, **models).score(*columns(ROWS))
     terms = [{term.name: term for term in row.terms} for row in result.rows]
     sampled = ["references", "context", "samples"]
     assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood", "repetition"]
@@ -202,7 +204,7 @@ def test_a_score_does_not_depend_on_other_rows(models):
 @pytest.mark.parametrize("variant", ["plus", "paper"])
 def test_a_repeated_reference_counts_once(models, variant):
     """Also of references that differ by whitespace alone, and with samples."""
-    settings = {**models, "variant": variant, "samples": 2, "reference_aggregation": "mean"}
+    settings = {**models, "variant": variant, "sample_count": 2, "reference_aggregation": "mean"}
     if variant == "paper":
         settings |= {"max_mask_ratio": 0}
     (candidate, references, context), *_ = ROWS

@@ -333,7 +333,7 @@ def test_texts_pass_the_checks_unchanged(count):
 
 SCORERS = {
     "fast": {"variant": "fast"},
-    "samples": {"variant": "plus", "samples": 2},
+    "samples": {"variant": "plus", "sample_count": 2},
     "infills": {"variant": "fast", "max_mask_ratio": 0.2, "sigma": 0},
     "paper": {"variant": "paper", "max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "planner": "none"},
     "no context": {"variant": "fast", "max_mask_ratio": 0.6, "use_context": False, "strip_urls_hashtags": True},

@@ -40,7 +40,7 @@ COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 
 @pytest.fixture
 def tiny(tiny_mini):
-    return MarsScorer("mini", samples=2, variant="plus")
+    return MarsScorer("mini", sample_count=2, variant="plus")
 
 
 def polars_frame(columns):
@@ -70,7 +70,7 @@ def test_a_table_is_scored_as_its_columns(tiny, make):
     expected = tiny.score(*COLUMNS.values())
     found = tiny.score(make(COLUMNS))
     assert found.scores == expected.scores
-    assert mars_score.score(make(COLUMNS), preset="mini", variant="plus", samples=2).scores == expected.scores
+    assert mars_score.score(make(COLUMNS), preset="mini", variant="plus", sample_count=2).scores == expected.scores
 
 
 def test_names_of_columns():
@@ -227,7 +227,7 @@ def test_a_stream_is_scored_as_it_comes(tiny):
             read.append(number)
             yield ROWS[number % 2]
 
-    records = mars_score.score_iter(stream(), chunk_size=3, preset="mini", variant="plus", samples=2)
+    records = mars_score.score_iter(stream(), chunk_size=3, preset="mini", variant="plus", sample_count=2)
     found = list(itertools.islice(records, 5))
     assert [record["row"] for record in found] == [0, 1, 2, 3, 4]
     assert len(read) == 6
@@ -327,7 +327,7 @@ def test_passages_and_chats_in_files(tmp_path, capsys):
     rows = [{**ROWS[0], "context": {"passages": PASSAGES}}, {**ROWS[1], "context": CHAT}]
     path = tmp_path / "rows.jsonl"
     jsonl.write(path, rows)
-    assert main(["score", str(path), "--json", "--preset", "mini", "--samples", "2"]) == 0
+    assert main(["score", str(path), "--json", "--preset", "mini", "--sample-count", "2"]) == 0
     assert len(json.loads(capsys.readouterr().out)["scores"]) == 2
     path.write_text(json.dumps({**ROWS[0], "context": CHAT[:3]}) + "\n")
     assert main(["score", str(path)]) == 2

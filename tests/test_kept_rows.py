@@ -85,7 +85,10 @@ def test_kept_rows_are_as_fresh_ones(variant, free, make, score, tmp_path):
     rows = make_rows(6)
     data = columns(rows, free)
     samples = 2 if data[1] else 1
-    settings = {"variant": variant, **({"samples": samples} if variant in ROW_KINDS else {"mask_ratio_step": 0.6})}
+    settings = {
+        "variant": variant,
+        **({"sample_count": samples} if variant in ROW_KINDS else {"mask_ratio_step": 0.6}),
+    }
     if variant == "paper":
         settings["plan_iterations"] = 1
     fresh = make(store=False, **settings).score(*data)
@@ -118,9 +121,9 @@ def test_rows_are_kept_by_files_for_processes_and_the_other_way(make, score, tmp
 
 CHANGES = [
     {"variant": "fast"},
-    {"samples": 3},
-    {"samples": 2, "sample_seed": 1},
-    {"samples": 2, "sample_weight": 0.1},
+    {"sample_count": 3},
+    {"sample_count": 2, "sample_seed": 1},
+    {"sample_count": 2, "sample_weight": 0.1},
     {"task": "story"},
     {"context_weight": 0.4},
     {"repetition_penalty": 0.0},

@@ -21,7 +21,7 @@ ROWS = {
 def settings(gpt2, encoder):
     """Tiny models as settings of MARS."""
     values = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
-    return {"preset": "mini", **values, "store": False, "samples": 0, "max_mask_ratio": 0.4}
+    return {"preset": "mini", **values, "store": False, "sample_count": 0, "max_mask_ratio": 0.4}
 
 
 @pytest.fixture(autouse=True)

@@ -41,7 +41,7 @@ def stack(*managers):
         yield
 
 
-SETTINGS = {"planner": "self", "plan_iterations": 1, "max_mask_ratio": 0.2, "samples": 2}
+SETTINGS = {"planner": "self", "plan_iterations": 1, "max_mask_ratio": 0.2, "sample_count": 2}
 
 
 @pytest.fixture(scope="module")

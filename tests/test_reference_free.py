@@ -76,7 +76,7 @@ def expected(candidate, context, task, models, variant):
 @pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 @pytest.mark.parametrize("variant", ["fast", "plus"])
 def test_scores_are_those_of_the_plain_form(tiny, variant):
-    result = MarsScorer("mini", store=False, variant=variant, samples=2).score(CANDIDATES, contexts=CONTEXTS)
+    result = MarsScorer("mini", store=False, variant=variant, sample_count=2).score(CANDIDATES, contexts=CONTEXTS)
     assert result.scores == pytest.approx([expected(*row, tiny, variant) for row in ROWS], abs=1e-6)
     assert f"|variant:{variant}|references:0|" in str(result.signature)
     assert result.rows[1].terms == result.rows[1].samples == ()
@@ -107,11 +107,13 @@ def test_bad_input(settings, rows, message):
 
 def test_evaluate(tmp_path):
     metric, rows = (
-        Mars("plus", samples=2, cache_dir=str(tmp_path)),
+        Mars("plus", sample_count=2, cache_dir=str(tmp_path)),
         {"predictions": CANDIDATES[2:], "contexts": CONTEXTS[2:]},
     )
     scores = (
-        MarsScorer("mini", store=False, variant="plus", samples=2).score(CANDIDATES[2:], None, CONTEXTS[2:]).scores
+        MarsScorer("mini", store=False, variant="plus", sample_count=2)
+        .score(CANDIDATES[2:], None, CONTEXTS[2:])
+        .scores
     )
     found = metric.compute(**rows, detailed=True)
     assert found["scores"] == pytest.approx(scores, abs=1e-6)
@@ -136,12 +138,14 @@ def test_command_line(tmp_path, capsys):
     rows = [{"prediction": a, "context": b} for a, b, _ in ROWS]
     path = str(jsonl.write(tmp_path / "rows.jsonl", rows))
     assert (
-        main(["score", path, "--no-references", "--json", "--detailed", "--variant", "plus", "--samples", "2"])
+        main(
+            ["score", path, "--no-references", "--json", "--detailed", "--variant", "plus", "--sample-count", "2"]
+        )
         == 0
     )
     found = json.loads(capsys.readouterr().out)
     with pytest.warns(MarsWarning, match="blank candidates"):
-        result = MarsScorer("mini", variant="plus", samples=2).score(CANDIDATES, None, CONTEXTS)
+        result = MarsScorer("mini", variant="plus", sample_count=2).score(CANDIDATES, None, CONTEXTS)
     assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
     assert found["signature"] == str(result.signature)
     assert [one["text"] for one in found["rows"][0]["samples"]] == [LATE, RIVER]

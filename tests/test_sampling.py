@@ -286,12 +286,12 @@ REQUESTS = [Request(text, 16, "story") for text in ("The old harbour town wakes 
 
 
 def test_samples_depend_on_their_request_alone(writer):
-    both = drawn_by(writer, REQUESTS, samples=3)
+    both = drawn_by(writer, REQUESTS, sample_count=3)
     assert [len(set(samples.texts)) for samples in both.values()] == [3, 3]
     for request in REQUESTS:
-        assert drawn_by(writer, [request], samples=3)[request] == both[request]
-    assert drawn_by(writer, REQUESTS, samples=3, sample_seed=1) != both
-    more = drawn_by(writer, REQUESTS, samples=5)
+        assert drawn_by(writer, [request], sample_count=3)[request] == both[request]
+    assert drawn_by(writer, REQUESTS, sample_count=3, sample_seed=1) != both
+    more = drawn_by(writer, REQUESTS, sample_count=5)
     assert [samples.texts[:3] for samples in more.values()] == [samples.texts for samples in both.values()]
 
 
@@ -299,7 +299,7 @@ def test_samples_depend_on_their_request_alone(writer):
 def test_a_small_window_has_room_for_prompt_and_sample(task):
     small = CausalLanguageModel(*tiny_models.tiny_writer(n_positions=40))
     request = Request("The road is busy.\n" * 20, 128, task)
-    samples = drawn_by(small, [request], samples=3)[request]
+    samples = drawn_by(small, [request], sample_count=3)[request]
     assert len(samples.texts) == 3
     assert samples.context_cut
 
@@ -308,7 +308,7 @@ def test_dropped_samples_are_drawn_again_and_counted(writer):
     """Near temperature 0 all samples of a context are the same, and none is in the script of another context."""
     russian = Request("Паром уходит утром.", 5, "story")
     english = REQUESTS[0]._replace(token_limit=5)
-    drawn = drawn_by(writer, [english, russian], samples=4, sample_temperature=1e-4)
+    drawn = drawn_by(writer, [english, russian], sample_count=4, sample_temperature=1e-4)
     assert [samples.dropped for samples in drawn.values()] == [{"duplicate": 9}, {"other script": 12}]
     assert [len(samples.texts) for samples in drawn.values()] == [1, 0]
 
@@ -319,7 +319,7 @@ REFERENCES = [["Before the first ferry leaves, the baker opens."], ["1,250 peopl
 
 def test_samples_are_references_for_other_metrics(encoder):
     models = {"language_model": tiny_models.tiny_writer(), "encoder": encoder}
-    scorer = MarsScorer("mini", variant="plus", store=False, samples=3, **models)
+    scorer = MarsScorer("mini", variant="plus", store=False, sample_count=3, **models)
     drawn = scorer.sample(REFERENCES, CONTEXTS)
     assert [len(texts) > 0 for texts in drawn] == [True, False, False, True]
     augmented = scorer.augment(REFERENCES, CONTEXTS)
@@ -328,4 +328,4 @@ def test_samples_are_references_for_other_metrics(encoder):
     texts = scorer.sample(["Hello."], [turns])
     request = Request("Hi, who are you?\nA baker.", 16, "dialogue")
     model = CausalLanguageModel(*models["language_model"])
-    assert texts == [drawn_by(model, [request], samples=3)[request].texts]
+    assert texts == [drawn_by(model, [request], sample_count=3)[request].texts]

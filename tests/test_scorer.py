@@ -377,7 +377,7 @@ def test_models_stay_until_they_are_freed(make, monkeypatch):
         ({"variant": "paper", "planner": "none"}, ["analyse", "infill", "embed"]),
         ({"variant": "fast"}, ["analyse", "infill", "embed", "match"]),
         ({"variant": "plus"}, ["analyse", "infill", "embed", "match", "likelihood"]),
-        ({"variant": "plus", "samples": 2, "max_mask_ratio": 0}, ["sample", "embed", "match", "likelihood"]),
+        ({"variant": "plus", "sample_count": 2, "max_mask_ratio": 0}, ["sample", "embed", "match", "likelihood"]),
     ],
 )
 def test_progress(make, settings, expected):
@@ -546,7 +546,10 @@ def test_unused_models_are_not_in_the_text():
     masked = {"variant": "paper", "infiller": "masked"}
     assert str(sign(**masked, masked_language_model="some/other")) != str(sign(**masked))
     assert str(sign(**masked, language_model="some/other")) == str(sign(**masked))
-    for more in ({"likelihood_weight": 0.1}, {"samples": 1}):  # the other model reads candidates, or draws samples
+    for more in (
+        {"likelihood_weight": 0.1},
+        {"sample_count": 1},
+    ):  # the other model reads candidates, or draws samples
         of_both = {**masked, **more}
         assert str(sign(**of_both, language_model="some/other")) != str(sign(**of_both))
         assert str(sign(**of_both, masked_language_model="some/other")) != str(sign(**of_both))

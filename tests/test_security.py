@@ -392,7 +392,7 @@ def watched():
 def test_texts_are_never_paths(secret, gpt2, encoder, tmp_path):
     texts = [text.format(path=secret) for text in TEXTS]
     models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
-    scorer = MarsScorer("mini", max_mask_ratio=0.2, samples=2, variant="plus", **models)
+    scorer = MarsScorer("mini", max_mask_ratio=0.2, sample_count=2, variant="plus", **models)
     scorer.score(["a"], ["b"], ["c"])  # loads libraries, which may start processes
     with watched() as seen:
         scorer.score(texts, texts, texts)

@@ -29,7 +29,7 @@ def test_contracted_names_and_defaults():
     expected = """variant=paper use_context=True max_mask_ratio=0.6 mask_ratio_step=0.2 idf_corpus=None
         strip_urls_hashtags=True planner=self plan_step=0.02 plan_iterations=3 plan_temperature=1.3
         plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=2048 matching=sentences
-        samples=0 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None
+        sample_count=0 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None
         sample_weight=0.2 context_weight=0.0 likelihood_weight=0.0 augmentation_aggregation=weighted q=0.8
         reference_aggregation=max dtype=float32 language_model=openai-community/gpt2
         encoder=sentence-transformers/all-distilroberta-v1 masked_language_model=FacebookAI/roberta-base"""
@@ -117,7 +117,7 @@ GOOD = {  # at the ends of their ranges, or of odd types; tests/setting_values.p
     "plan_fusion": [0, 1],
     "sigma": [0, np.int64(2)],
     "max_context_tokens": [None, 1],
-    "samples": [0, 1, np.int64(3)],
+    "sample_count": [0, 1, np.int64(3)],
     "sample_top_p": [1],
     "sample_seed": [0],
     "task": [None, "Translate: {context}"],
@@ -147,7 +147,7 @@ BAD = {
     "infiller": ["t5", None],
     "sigma": [-1, 2.5, True],
     "max_context_tokens": [0, -1, 10.5, "all"],
-    "samples": [-1, 2.5, True, "8", None],
+    "sample_count": [-1, 2.5, True, "8", None],
     "sample_temperature": [0, -1, None, NAN],
     "sample_top_p": [0, 1.1, "1", NAN],
     "sample_seed": [-1, 0.5, None],
@@ -212,9 +212,12 @@ WITHOUT_EFFECT = [
     ),
     ({"sigma": 0, "variant": "fast"}, "sigma=0 has no effect with max_mask_ratio=0.0"),
     ({"idf_corpus": ["a"], "variant": "plus"}, r"idf_corpus=\('a',\) has no effect with max_mask_ratio=0.0"),
-    ({"sample_top_p": 0.5, "samples": 0}, "sample_top_p=0.5 has no effect with samples=0; set samples above 0"),
-    ({"sample_weight": 0.5}, "sample_weight=0.5 has no effect with samples=0"),
-    ({"samples": 3, "use_context": False}, "samples=3 has no effect with use_context=False"),
+    (
+        {"sample_top_p": 0.5, "sample_count": 0},
+        "sample_top_p=0.5 has no effect with sample_count=0; set sample_count above 0",
+    ),
+    ({"sample_weight": 0.5}, "sample_weight=0.5 has no effect with sample_count=0"),
+    ({"sample_count": 3, "use_context": False}, "sample_count=3 has no effect with use_context=False"),
     ({"max_context_tokens": 9, "use_context": False}, "max_context_tokens=9 has no effect with use_context=False"),
     (
         {"contradiction_penalty": 0.5, "entailment_model": None},

@@ -129,7 +129,7 @@ OTHER_MODELS = {
 }
 
 
-SAMPLED = {"samples": 2, "task": "story"}
+SAMPLED = {"sample_count": 2, "task": "story"}
 # The first results that are computed anew: (settings, what is changed in them)
 CHANGES = {
     "infills": [
@@ -155,7 +155,7 @@ CHANGES = {
     ],
     "samples": [
         ({}, SAMPLED),
-        (SAMPLED, {"samples": 3}),
+        (SAMPLED, {"sample_count": 3}),
         (SAMPLED, {"sample_temperature": 0.5}),
         (SAMPLED, {"sample_top_p": 0.5}),
         (SAMPLED, {"sample_seed": 1}),

@@ -30,7 +30,12 @@ def test_rows_are_compared_in_one_thread(fault, monkeypatch, encoder):
 
     monkeypatch.setattr(terms, "token_recall", token_recall)
     scorer = MarsScorer(
-        "mini", store=False, encoder=encoder, language_model=tiny_models.tiny_gpt2(), samples=0, variant="plus"
+        "mini",
+        store=False,
+        encoder=encoder,
+        language_model=tiny_models.tiny_gpt2(),
+        sample_count=0,
+        variant="plus",
     )
     texts = ["A dog ran."], ["A cat slept."], ["It was late."]
     with threadpoolctl.threadpool_limits(limits=2, user_api="blas"):

@@ -10,7 +10,7 @@ from mars_score.cli.options import add_input_options, add_scorer_options, column
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.store.progress import progress_bars
 
-SAMPLES = 4  # unless --samples says otherwise: they show how open-ended a row is
+SAMPLES = 4  # unless --sample-count says otherwise: they show how open-ended a row is
 
 
 def add_parser(commands: Any) -> None:
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
 
     file, names = read_rows(args.file), columns(args)
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-        arguments = {"variant": "plus", "samples": SAMPLES, **scorer_arguments(args)}
+        arguments = {"variant": "plus", "sample_count": SAMPLES, **scorer_arguments(args)}
         scorer = MarsScorer(**arguments, progress=progress)
         found = survey_references(scorer, names.references(file), names.contexts(file))
     print_notices(notices)

@@ -59,7 +59,9 @@ def train_terms(
         raise ValueError("a head learns from MARS's own score; leave learned out")
     weights = learn_weights(sets, [scorer.examples(data.rows) for data in sets])
     settings = scorer.settings
-    read = settings.sampling.samples or settings.similarity.likelihood_weight or settings.masking.max_mask_ratio
+    read = (
+        settings.sampling.sample_count or settings.similarity.likelihood_weight or settings.masking.max_mask_ratio
+    )
     names = ["encoder", *(["language_model"] if read else [])]
     left_out = {*_NOT_OF_THE_FORM, *vars(settings.models)}
     return write_head(

@@ -112,7 +112,7 @@ def used_models(settings: Settings) -> list[str]:
     used = {
         "language_model": (masks and causal)
         or settings.similarity.likelihood_weight > 0
-        or settings.sampling.samples > 0,
+        or settings.sampling.sample_count > 0,
         "encoder": True,
         "masked_language_model": masks and not causal,
         "entailment_model": settings.similarity.contradiction_penalty > 0,

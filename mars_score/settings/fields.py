@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
 class _Condition:
-    """Equal to every value for which a condition holds; shown in remedies as in "set samples above 0"."""
+    """Equal to every value for which a condition holds; shown in remedies as in "set sample_count above 0"."""
 
     def __init__(self, condition: Callable[[object], bool], text: str) -> None:
         self._condition, self._text = condition, text

@@ -120,14 +120,14 @@ class InfillingSettings(Checked):
     )
 
 
-_sampled = partial(setting, needs=("samples", POSITIVE))
+_sampled = partial(setting, needs=("sample_count", POSITIVE))
 
 
 @dataclass(frozen=True)
 class SamplingSettings(Checked):
     """Texts drawn from the language model given the context alone (docs/method.md)."""
 
-    samples: int = setting(
+    sample_count: int = setting(
         0, "Texts to draw for each context; 0: none.", low=0, high=1000, needs=("use_context", True)
     )
     sample_temperature: float = _sampled(0.9, "Divides the logits.", low=0, high=100, above_low=True)
@@ -180,7 +180,11 @@ class SimilaritySettings(Checked):
         needs=("entailment_model", NAMED),
     )
     sample_weight: float = setting(
-        0.2, "Largest weight of the mean cosine with the samples.", low=0, high=10, needs=("samples", POSITIVE)
+        0.2,
+        "Largest weight of the mean cosine with the samples.",
+        low=0,
+        high=10,
+        needs=("sample_count", POSITIVE),
     )
     repetition_penalty: float = setting(
         0.3,

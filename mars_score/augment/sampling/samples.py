@@ -103,7 +103,7 @@ class Request(NamedTuple):
 class Samples:
     """The samples of a context."""
 
-    texts: tuple[str, ...]  # those that passed the gates, at most ``samples`` of the settings, all different
+    texts: tuple[str, ...]  # those that passed the gates, at most ``sample_count`` of the settings, all different
     dropped: Mapping[str, int] = field(default_factory=dict)  # how many were dropped for each fault
     context_cut: bool = False  # whether they were drawn given a part of the context only
 
@@ -141,7 +141,7 @@ def _draw(model: CausalLanguageModel, settings: SamplingSettings, request: Reque
     dropped: Counter[str] = Counter()
     for _ in range(ATTEMPTS):
         first = len(texts) + dropped.total()
-        numbers = range(first, first + settings.samples - len(texts))
+        numbers = range(first, first + settings.sample_count - len(texts))
         keys = [digest(settings.sample_seed, request.context, number) for number in numbers]
         for drawn in draw_texts(model, prompt.tokens, keys, limit, settings) if keys else ():
             text = tidy(drawn.text, ended=drawn.ended)
@@ -166,7 +166,7 @@ class ContextSampler:
         """The samples of each different request; none for those that want none."""
         sampling = self._settings.sampling
         different = list(dict.fromkeys(requests))
-        wanted = [request for request in different if request.wanted and sampling.samples > 0]
+        wanted = [request for request in different if request.wanted and sampling.sample_count > 0]
         method = [getattr(sampling, field.name) for field in fields(SamplingSettings) if field.name != "task"]
         language = language_code(self._settings.language)
         if language != ENGLISH:

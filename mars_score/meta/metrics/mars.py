@@ -34,7 +34,7 @@ class Mars(Metric):
         self._references = self._arguments.pop("references", True)
         settings = self._scorer(()).settings
         self._masks = settings.masking.max_mask_ratio != 0
-        self._samples = settings.use_context and settings.sampling.samples > 0
+        self._samples = settings.use_context and settings.sampling.sample_count > 0
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See :class:`Metric`."""
