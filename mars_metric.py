@@ -50,6 +50,9 @@ Args:
     contexts (`list` of `str` or of `list` of `str`): what the text was generated from (a document, a question, a
         dialogue), one per row; the strings of a list are the turns of a dialogue. May be omitted with
         `use_context=False`.
+    samples (`list` of `str` or of `list` of `str`): texts that others than the scored system, such as a good
+        language model, wrote for the context, as variants `"plus"` and `"fast"` can use them; an empty list where
+        a row has none. May be omitted.
     detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
     explain (`bool`): also return why each score is what it is.
     scale (`bool`): also return where the mean lies between an unrelated reference and the reference itself.
@@ -164,6 +167,7 @@ class Mars(evaluate_rows.MetricOfRows):
         predictions: Any = None,
         references: Any = None,
         contexts: Any = None,
+        samples: Any = None,
         detailed: bool = False,
         explain: bool = False,
         scale: bool = False,
@@ -180,10 +184,12 @@ class Mars(evaluate_rows.MetricOfRows):
         for name in settings:
             evaluate_rows.refuse_other_names(name)
         options = {**self._options, **settings}
+        scorer = mars_score.MarsScorer(**options)
+        scorer.settings.given((), samples or self.added_samples or None)  # refuses what would not count
         return self.compute_rows(
-            (predictions, references, contexts),
+            (predictions, references, contexts, samples),
             options.get("use_context", True),
-            scorer=mars_score.MarsScorer(**options),
+            scorer=scorer,
             asked={name for name, wanted in zip(_MORE, (detailed, explain, scale), strict=True) if wanted},
         )
 
@@ -198,11 +204,12 @@ class Mars(evaluate_rows.MetricOfRows):
         references: list[list[str]],
         contexts: list[str],
         scorer: Any = None,
+        samples: Any = None,
         asked: Container[str] = (),
     ) -> dict[str, Any]:
         evaluate_rows.check_mix({not row for row in references})  # also of other processes
         given = references if any(references) else None
-        result = scorer.score(predictions, given, contexts, explain="explain" in asked)
+        result = scorer.score(predictions, given, contexts, samples=samples, explain="explain" in asked)
         found: dict[str, Any] = {"mars": result.score}
         if "detailed" in asked:
             found["scores"] = result.scores

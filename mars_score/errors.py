@@ -20,6 +20,7 @@ REFERENCE_CUT = "the reference is longer than the language model's window and it
 CONTRADICTED = "the candidate probably contradicts its context or a reference"
 NOT_ENGLISH = "the row is not in English, which the entailment model does not read: it is scored without"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
+OWN_SAMPLE = "a sample is the candidate itself and was left out"
 SAMPLES_CUT = "the context is long and samples were drawn given a part of it"
 TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
 UNKNOWN = (
@@ -34,6 +35,7 @@ NOTICES = (
         CONTEXT_CUT,
         REFERENCE_CUT,
         UNTAGGED,
+        OWN_SAMPLE,
         SAMPLES_CUT,
         TEXT_CUT,
         UNKNOWN,

@@ -15,7 +15,7 @@ from mars_score.augment.augmenter import Augmenter, prepare_rows
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
 from mars_score.data.tables import columns_of, is_tabular
-from mars_score.data.validation import Row, check_candidate_lists, check_rows
+from mars_score.data.validation import Row, check_candidate_lists, check_lengths, check_rows, check_samples
 from mars_score.errors import Notices, warn
 from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
@@ -107,6 +107,7 @@ class MarsScorer:
         references: Any = None,
         contexts: Any = None,
         *,
+        samples: Any = None,
         columns: Mapping[str, str | None] | None = None,
         explain: bool = False,
     ) -> MarsResult:
@@ -121,7 +122,11 @@ class MarsScorer:
             contexts: per row a string; a list of strings, the turns of a dialogue, which become the lines of one;
                 chat messages ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``,
                 each read by itself. May be left out with ``use_context=False``.
-            columns: what the columns of a table are called, such as ``{"reference": "answer"}``.
+            samples: per row a text or a list of texts that others than the scored system wrote for the context,
+                such as a good language model; None, "" or an empty list: none. One that is the candidate itself
+                is left out.
+            columns: what the columns of a table are called, such as ``{"reference": "answer"}``; samples are
+                taken from a table only if their column is named.
             explain: also say why each score is what it is: ``explanations`` of the result.
 
         Returns:
@@ -132,30 +137,39 @@ class MarsScorer:
             TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
             ModelUnavailableError: a model cannot be loaded.
         """
-        if references is None and contexts is None and is_tabular(predictions):
+        if references is None and contexts is None and samples is None and is_tabular(predictions):
             use_context = self.settings.use_context
-            predictions, references, contexts = columns_of(predictions, columns, use_context=use_context)
+            predictions, references, contexts, samples = columns_of(predictions, columns, use_context=use_context)
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         given = check_candidate_lists(predictions)
-        settings = self.settings.given(references)
+        settings = self.settings.given(references, samples)
         if references is None and self.head_folder and self.head_folder.kind == "terms":
             raise ValueError(
                 f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
             )
-        rows, texts = self._check(references, contexts, predictions=given)
+        all_references, texts = self._check(references, contexts, predictions=given)
+        all_samples = check_samples(samples, len(texts))
+        check_lengths(predictions=given, samples=all_samples)
         if not given:
             raise ValueError("there is nothing to score: predictions is empty")
         numbers = [number for number, some in enumerate(given) for _ in some]
-        candidates = [candidate.strip() for some in given for candidate in some]
-        rows, contexts = [rows[number] for number in numbers], [texts[number].strip() for number in numbers]
+        rows = [
+            Row(candidate.strip(), all_references[number], texts[number].strip(), all_samples[number])
+            for number, some in enumerate(given)
+            for candidate in some
+        ]
         with self._reports.bars():
-            scored = self._score(prepare_rows(candidates, rows, contexts, settings.masking), settings)
+            scored = self._score(prepare_rows(rows, settings.masking), settings)
             scores = tuple(row.score for row in scored)
-            explanations = self._explain(candidates, contexts, scores) if explain else ()
+            explanations = self._explain(rows, scores) if explain else ()
         pipeline = self._augmenter.analyser.pipeline if settings.masking.max_mask_ratio > 0 else None
-        signature = make_signature(settings, pipeline, map(len, rows))
-        inputs = tuple(map(ScoredTexts, numbers, candidates, rows, contexts))
+        origin = "" if samples is None else "given"
+        signature = make_signature(settings, pipeline, [len(row.references) for row in rows], origin)
+        inputs = tuple(
+            ScoredTexts(number, row.candidate, row.references, row.context)
+            for number, row in zip(numbers, rows, strict=True)
+        )
         return MarsResult(scores, signature, _warn(numbers, flags_of(scored)), inputs, explanations)
 
     @unchanging()
@@ -188,8 +202,7 @@ class MarsScorer:
         Args:
             rows: with candidates and references, none of them blank.
         """
-        candidates, references, contexts = zip(*rows, strict=True)
-        prepared = prepare_rows(candidates, references, contexts, self.settings.masking)
+        prepared = prepare_rows(rows, self.settings.masking)
         with self._reports.bars():
             read = self._read(self._scorable(prepared, self.settings))
             return [one for chunk, evidence in read for one in chunk.examples(evidence)]
@@ -221,13 +234,12 @@ class MarsScorer:
     ) -> tuple[Explanation, ...]:
         """Why rows have their scores; args as for :meth:`score_rows`."""
         scores = [row.score for row in self.score_rows(rows, idf, with_references=with_references)]
-        return self._explain([row[0] for row in rows], [row[2] for row in rows], scores)
+        return self._explain(rows, scores)
 
-    def _explain(
-        self, candidates: Sequence[str], contexts: Sequence[str], scores: Sequence[RowScore]
-    ) -> tuple[Explanation, ...]:
+    def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
         from mars_score.scoring.explain.explainer import explain
 
+        candidates, contexts = [row.candidate for row in rows], [row.context for row in rows]
         return tuple(explain(candidates, contexts, scores, self._reader, Form.of(self.settings)))
 
     def free(self) -> None:
@@ -247,8 +259,8 @@ class MarsScorer:
     def _checked(self, references: Any, contexts: Any) -> list[Row]:
         """Prepared rows without candidates."""
         settings = self.settings.given(references)
-        rows, texts = self._check(references, contexts)
-        return prepare_rows([""] * len(rows), rows, texts, settings.masking)
+        columns = zip(*self._check(references, contexts), strict=True)
+        return prepare_rows([Row("", texts, context) for texts, context in columns], settings.masking)
 
     def _score(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> list[ScoredRow]:
         """The scores of prepared rows, stored or new."""
@@ -266,31 +278,30 @@ class MarsScorer:
         self, rows: Sequence[Row], settings: Settings, head: LearnedHead | None = None, idf: Idf | None = None
     ) -> Scorable:
         """Prepared rows with their augmented references and samples."""
-        candidates, _, contexts = zip(*rows, strict=True)
-        augmented = self._augment(rows, idf, written=candidates)
-        drawn = self._draw(rows, written=candidates)
+        augmented = self._augment(rows, idf, [bool(row.candidate) for row in rows])
+        requests, samples = self._draw(rows, [bool(row.candidate) and not row.samples for row in rows])
         form = Form.of(settings)
-        return Scorable(candidates, contexts, augmented, *drawn, form, settings.use_context, head)
+        return Scorable(rows, augmented, requests, samples, form, settings.use_context, head)
 
     def _augment(
-        self, rows: Sequence[Row], idf: Idf | None = None, written: Sequence[Any] | None = None
+        self, rows: Sequence[Row], idf: Idf | None = None, needed: Sequence[bool] | None = None
     ) -> list[list[Augmented]]:
-        """Augmented references of each row; those of a row that is not ``written`` count for the IDF only."""
-        pairs = [[(context, text) for text in references] for _, references, context in rows]
-        needed = (
-            pairs if written is None else [row if keep else [] for row, keep in zip(pairs, written, strict=True)]
+        """Augmented references of each row; those of a row that is not ``needed`` count for the IDF only."""
+        pairs = [[(row.context, text) for text in row.references] for row in rows]
+        wanted = (
+            pairs if needed is None else [row if keep else [] for row, keep in zip(pairs, needed, strict=True)]
         )
         others = [reference for row in pairs for _, reference in row]
-        augmented = self._augmenter.augment([pair for row in needed for pair in row], others, idf)
-        return [[augmented[pair] for pair in row] for row in needed]
+        augmented = self._augmenter.augment([pair for row in wanted for pair in row], others, idf)
+        return [[augmented[pair] for pair in row] for row in wanted]
 
     def _draw(
-        self, rows: Sequence[Row], written: Sequence[Any] | None = None
+        self, rows: Sequence[Row], needed: Sequence[bool] | None = None
     ) -> tuple[list[Request], dict[Request, Samples]]:
-        """The request of each row, and the samples of those that are ``written``; None: of all."""
-        requests = [make_request(context, texts, self.settings.sampling) for _, texts, context in rows]
-        needed = requests if written is None else [*compress(requests, written)]
-        return requests, self._sampler.draw(needed, partial(self._reports, "sample"))
+        """The request of each row, and the samples of those that are ``needed``; None: of all."""
+        requests = [make_request(row.context, row.references, self.settings.sampling) for row in rows]
+        wanted = requests if needed is None else [*compress(requests, needed)]
+        return requests, self._sampler.draw(wanted, partial(self._reports, "sample"))
 
     def _read(self, scorable: Scorable) -> Iterator[tuple[Scorable, Evidence]]:
         return scorable.read(self._reader, _CHUNK_ROWS, self._reports)

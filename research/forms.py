@@ -88,12 +88,11 @@ def main() -> None:
 
 def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
     """What the score of each written candidate is made of, by name."""
-    candidates, of_rows, contexts = zip(*rated.rows, strict=True)
-    rows = prepare_rows(candidates, of_rows, contexts, scorer.settings.masking)
+    rows = prepare_rows(rated.rows, scorer.settings.masking)
     written = [(row, rating) for row, rating in zip(rows, rated.ratings, strict=True) if row[0]]
     scored = scorer.score_rows([row for row, _ in written])
     reader = Reader(scorer.settings, scorer.runtime)
-    texts = [text for (candidate, references, _), _ in written for text in (candidate, *references)]
+    texts = [text for row, _ in written for text in (row.candidate, *row.references)]
     tokens = reader.read(MATCH, texts)
     vectors = reader.read(EMBED, [*texts, *(part for row, _ in written for part in windows(row[2]) if row[2])])
     likely = reader.read(LIKELIHOOD, [(row[2], row[0]) for row, _ in written if row[2]])
@@ -101,7 +100,7 @@ def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
     denied = reader.read(CONTRADICTION, [one for row in scorable for one in row.premises])
     columns: list[dict[str, float]] = []
     for (texts_of_row, rating), row, score in zip(written, scorable, scored, strict=True):
-        candidate, references, context = texts_of_row
+        candidate, references, context, _ = texts_of_row
         parts = np.stack([vectors[part].vector for part in windows(context)]) if context else None
         near = {
             text: float((parts @ vectors[text].vector).max()) if parts is not None else 0.0
@@ -132,7 +131,7 @@ def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
 
 def scorable_row(row: Row, scorer: MarsScorer) -> ScorableRow:
     """A row as it is scored: with its task, without infills and samples."""
-    candidate, references, context = row
+    candidate, references, context, _ = row
     task = make_request(context, references, scorer.settings.sampling).task
     return ScorableRow(candidate, tuple(AugmentedReference(text, ()) for text in references), context, task)
 

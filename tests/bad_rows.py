@@ -44,5 +44,8 @@ BAD_ROWS = {
         r'\["passages"\]\[1\] must be a string, got int',
     ),
     "passages and a question": ("context", {"passages": ["a"], "question": "b"}, PASSAGES),
+    "a number as sample": ("sample", 3, "must be a string, got int"),
+    "a blank sample": ("sample", ["b", " "], "holds a blank sample; leave it out"),
+    "a number among samples": ("sample", ["b", 3], "must be a string, got int"),
     "another dict": ("context", {"text": "b"}, PASSAGES),
 }

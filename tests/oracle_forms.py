@@ -95,12 +95,8 @@ def score(
         weight, near = how.context_weight * share, nearness(encoder, candidate, context)
     total = weight * near
     if samples:
-        share /= len(references)
         best = max(recall(encoder, candidate, one) for one in samples)
-        if best > value:
-            value += (0.5 if task == "dialogue" else 1.0) * share * (best - value)
-        cosines = [oracle.cosine(encoder, candidate, one) for one in samples]
-        total += how.sample_weight * (1.0 if task == "dialogue" else 0.5) * share * sum(cosines) / len(samples)
+        total += how.sample_weight * share**2 * max(0.0, best - value)
     if context and how.context_weight and task == "data":
         weight = 0.5
         total += weight * max(oracle.cosine(encoder, candidate, one) for one in references)

@@ -9,7 +9,7 @@ import mars_metric
 from mars_score.cli import main
 from mars_score.scorer import MarsScorer
 
-GOOD = {"prediction": "a b", "reference": "a b", "context": "first"}
+GOOD = {"prediction": "a b", "reference": "a b", "context": "first", "sample": ["c"]}
 
 
 @pytest.fixture(autouse=True)
@@ -22,11 +22,11 @@ def with_plurals(rows):
 
 
 def score(rows, tmp_path, capsys):
-    MarsScorer("mini").score(**with_plurals(rows))
+    MarsScorer("mini", variant="fast").score(**with_plurals(rows))
 
 
 def compute(rows, tmp_path, capsys):
-    metric = mars_metric.Mars(cache_dir=str(tmp_path))
+    metric = mars_metric.Mars("fast", cache_dir=str(tmp_path))
     with pytest.raises((TypeError, ValueError)) as caught:
         metric.compute(**with_plurals(rows))
     assert metric.filelock is None
@@ -40,12 +40,13 @@ def compute(rows, tmp_path, capsys):
 
 
 def command(rows, tmp_path, capsys):
-    assert main(["score", str(jsonl.write(tmp_path / "rows.jsonl", rows))]) == 2
+    path = str(jsonl.write(tmp_path / "rows.jsonl", rows))
+    assert main(["score", path, "--variant", "fast", "--samples-column", "sample"]) == 2
     raise ValueError(capsys.readouterr().err)
 
 
 def update(rows, tmp_path, capsys):
-    metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore("mini")
+    metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore("mini", variant="fast")
     columns = list(with_plurals(rows).values())
     metric.update(*(column[:1] for column in columns))
     with pytest.raises((TypeError, ValueError)) as caught:
@@ -69,7 +70,7 @@ def test_bad_rows(name, surface, tmp_path, capsys, scored):
     column, value, message = BAD_ROWS[name]
     refuse, place = SURFACES[surface]
     if surface == "torchmetrics":
-        place = place.replace("{}s?", {"prediction": "preds", "reference": "target"}.get(column, "contexts"))
+        place = place.replace("{}s?", {"prediction": "preds", "reference": "target"}.get(column, f"{column}s"))
     with pytest.raises((TypeError, ValueError), match=f"{place.format(column)} ?{message}"):
         refuse([GOOD, {**GOOD, column: value}], tmp_path, capsys)
     assert not scored or surface in ("evaluate", "torchmetrics")  # where the good row was scored

@@ -187,9 +187,7 @@ def test_the_terms(models):
             assert tuple(one.text for one in row.samples) == drawn
             assert 0 <= by_name["context"].weight <= 0.5 * 5.5 / (5.5 + 3)
     assert terms[4]["context"].weight == pytest.approx(0.5 * 1 / (1 + 3))  # a reference of one word
-    # of two references; in a dialogue the mean of the samples counts twice
-    assert terms[0]["samples"].weight == pytest.approx(terms[0]["context"].weight * 0.1 / 0.5 / 2)
-    assert terms[8]["samples"].weight == pytest.approx(terms[8]["context"].weight * 0.2 / 0.5)
+    assert terms[0]["samples"].weight == pytest.approx(0.2 * (terms[0]["context"].weight / 0.5) ** 2)
     assert 0 < terms[6]["context"].weight < 0.5 * 7 / (7 + 3) - 0.01  # a reference that is close to the context
     assert result.to_dict()["rows"][0]["samples"] == [dataclasses.asdict(one) for one in result.rows[0].samples]
 

@@ -76,9 +76,10 @@ def test_a_table_is_scored_as_its_columns(tiny, make):
 def test_names_of_columns():
     frame = pd.DataFrame({"answer": ["a"], "gold": ["b"], "contexts": ["c"], "id": [1]})
     names = {"prediction": "answer", "reference": "gold"}
-    assert columns_of(frame, names) == (["a"], ["b"], ["c"])
-    assert columns_of(frame, {**names, "context": None}) == (["a"], ["b"], None)
-    assert columns_of(frame.drop(columns="contexts"), names, use_context=False) == (["a"], ["b"], None)
+    assert columns_of(frame, names) == (["a"], ["b"], ["c"], None)
+    assert columns_of(frame, {**names, "context": None}) == (["a"], ["b"], None, None)
+    assert columns_of(frame, {**names, "samples": "gold"})[3] == ["b"]
+    assert columns_of(frame.drop(columns="contexts"), names, use_context=False) == (["a"], ["b"], None, None)
 
 
 def test_a_table_without_references_says_so(tiny):

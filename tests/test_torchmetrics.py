@@ -11,6 +11,7 @@ import torch
 import word_recall
 from processes import in_processes
 
+from mars_score.data.validation import Row
 from mars_score.scorer import MarsScorer
 
 torchmetrics = pytest.importorskip("torchmetrics")
@@ -183,7 +184,7 @@ def test_half_of_a_character():
 
 
 def test_packing_is_exact():
-    rows = [("", ("a", "\u05e9\U0001f600"), "\x00\r\n\x85"), ("b", ("c",), "")]
+    rows = [Row("", ("a", "\u05e9\U0001f600"), "\x00\r\n\x85"), Row("b", ("c",), "", ("d", "e"))]
     parts = [to_tensor(rows[:1]), to_tensor([]), to_tensor(rows[1:])]
     assert rows_of(parts) == rows
     assert torch.cat(parts).dtype == torch.uint8

@@ -30,18 +30,17 @@ Templates = list[tuple[float, Template]]  # with their mask ratios
 _METHOD = 2  # part of the store's keys; raised when the same settings come to give other infills
 
 
-def prepare_rows(
-    candidates: Sequence[str], rows: Sequence[Sequence[str]], contexts: Sequence[str], masking: MaskingSettings
-) -> list[Row]:
-    """For each row what its score depends on: candidate, different prepared references, stripped context."""
+def prepare_rows(rows: Iterable[Row], masking: MaskingSettings) -> list[Row]:
+    """Rows with different prepared references and stripped contexts."""
     strip = masking.strip_urls_hashtags
     return [
-        (
-            candidate,
-            tuple(dict.fromkeys(prepare_reference(text, strip_urls_hashtags=strip) for text in row)),
-            context.strip(),
+        row._replace(
+            references=tuple(
+                dict.fromkeys(prepare_reference(text, strip_urls_hashtags=strip) for text in row.references)
+            ),
+            context=row.context.strip(),
         )
-        for candidate, row, context in zip(candidates, rows, contexts, strict=True)
+        for row in rows
     ]
 
 

@@ -30,6 +30,11 @@ def add_parser(commands: Any) -> None:
         metavar="NAME",
         help="column of the first file; rows with one value are drawn together (default: rows of one context)",
     )
+    parser.add_argument(
+        "--samples-from-others",
+        action="store_true",
+        help="each candidate's samples are the other systems' texts; scores then depend on who takes part",
+    )
     parser.add_argument("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
     parser.add_argument("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
@@ -46,8 +51,13 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"a comparison needs at least two files, got {args.files[0]} alone; add another")
     if args.rows < 0:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
+    if args.samples_column and args.samples_from_others:
+        raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
     files = _read(args)
     names = columns(args)
+    samples: Any = "others" if args.samples_from_others else None
+    if args.samples_column:
+        samples = names.samples(files[0])
     remedy = "add it or name another with --group-column"
     groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
     if args.plot:
@@ -64,6 +74,7 @@ def run(args: argparse.Namespace) -> None:
             dict(zip(_names(args.files), map(names.candidates, files), strict=True)),
             names.references(files[0]) if names.reference else None,
             names.contexts(files[0]),
+            samples=samples,
             groups=groups,
             confidence=args.confidence,
             resamples=args.resamples,

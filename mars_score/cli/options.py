@@ -35,6 +35,8 @@ def add_column_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]
         text = f"column of the {column}s (default: {column})"
         group.add_argument(f"--{column}-column", metavar="NAME", default=column, help=text)
     if "prediction" in columns:
+        text = "column of texts that others than the scored system wrote for the context: one, or a list"
+        group.add_argument("--samples-column", metavar="NAME", help=text)
         text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
         group.add_argument("--no-references", action="store_true", help=text)
 
@@ -43,7 +45,8 @@ def columns(args: argparse.Namespace) -> Columns:
     """The columns that the options name."""
     reference = None if getattr(args, "no_references", False) else args.reference_column
     context = args.context_column if getattr(args, "use_context", True) else None
-    return Columns(reference, context, getattr(args, "prediction_column", None))
+    prediction, sample = (getattr(args, f"{name}_column", None) for name in ("prediction", "samples"))
+    return Columns(reference, context, prediction, sample)
 
 
 def add_scorer_options(

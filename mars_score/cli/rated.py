@@ -12,7 +12,7 @@ def add_rated_options(parser: argparse.ArgumentParser) -> None:
     """The names of columns, and which data sets are compared within groups."""
     group = parser.add_argument_group("columns")
     for column in dataclasses.fields(RatedColumns):
-        help_text = f"column of the {column.name} (default: {column.default})"
+        help_text = f"column of the {column.name} (default: {column.default or 'none'})"
         names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
         group.add_argument(*names, metavar="NAME", default=column.default, help=help_text)
     group.add_argument(

@@ -99,9 +99,9 @@ def show_text(shown: Shown) -> None:
 def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
     """Of every row its score and candidate, then the terms that add something and what it was compared with."""
     for part, scored in run.scored():
-        for number, (candidate, _, _), result in zip(part.file.numbers, part.rows, scored, strict=True):
+        for number, texts, result in zip(part.file.numbers, part.rows, scored, strict=True):
             row = result.score
-            yield row.score, number, candidate
+            yield row.score, number, texts.candidate
             terms = [term for term in row.terms if term.value]
             if len(terms) > 1:
                 for term in terms:

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
             else:
                 show_text(shown)
         rows = (
-            (number + 1, result.score.score, row[0])
+            (number + 1, result.score.score, row.candidate)
             for part, scored in a_run.scored()
             for number, result, row in zip(part.file.numbers, scored, part.rows, strict=True)
         )
@@ -86,5 +86,5 @@ def _scale(run: Run, tally: Tally) -> dict[str, float]:
 
     chosen = set(anchor_rows(tally.rows))
     rows = [row for number, row in enumerate(run.rows()) if number in chosen]
-    references = [list(references) for _, references, _ in rows]
-    return find_anchors(run.scorer, references, [context for _, _, context in rows]).to_dict(tally.mean)
+    references = [list(row.references) for row in rows]
+    return find_anchors(run.scorer, references, [row.context for row in rows]).to_dict(tally.mean)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mars_score.compare.result import ComparedRow, SystemPair, SystemRanking, SystemScore
-from mars_score.data.validation import check_candidates, check_rows
+from mars_score.data.validation import check_candidates, check_rows, check_samples
+from mars_score.data.values import is_blank
 from mars_score.stats.draws import SAME, check_resampling, too_few
 from mars_score.stats.labels import Codes, ContextLabels, Labels, codes_of
 from mars_score.stats.means import holm, mean_interval, mean_p
@@ -24,6 +26,7 @@ def rank_systems(
     references: Any = None,
     contexts: Any = None,
     *,
+    samples: Any = None,
     groups: Labels | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
@@ -40,6 +43,8 @@ def rank_systems(
         systems: from the name of each system to its candidates, one per row.
         references: as for :meth:`MarsScorer.score`.
         contexts: as for :meth:`MarsScorer.score`.
+        samples: as for :meth:`MarsScorer.score`; or ``"others"``: those of each candidate are the other systems'
+            texts for the row. Scores then depend on which systems take part, and the signature says so.
         groups: one label per row, strings or integers; rows of a group (a document) are drawn together. None: rows
             of one context are, and each row without a context is a group.
         confidence: of the intervals; 1 - confidence is the level of the tests.
@@ -66,7 +71,24 @@ def rank_systems(
     codes = codes_of("groups", ContextLabels().of(context_of) if groups is None else groups, count)[1]
 
     candidates = [text for column in columns.values() for text in column]
-    result = scorer.score(candidates, texts * len(systems) if any(texts) else None, context_of * len(systems))
+    from_others = isinstance(samples, str) and samples == "others"
+    if from_others:
+        samples_of: list[Any] = [
+            [other[row] for name, other in columns.items() if name != system and not is_blank(other[row])]
+            for system in columns
+            for row in range(count)
+        ]
+    else:
+        samples_of = check_samples(samples, count) * len(systems)
+    result = scorer.score(
+        candidates,
+        texts * len(systems) if any(texts) else None,
+        context_of * len(systems),
+        samples=samples_of if samples is not None else None,
+    )
+    signature = result.signature
+    if from_others:
+        signature = replace(signature, entries={**signature.entries, "samples": "others"})
     scores = np.reshape(result.scores, (-1, count)).tolist()
     order = sorted(range(len(systems)), key=lambda place: -sum(scores[place]))
     names = list(systems)
@@ -89,7 +111,7 @@ def rank_systems(
         groups=group_count,
         confidence=confidence,
         resamples=resamples,
-        signature=result.signature,
+        signature=signature,
         notices=(*notices, *([f"no intervals and no p-values: {reason}"] if reason else [])),
     )
 

@@ -39,7 +39,7 @@ class Attacked:
 
 def reorder(row: Row, generator: random.Random) -> str | None:
     """The candidate, changed, with half of its tokens shuffled; None below four tokens or where all are equal."""
-    tokens = row[0].split()
+    tokens = row.candidate.split()
     if len(tokens) < 4 or len(set(tokens)) == 1:
         return None
     count = max(2, round(len(tokens) / 2))
@@ -54,19 +54,19 @@ def reorder(row: Row, generator: random.Random) -> str | None:
 
 def retrieve(row: Row, generator: random.Random) -> str | None:
     """A sentence of the context; None where it has fewer than three. Never the candidate itself."""
-    return copy(row, generator) if len(sentences(row[2])) >= 3 else None
+    return copy(row, generator) if len(sentences(row.context)) >= 3 else None
 
 
 def copy(row: Row, generator: random.Random) -> str | None:
     """A sentence of the context; None where it has none but the candidate itself."""
-    candidate, _, context = row
-    others = [one for one in dict.fromkeys(sentences(context)) if _plain(one) != _plain(candidate)]
+    candidate = _plain(row.candidate)
+    others = [one for one in dict.fromkeys(sentences(row.context)) if _plain(one) != candidate]
     return generator.choice(others) if others else None
 
 
 def negate(row: Row, generator: random.Random) -> str | None:
     """The candidate with its first statement (in English, by rules) turned into the opposite; None without one."""
-    statement = next((one for one in sentences(row[0]) if not one.endswith("?")), None)
+    statement = next((one for one in sentences(row.candidate) if not one.endswith("?")), None)
     if statement is None:
         return None
     clause = _CLAUSE.split(statement, maxsplit=1)[0]
@@ -74,7 +74,7 @@ def negate(row: Row, generator: random.Random) -> str | None:
     if opposite == statement:
         end = len(statement.rstrip(".!"))
         opposite = f"{statement[:end]}, which is not true{statement[end:] or '.'}"
-    return row[0].replace(statement, opposite, 1)
+    return row.candidate.replace(statement, opposite, 1)
 
 
 def _opposite(clause: str) -> str:
@@ -93,7 +93,7 @@ def _opposite(clause: str) -> str:
 
 def change_number(row: Row, generator: random.Random) -> str | None:
     """The candidate with another first number (in digits, or from two to twelve in words); None without one."""
-    found = _NUMBER.search(row[0])
+    found = _NUMBER.search(row.candidate)
     if found is None:
         return None
     number = found[0]
@@ -102,7 +102,7 @@ def change_number(row: Row, generator: random.Random) -> str | None:
     else:
         word = generator.choice([one for one in _NUMBER_WORDS if one != number.lower()])
         changed = word.capitalize() if number[0].isupper() else word
-    return row[0][: found.start()] + changed + row[0][found.end() :]
+    return row.candidate[: found.start()] + changed + row.candidate[found.end() :]
 
 
 Change = Callable[[Row, random.Random], str | None]
@@ -119,10 +119,10 @@ def attack(name: str, rows: Sequence[Row], seed: int = 0) -> Attacked:
     """Attack each row that can be; what a row becomes depends on the row and the seed alone."""
     indices, attacked = [], []
     for index, row in enumerate(rows):
-        text = ATTACKS[name](row, _generator(name, row, seed)) if row[0].strip() else None
+        text = ATTACKS[name](row, _generator(name, row, seed)) if row.candidate.strip() else None
         if text is not None:
             indices.append(index)
-            attacked.append((text, row[1], row[2]))
+            attacked.append(row._replace(candidate=text))
     return Attacked(tuple(indices), tuple(attacked), len(rows) - len(indices))
 
 

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mars_score.data.readers import stream_rows
-from mars_score.data.validation import check_candidates, check_contexts, check_reference_free, check_references
+from mars_score.data.validation import (
+    check_candidates,
+    check_contexts,
+    check_reference_free,
+    check_references,
+    check_samples,
+)
 from mars_score.data.values import plain
 
 
@@ -129,6 +135,7 @@ class Columns:
     reference: str | None  # one or more references per row; None: without references
     context: str | None  # the context; None: without contexts
     prediction: str | None = None  # the candidate; None: there are none
+    sample: str | None = None  # samples; None: there are none
 
     def candidates(self, file: RowFile) -> list[str]:
         """The candidates without outer whitespace; blank ones where there is no column."""
@@ -145,6 +152,14 @@ class Columns:
             return [()] * len(file.rows)
         remedy = "add it, name another with --reference-column, or pass --no-references to score all rows without"
         return check_references(file.column(name, remedy=remedy), where=file.place(name))
+
+    def samples(self, file: RowFile) -> list[tuple[str, ...]]:
+        """The samples of each row; none where there is no column."""
+        name = self.sample
+        if name is None:
+            return [()] * len(file.rows)
+        values = file.column(name, remedy="add it, or name another with --samples-column")
+        return check_samples(values, len(values), where=file.place(name))
 
     def contexts(self, file: RowFile) -> list[str] | None:
         """The contexts; None without a column."""

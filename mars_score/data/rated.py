@@ -15,7 +15,7 @@ from typing import Any
 
 from mars_score.data.files import RowFile, read_rows
 from mars_score.data.readers import delimiter_of
-from mars_score.data.validation import Row, check_candidates, check_contexts, check_references
+from mars_score.data.validation import Row, check_candidates, check_contexts, check_references, check_samples
 from mars_score.settings.fields import TASKS
 
 
@@ -26,6 +26,7 @@ class RatedColumns:
     candidate: str = "candidate"
     reference: str = "references"
     context: str = "context"
+    samples: str | None = None  # None: without
     rating: str = "human"
     group: str = "group"
     system: str = "system"
@@ -39,7 +40,7 @@ class Item:
     id: str  # labels the item
     group: str  # items of a group share their context and references; they are not independent of each other
     system: str  # what wrote the candidate
-    row: Row  # candidate, references and context
+    row: Row
     rating: float  # by people, larger is better
 
 
@@ -101,9 +102,7 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
     notices = []
     if groups is None:
         notices.append(f"no column {columns.group!r}: items with the same context and references are a group")
-        groups = [
-            hashlib.sha256(repr((references, context)).encode()).hexdigest() for _, references, context in rows
-        ]
+        groups = [hashlib.sha256(repr((row.references, row.context)).encode()).hexdigest() for row in rows]
     if systems is None:
         notices.append(f"no column {columns.system!r}: all candidates count as one system's")
         systems = [""] * len(rows)
@@ -119,7 +118,7 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
     )
     if not items:
         raise ValueError(f"{file.path}: no item has a rating in column {columns.rating!r}")
-    corpus = tuple(dict.fromkeys(text for _, references, _ in rows for text in references))
+    corpus = tuple(dict.fromkeys(text for row in rows for text in row.references))
     return RatedSet(Path(path).stem, items, corpus, tuple(notices))
 
 
@@ -159,7 +158,10 @@ def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
     references = check_references(column(columns.reference), where=file.place(columns.reference))
     given = column(columns.context)
     contexts = check_contexts(given, len(given), use_context=True, where=file.place(columns.context))
-    return list(zip(map(str.strip, candidates), references, contexts, strict=True))
+    samples = check_samples(
+        column(columns.samples) if columns.samples else None, len(given), where=file.place(columns.samples or "")
+    )
+    return list(map(Row, map(str.strip, candidates), references, contexts, samples))
 
 
 def _ratings(file: RowFile, name: str) -> list[float | None]:

@@ -8,8 +8,8 @@ from typing import Any
 from mars_score.data.values import entries_of, is_table
 from mars_score.settings.fields import unknown
 
-NAMES = ("prediction", "reference", "context")
-_Columns = tuple[Any, Any, Any]  # predictions, references, contexts
+NAMES = ("prediction", "reference", "context", "samples")  # the last only where it is named
+_Columns = tuple[Any, Any, Any, Any]  # predictions, references, contexts, samples
 
 
 def is_tabular(data: Any) -> bool:
@@ -20,13 +20,14 @@ def is_tabular(data: Any) -> bool:
 
 
 def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_context: bool = True) -> _Columns:
-    """Predictions, references and contexts of a table.
+    """Predictions, references, contexts and samples of a table.
 
     Args:
         data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
             of dicts, one per row.
         names: what columns are called if not ``prediction``, ``reference`` and ``context`` (or in the plural),
-            such as ``{"reference": "answer"}``. A name of None: there are none.
+            such as ``{"reference": "answer"}``. A name of None: there are none. Samples are taken only from a
+            column that is named here.
         use_context: False: without contexts.
 
     Raises TypeError for an unknown key of ``names`` or a row that is no dict, ValueError for a missing column.
@@ -40,11 +41,11 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
     found = list(
         data if isinstance(data, Mapping) else getattr(data, "column_names", getattr(data, "columns", ()))
     )
-    wanted = NAMES if use_context else NAMES[:2]
-    predictions, references, contexts = (
-        _column(data, found, name, names.get(name, name)) if name in wanted else None for name in NAMES
-    )
-    return predictions, references, contexts
+    called = {name: names.get(name, name) for name in NAMES} | {"samples": names.get("samples")}
+    if not use_context:
+        called["context"] = None
+    predictions, references, contexts, samples = (_column(data, found, name, called[name]) for name in NAMES)
+    return predictions, references, contexts, samples
 
 
 def _column(data: Any, found: Sequence[Any], name: str, called: str | None) -> list[Any] | None:
@@ -52,7 +53,7 @@ def _column(data: Any, found: Sequence[Any], name: str, called: str | None) -> l
     if called is None:
         return None
     there = [one for one in ([called, f"{called}s"] if called == name else [called]) if one in found]
-    remedy = f"say which column holds the {name}s: columns={{{name!r}: ...}}"
+    remedy = f"say which column holds the {name.removesuffix('s')}s: columns={{{name!r}: ...}}"
     remedy += " (None: score without references)" * (name == "reference")
     if len(there) != 1 or found.count(there[0]) > 1:
         fault = f"several columns could be {called!r}" if there else f"there is no column {called!r}"

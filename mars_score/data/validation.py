@@ -8,12 +8,21 @@ characters alone is blank and becomes "". ``where`` names a row in an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from mars_score.data.contexts import context_text
 from mars_score.data.values import brief, entries_of, is_blank, is_table, whole
 
-Row = tuple[str, tuple[str, ...], str]  # candidate, references, context
+
+class Row(NamedTuple):
+    """What a score depends on besides the settings; all texts are checked."""
+
+    candidate: str
+    references: tuple[str, ...]
+    context: str
+    samples: tuple[str, ...] = ()  # texts that others than the candidate's system wrote for the context
+
+
 _NO_MIX = "To score every row by its context alone, give no references at all"
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 
@@ -47,6 +56,31 @@ def check_references(references: Any, *, where: Where = "references[{}]".format)
         if any(map(is_blank, texts)):
             raise ValueError(f"{place} holds a blank reference; fill it or leave it out. {_NO_MIX}")
         checked.append(texts)
+    return checked
+
+
+def check_samples(samples: Any, rows: int, *, where: Where = "samples[{}]".format) -> list[tuple[str, ...]]:
+    """The different samples of each row: a text, or a list of texts; None, "" and an empty list are none.
+
+    None: ``rows`` rows without samples. A blank text within a list is a ValueError.
+    """
+    if samples is None:
+        return [()] * rows
+    if isinstance(samples, int):
+        raise TypeError(
+            f"samples are texts for each row, got {samples}; the number of texts that the language model is to "
+            "write is sample_count"
+        )
+    checked = []
+    for row, value in enumerate(_column("samples", samples)):
+        place = where(row)
+        nothing = value is None or (isinstance(value, str) and is_blank(value))
+        texts = () if nothing else _texts(place, value)
+        if any(map(is_blank, texts)):
+            raise ValueError(
+                f"{place} holds a blank sample; leave it out (an empty list is a row without samples)"
+            )
+        checked.append(tuple(dict.fromkeys(text.strip() for text in texts)))
     return checked
 
 

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mars_score.data.validation import Row, check_candidates, check_contexts, check_lengths, check_references
+from mars_score.data.validation import (
+    Row,
+    check_candidates,
+    check_contexts,
+    check_lengths,
+    check_references,
+    check_samples,
+)
 from mars_score.integrations.once import score_once
 from mars_score.scorer import ARGUMENTS, MarsScorer
 from mars_score.settings import SETTING_NAMES
@@ -54,8 +61,8 @@ class MarsScore(Metric):
         MarsScorer(**self.options)  # checks them; loads nothing
         self.add_state("rows", default=[], dist_reduce_fx="cat")
 
-    def update(self, preds: Any, target: Any, contexts: Any = None) -> None:
-        """Add a candidate, its reference or references, and, unless ``use_context=False``, a context per row.
+    def update(self, preds: Any, target: Any, contexts: Any = None, samples: Any = None) -> None:
+        """Add a candidate, its reference or references, its context and, if there are any, its samples per row.
 
         Raises TypeError or ValueError for bad input, named with its row; nothing is added.
         """
@@ -63,8 +70,9 @@ class MarsScore(Metric):
         references = check_references(target, where="target[{}]".format)
         check_lengths(preds=candidates, target=references)
         given = check_contexts(contexts, len(candidates), use_context=self.options.get("use_context", True))
-        check_lengths(preds=candidates, contexts=given)
-        self.rows.append(to_tensor(zip(candidates, references, given, strict=True), self.device))
+        others = check_samples(samples, len(candidates))
+        check_lengths(preds=candidates, contexts=given, samples=others)
+        self.rows.append(to_tensor(map(Row, candidates, references, given, others), self.device))
 
     def compute(self) -> Tensor:
         """The score; 0 without rows."""
@@ -88,8 +96,9 @@ class MarsScore(Metric):
         options = dict(self.options)
         if options.get("device") is None and self.device.type != "cpu":
             options["device"] = str(self.device)
-        candidates, references, contexts = zip(*rows, strict=True)
-        return MarsScorer(**options).score(candidates, references, contexts).score
+        candidates, references, contexts, samples = zip(*rows, strict=True)
+        others = samples if any(samples) else None
+        return MarsScorer(**options).score(candidates, references, contexts, samples=others).score
 
 
 def to_tensor(rows: Iterable[Row], device: torch.device | str = "cpu") -> Tensor:
@@ -102,4 +111,7 @@ def rows_of(state: Tensor | list[Tensor]) -> list[Row]:
     """The rows of tensors of :func:`to_tensor`, in order; syncing makes one tensor of them."""
     parts = [state] if isinstance(state, Tensor) else state
     lines = b"".join(part.cpu().numpy().tobytes() for part in parts).splitlines()
-    return [(candidate, tuple(references), context) for candidate, references, context in map(json.loads, lines)]
+    return [
+        Row(candidate, tuple(references), context, tuple(samples))
+        for candidate, references, context, samples in map(json.loads, lines)
+    ]

@@ -13,6 +13,7 @@ def compute_metrics(
     tokenizer: Any,
     contexts: Sequence[str] | Sequence[Sequence[str]] | None = None,
     *,
+    samples: Sequence[str] | Sequence[Sequence[str]] | None = None,
     use_references: bool = True,
 ) -> Callable[[Any], dict[str, float]]:
     """Make the ``compute_metrics`` of a ``Trainer`` or, with ``predict_with_generate=True``, ``Seq2SeqTrainer``.
@@ -27,6 +28,7 @@ def compute_metrics(
         contexts: of the evaluation set, in its order. None: the model's inputs, if the trainer passes them
             (``include_for_metrics=["inputs"]``); not for models whose input contains the reference, as in causal
             language modelling.
+        samples: of the evaluation set, in its order; see :meth:`mars_score.MarsScorer.score`. None: none.
         use_references: False: the labels do not count, and predictions are scored by their contexts alone.
 
     Returns:
@@ -42,6 +44,7 @@ def compute_metrics(
             "predictions": _texts(tokenizer, "predictions", prediction.predictions),
             "references": _texts(tokenizer, "labels", prediction.label_ids),
             "contexts": given,
+            "samples": samples,
         }
         if contexts is not None:
             _drop_repeated(rows)

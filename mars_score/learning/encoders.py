@@ -192,16 +192,14 @@ def _start(head: EncoderHead, folder: str | os.PathLike[str], settings: Settings
 def _rated_rows(head: EncoderHead, sets: Sequence[TrainingSet]) -> Rows:
     rows: Rows = [
         {
-            "references": list(references) or [""],
-            "candidate": candidate.strip(),
-            "context": context.strip(),
+            "references": list(row.references) or [""],
+            "candidate": row.candidate.strip(),
+            "context": row.context.strip(),
             "label": [float(rating)],
             "group": f"{data.name} {group}",
         }
         for data in sets
-        for (candidate, references, context), rating, group in zip(
-            data.rows, data.ratings, data.groups, strict=True
-        )
+        for row, rating, group in zip(data.rows, data.ratings, data.groups, strict=True)
     ]
     contexts = head.nearest([(row["candidate"], row["context"]) for row in rows])
     return [{**row, "context": context} for row, context in zip(rows, contexts, strict=True)]

@@ -19,7 +19,7 @@ from mars_score.augment.masking.template import Template
 from mars_score.data.attacks import ATTACKS, reorder
 from mars_score.data.files import read_rows
 from mars_score.data.sentences import sentences
-from mars_score.data.validation import check_contexts, check_references
+from mars_score.data.validation import Row, check_contexts, check_references
 from mars_score.data.words import split_words, word_spans
 
 FEWEST_WORDS, MOST_WORDS = 4, 100  # of a text to make pairs from
@@ -116,7 +116,7 @@ def _damaged(source: Source, sources: Sequence[Source], seed: int) -> list[Pair]
     random_state = generator("damage", seed, source)
     versions: list[tuple[str, str | None]] = [("intact", source.text)]
     versions += [("drop", drop_words(source.text, share, random_state)) for share in DROPPED]
-    row = (source.text, (source.text,), source.context)
+    row = Row(source.text, (source.text,), source.context)
     versions += [(name, attack(row, random_state)) for name, attack in ATTACKS.items()]
     versions.append(("foreign", foreign_text(source, sources, random_state)))
     return [Pair(source, text, method) for method, text in versions if text]
@@ -146,7 +146,7 @@ def contrasts(source: Source, sources: Sequence[Source], seed: int) -> list[str]
     versions = [
         drop_words(source.text, DELETED, random_state),
         f"{source.text} {foreign}" if foreign else None,
-        reorder((source.text, (), ""), random_state),
+        reorder(Row(source.text, (), ""), random_state),
     ]
     return [text for text in versions if text]
 

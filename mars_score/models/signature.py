@@ -69,13 +69,16 @@ def _brief(value: Any) -> str:
     return str(value)
 
 
-def make_signature(settings: Settings, spacy_pipeline: str | None, reference_counts: Iterable[int]) -> Signature:
+def make_signature(
+    settings: Settings, spacy_pipeline: str | None, reference_counts: Iterable[int], samples: str = ""
+) -> Signature:
     """The signature of a call.
 
     Args:
         settings: of the scorer.
         spacy_pipeline: name and version; None where no word is masked.
         reference_counts: number of human references of each row.
+        samples: where samples are from that came with the rows: ``"given"`` or ``"others"``; "": there are none.
     """
     from mars_score.settings.version import __version__
 
@@ -85,6 +88,9 @@ def make_signature(settings: Settings, spacy_pipeline: str | None, reference_cou
     brief = ["version", "variant", "references"]
     counts = sorted(set(reference_counts))
     entries["references"] = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
+    if samples:
+        entries["samples"] = samples
+        brief.append("samples")
     if counts == [0]:
         usual |= WITHOUT_REFERENCES
     for name, value in values.items():

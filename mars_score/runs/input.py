@@ -59,7 +59,8 @@ class Input:
                 file = file.one_value_each(self.columns.prediction)
             contexts = self.columns.contexts(file) or [""] * len(file.rows)
             references, candidates = self.columns.references(file), self.columns.candidates(file)
-            yield Part(file, prepare_rows(candidates, references, contexts, self._masking))
+            rows = map(Row, candidates, references, contexts, self.columns.samples(file))
+            yield Part(file, prepare_rows(rows, self._masking))
 
     def _check_state(self) -> None:
         if self._read_state() != self._state:
@@ -96,9 +97,9 @@ def survey(
                     )
             writable.check(part.file)
         found.rows += len(part.rows)
-        found.reference_counts.update(len(references) for _, references, _ in part.rows)
+        found.reference_counts.update(len(row.references) for row in part.rows)
         if analyser is not None:
-            texts = [reference for _, references, _ in part.rows for reference in references]
+            texts = [reference for row in part.rows for reference in row.references]
             new = {key: text for text in texts if (key := digest(text)) not in seen}
             seen.update(new)
             for analysis in analyser.analyse(list(new.values())):

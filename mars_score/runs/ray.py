@@ -35,7 +35,10 @@ class _Actor:
 
     def __call__(self, batch: Any) -> Any:
         texts = map(from_json, batch.column("row").to_pylist())
-        rows = [(candidate, tuple(references), context) for candidate, references, context in texts]
+        rows = [
+            Row(candidate, tuple(references), context, tuple(samples))
+            for candidate, references, context, samples in texts
+        ]
         return pyarrow.table({"result": self._worker(rows)})
 
 

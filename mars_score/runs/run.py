@@ -72,7 +72,7 @@ class Tally:
         self.notices.add(part.file.numbers, flags_of(scored))
         self._total = sum(map(Fraction, scores), self._total)
         self._scores.extend(scores)
-        self._contexts.extend(self._labels.of([context for _, _, context in part.rows]))
+        self._contexts.extend(self._labels.of([row.context for row in part.rows]))
 
     @property
     def mean(self) -> float:
@@ -125,7 +125,7 @@ class Run:
         self._work = replace(work, arguments=arguments, with_references=columns.reference is not None)
         self._results = folder / "results.jsonl"
         self.scorer = MarsScorer(**arguments, progress=progress)
-        self.settings = self.scorer.settings.given(columns.reference)
+        self.settings = self.scorer.settings.given(columns.reference, columns.sample)
         self._rows = Input(path, columns, self.settings.masking)
         masks = self.settings.masking.max_mask_ratio > 0
         self._analyser = WordAnalyser(self.scorer.runtime.store, self.settings.language) if masks else None
@@ -142,7 +142,8 @@ class Run:
     def signature(self) -> Signature:
         """All that the scores depend on besides the texts."""
         pipeline = self._analyser.pipeline if self._analyser else None
-        return make_signature(self.settings, pipeline, self.survey.reference_counts)
+        origin = "given" if self._rows.columns.sample else ""
+        return make_signature(self.settings, pipeline, self.survey.reference_counts, origin)
 
     def do(self) -> None:
         """Do the work on all rows."""

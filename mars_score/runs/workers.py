@@ -87,8 +87,8 @@ def _submit(
 ) -> list[tuple[list[int], Future[list[bytes]]]]:
     """Hand out a chunk: for each process that gets rows, their places in the chunk and the future results."""
     shards: dict[int, list[int]] = {}
-    for place, (_, references, context) in enumerate(rows):
-        shared = context or "\n".join(references)
+    for place, row in enumerate(rows):
+        shared = row.context or "\n".join(row.references)
         shards.setdefault(zlib.crc32(shared.encode("utf-8", "surrogatepass")) % len(pools), []).append(place)
     return [
         (places, pools[number].submit(_work, [rows[place] for place in places]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import Augmented, cuts
 from mars_score.augment.sampling.samples import Request, Samples
+from mars_score.data.validation import Row
 from mars_score.errors import (
     BLANK,
     BLANK_CONTEXT,
@@ -16,6 +17,7 @@ from mars_score.errors import (
     CONTRADICTED,
     NOT_ENGLISH,
     NOTICES,
+    OWN_SAMPLE,
     SAMPLES_CUT,
     TEXT_CUT,
     UNKNOWN,
@@ -51,18 +53,16 @@ class Scorable:
     """Some rows.
 
     Attributes:
-        candidates: one per row, without outer whitespace.
-        contexts: one per row.
+        rows: prepared.
         augmented: the references of each row; none of one with a blank candidate or without references.
         requests: of each row; see :func:`mars_score.augment.sampling.samples.make_request`.
-        samples: of each request; none where it is not there.
+        samples: of each request; those that came with a row go before them.
         form: how a row is scored.
         use_context: whether rows are to have a context.
         head: computes the scores from those of the form; None: they stay as they are.
     """
 
-    candidates: Sequence[str]
-    contexts: Sequence[str]
+    rows: Sequence[Row]
     augmented: Sequence[Sequence[Augmented]]
     requests: Sequence[Request]
     samples: Mapping[Request, Samples]
@@ -74,7 +74,7 @@ class Scorable:
         """Its rows in order, at most ``size`` at a time."""
         columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         by_row: dict[str, Any] = {name: column for name, column in columns.items() if isinstance(column, Sequence)}
-        for start in range(0, len(self.candidates), size):
+        for start in range(0, len(self.rows), size):
             yield replace(self, **{name: column[start : start + size] for name, column in by_row.items()})
 
     def read(self, reader: Reader, size: int, progress: Progress) -> Iterator[tuple[Scorable, Evidence]]:
@@ -97,19 +97,26 @@ class Scorable:
 
     @cached_property
     def _samples(self) -> list[Samples]:
-        return [
-            self.samples.get(request, Samples(())) if candidate else Samples(())
-            for request, candidate in zip(self.requests, self.candidates, strict=True)
-        ]
+        nothing = Samples(())
+        samples = []
+        for row, request in zip(self.rows, self.requests, strict=True):
+            drawn = self.samples.get(request, nothing) if row.candidate else nothing
+            others = tuple(text for text in row.samples if text != row.candidate)
+            samples.append(Samples(others) if row.samples else drawn)
+        return samples
 
     @cached_property
     def _rows(self) -> list[ScorableRow]:
-        columns = zip(self.candidates, self.contexts, self.augmented, self.requests, self._samples, strict=True)
+        columns = zip(self.rows, self.augmented, self.requests, self._samples, strict=True)
         return [
             ScorableRow(
-                candidate, tuple(one.reference for one in references), context, request.task, samples.texts
+                row.candidate,
+                tuple(one.reference for one in references),
+                row.context,
+                request.task,
+                samples.texts,
             )
-            for candidate, context, references, request, samples in columns
+            for row, references, request, samples in columns
         ]
 
     @cached_property
@@ -156,10 +163,11 @@ class Scorable:
         rows = list(zip(self._rows, self._needs_of_rows, strict=True))
         read_in_part = [any(evidence[LIKELIHOOD][pair].cut for pair in items[LIKELIHOOD]) for _, items in rows]
         return {
-            BLANK: [not candidate for candidate in self.candidates],
-            BLANK_CONTEXT: [self.use_context and not context for context in self.contexts],
+            BLANK: [not row.candidate for row in self.rows],
+            BLANK_CONTEXT: [self.use_context and not row.context for row in self.rows],
             **of_augmenting,
             CONTEXT_CUT: [a or b for a, b in zip(of_augmenting[CONTEXT_CUT], read_in_part, strict=True)],
+            OWN_SAMPLE: [row.candidate in row.samples for row in self.rows],
             SAMPLES_CUT: [samples.context_cut for samples in self._samples],
             TEXT_CUT: [
                 any(evidence[kind][text].shortened for kind in (EMBED, MATCH) for text in items[kind])

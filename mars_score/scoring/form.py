@@ -21,7 +21,6 @@ class Weights:
     Attributes:
         references, sentences, context, samples, likelihood, repetition, contradiction: see
             :mod:`mars_score.scoring.terms`.
-        best_sample: how far the similarity with the references rises to that with the nearest sample, in [0, 1].
         copying: how much the words that are copied from the context count as repeated ones.
     """
 
@@ -32,7 +31,6 @@ class Weights:
     likelihood: float | None = None
     repetition: float | None = None
     contradiction: float | None = None
-    best_sample: float = 0.0
     copying: float = 0.0
 
 
@@ -40,8 +38,8 @@ class Weights:
 class Form(SimilaritySettings):
     """All that a score is computed with: the settings, and constants that were chosen on development sets."""
 
-    # Words of a reference at which context and samples have half of their largest weights: a short reference is a
-    # fact that has to be met.
+    # Words of a reference at which the context has half of its largest weight, and samples a quarter: a short
+    # reference is a fact that has to be met.
     context_words: float = 3.0
     # Words of a reference at which the likelihood, a mean over words, has half of its largest weight.
     likelihood_words: float = 20.0
@@ -52,20 +50,10 @@ class Form(SimilaritySettings):
     same: float = 0.95
     # Weight of the cosine with the reference where the context is data: what to say is given, the words are free.
     data_sentences: float = 0.5
-    # Largest rise of the similarity with the references to that with the nearest sample.
-    best_sample: float = 1.0
-    # The same in a dialogue, where so many replies fit that a single one is less of a reference.
-    best_sample_in_dialogue: float = 0.5
-    # Share of sample_weight that the mean cosine with the samples has.
-    mean_sample: float = 0.5
-    # The same in a dialogue, where what all samples have in common says more.
-    mean_sample_in_dialogue: float = 1.0
     # Nats that the context may add to a likelihood; more is had by copying from it, and is no merit.
     lift_limit: float = 2.5
     # Weight of the log probability without the context, beside what the context adds, in the likelihood.
     alone: float = 0.5
-    # Without references: the similarity with samples of a row that has none, about that of others.
-    typical: float = 0.3
     # Whether the entailment model reads English alone: then rows in other languages are not read by it.
     english_only: bool = False
 
@@ -96,7 +84,7 @@ class Form(SimilaritySettings):
         if not row.references:
             return Weights(
                 context=self.context_weight,
-                samples=self.sample_weight,
+                samples=self.sample_weight if row.samples else None,
                 likelihood=self.likelihood_weight if self.likelihood_weight and not dialogue else None,
                 repetition=repetition,
                 contradiction=contradiction,
@@ -108,18 +96,14 @@ class Form(SimilaritySettings):
         context = self.context_weight * share if has_context and not (question or data) else None
         sentences = self.data_sentences if has_context and data else None
         dull = dialogue or (question and "\n" not in row.context)  # what is likely there is dull
-        of_samples = share / len(row.references)
-        mean_sample = self.mean_sample_in_dialogue if dialogue else self.mean_sample
-        best_sample = self.best_sample_in_dialogue if dialogue else self.best_sample
         of_likelihood = words**2 / (words**2 + self.likelihood_words**2)
         return Weights(
             references=1.0 - (context or 0.0) - (sentences or 0.0),
             sentences=sentences,
             context=context,
-            samples=self.sample_weight * mean_sample * of_samples if row.samples else None,
+            samples=self.sample_weight * share**2 if row.samples else None,
             likelihood=self.likelihood_weight * of_likelihood if self.likelihood_weight and not dull else None,
             repetition=repetition,
             contradiction=contradiction,
-            best_sample=best_sample * of_samples,
             copying=float(dialogue),
         )

@@ -57,7 +57,7 @@ class RowScore:
         score: the weighted sum of the terms.
         references: the candidate against each reference.
         terms: the first is the aggregate of ``references``.
-        samples: the candidate against each text that was drawn given the context.
+        samples: the candidate against each sample.
     """
 
     score: float
@@ -149,7 +149,7 @@ class MarsResult:
         """Per candidate a dict of its input row's number, the texts, the score as ``"mars"``, and its terms.
 
         ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
-        ``"samples"`` are the texts that were drawn given the context.
+        ``"samples"`` are those that the score depends on.
         """
         return [
             {

@@ -20,7 +20,7 @@ class ScorableRow:
         references: with their augmentations; none where the candidate is blank or is scored without references.
         context: blank for none.
         task: what the candidate is to the context; see :mod:`mars_score.augment.sampling.prompts`.
-        samples: drawn given the context.
+        samples: texts that others wrote for the context, or that a language model drew.
     """
 
     candidate: str
@@ -48,8 +48,8 @@ class Term:
     Attributes:
         name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``
             or ``"contradiction"``.
-        value: similarity with the references, the context or the samples, in [-1, 1]; nats per token for
-            ``"likelihood"``.
+        value: similarity with the references or the context, in [-1, 1]; for ``"samples"`` what the nearest of
+            them has more than the references; nats per token for ``"likelihood"``.
         weight: the factor of the value in the score.
     """
 

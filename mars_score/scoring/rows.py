@@ -19,7 +19,7 @@ from mars_score.settings import Settings
 from mars_score.store.lookup import Results, from_json, to_json
 
 KIND = "rows"  # of results in the store
-_METHOD = 3  # part of the keys; to be raised when the same texts and settings come to give other scores
+_METHOD = 4  # part of the keys; to be raised when the same texts and settings come to give other scores
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def flags_of(rows: Sequence[ScoredRow]) -> dict[str, tuple[bool, ...]]:
 
 def row_results(settings: Settings) -> Results[Row, ScoredRow]:
     """How the scores of rows with prepared references are stored."""
-    return Results(KIND, _common_key(settings), lambda row: (row[0], row[2], *row[1]), encode, decode)
+    return Results(KIND, _common_key(settings), lambda row: row, encode, decode)
 
 
 def _common_key(settings: Settings) -> tuple[Any, ...] | None:

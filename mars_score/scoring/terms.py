@@ -127,12 +127,8 @@ def combine_references(scores: Sequence[float], how: str) -> float:
 
 
 def _references(one: Compared) -> float:
-    """The score against the references, raised to the nearest sample."""
-    value = combine_references(
-        [each.score for each in one.references], one.similarities.form.reference_aggregation
-    )
-    nearest = max((sample.similarity for sample in one.samples), default=value)
-    return value + one.weights.best_sample * max(0.0, nearest - value)
+    """The score against the references."""
+    return combine_references([each.score for each in one.references], one.similarities.form.reference_aggregation)
 
 
 def _sentences(one: Compared) -> float:
@@ -147,12 +143,9 @@ def _context(one: Compared) -> float:
 
 
 def _samples(one: Compared) -> float:
-    """The mean cosine with the samples; without references its mean with the largest similarity with one."""
-    if not one.samples:
-        return one.similarities.form.typical
-    cosines = [one.similarities.cosine(one.row.candidate, sample) for sample in one.row.samples]
-    mean = sum(cosines) / len(cosines)
-    return mean if one.references else (mean + max(sample.similarity for sample in one.samples)) / 2
+    """How much nearer the nearest sample is than the references; without references how near it is."""
+    nearest = max(sample.similarity for sample in one.samples)
+    return max(0.0, nearest - _references(one)) if one.references else nearest
 
 
 def _likelihood(one: Compared) -> float:

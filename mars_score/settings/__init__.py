@@ -85,12 +85,18 @@ class Settings(Checked):
         "models": ModelSettings,
     }
 
-    def given(self, references: Any) -> Settings:
+    def given(self, references: Any, samples: Any = None) -> Settings:
         """The settings that count with these references; None: candidates are scored by their contexts alone.
 
         Raises:
-            ValueError: there are no references, and the variant or a setting needs them.
+            ValueError: there are no references, and the variant or a setting needs them; there are samples (not
+                None), which have no weight.
         """
+        if samples is not None and not self.similarity.sample_weight:
+            raise ValueError(
+                f"samples do not count with variant {self.variant!r} and sample_weight=0; leave them out, or "
+                'choose variant="plus" or "fast"'
+            )
         if references is not None:
             return self
         if self.variant not in REFERENCE_FREE:

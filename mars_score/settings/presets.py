@@ -49,6 +49,7 @@ VARIANTS: dict[Variant, dict[str, Any]] = {
     "paper": {
         "matching": "sentences",
         "context_weight": 0.0,
+        "sample_weight": 0.0,
         "repetition_penalty": 0.0,
         "pos_weights": PAPER_POS_WEIGHTS,
         "strip_urls_hashtags": True,
@@ -61,5 +62,5 @@ VARIANTS: dict[Variant, dict[str, Any]] = {
     "fast": {"max_mask_ratio": 0.0, "contradiction_penalty": 0.4},
 }
 # What differs where a candidate is scored by its context alone, which these variants can do.
-WITHOUT_REFERENCES: dict[str, Any] = {"context_weight": 0.6, "sample_weight": 0.4}
+WITHOUT_REFERENCES: dict[str, Any] = {"context_weight": 0.6, "sample_weight": 0.3}
 REFERENCE_FREE: tuple[Variant, ...] = ("plus", "fast")

@@ -181,10 +181,10 @@ class SimilaritySettings(Checked):
     )
     sample_weight: float = setting(
         0.2,
-        "Largest weight of the mean cosine with the samples.",
+        "Largest weight of what a candidate is nearer to a sample than to the references, reached with long "
+        "references; without references of how near it is.",
         low=0,
         high=10,
-        needs=("sample_count", POSITIVE),
     )
     repetition_penalty: float = setting(
         0.3,

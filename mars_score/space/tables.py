@@ -9,6 +9,7 @@ from html import escape
 
 from mars_score.augment.augmented import Augmentation, AugmentedReference
 from mars_score.data.attacks import changes
+from mars_score.data.validation import Row
 from mars_score.scoring.result import RowScore
 from mars_score.space.answer import Answer, Metric
 from mars_score.space.inputs import Question
@@ -89,7 +90,7 @@ def _similarity(place: int, similarities: Sequence[float], index: int) -> str:
 
 def versions_of(question: Question, index: int) -> dict[str, str | None]:
     """The changed versions of a candidate, by the names of ``CHANGES``; None where there is none."""
-    return changes((question.candidates[index], question.references, question.context))
+    return changes(Row(question.candidates[index], question.references, question.context))
 
 
 def with_versions(question: Question, index: int, versions: Mapping[str, str | None]) -> Question:

@@ -31,11 +31,11 @@ class ContextCosine(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
-        parts = {context: self.parts(context) for _, _, context in rows}
-        candidates = [candidate for candidate, _, context in rows if parts[context]]
+        parts = {context: self.parts(context) for _, _, context, *_ in rows}
+        candidates = [candidate for candidate, _, context, *_ in rows if parts[context]]
         read = self.models.reader.read(EMBED, [*candidates, *(part for texts in parts.values() for part in texts)])
         scores = []
-        for candidate, _, context in rows:
+        for candidate, _, context, *_ in rows:
             mean = (
                 np.mean([read[part].vector for part in parts[context]], axis=0) if parts[context] else np.zeros(1)
             )
@@ -77,7 +77,7 @@ class Perplexity(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
-        pairs = [(context, candidate) for candidate, _, context in rows]
+        pairs = [(context, candidate) for candidate, _, context, *_ in rows]
         read = self.models.reader.read(LIKELIHOOD, pairs)
         return [
             -math.exp(-(read[pair].given_context if self.with_context else read[pair].alone)) for pair in pairs

@@ -56,7 +56,7 @@ class EvaluateModule(Metric):
             raise ValueError(f"{self.name} needs {', '.join(sorted(unknown))}; a rated set has no such column")
         if not hasattr(self._columns.get("references"), "dtype"):
             return self._compute(
-                [(candidate, list(references), context) for candidate, references, context in rows]
+                [(candidate, list(references), context) for candidate, references, context, *_ in rows]
             )
         pairs = [(row[0], reference, row[2]) for row in rows for reference in row[1]]
         scores = iter(self._compute(pairs))

@@ -51,7 +51,7 @@ class Bleu(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
-        return [sentence_bleu(candidate, references, self.order) / 100 for candidate, references, _ in rows]
+        return [sentence_bleu(candidate, references, self.order) / 100 for candidate, references, *_ in rows]
 
 
 class Bleu1(Bleu):
@@ -72,7 +72,7 @@ class Chrf(Metric):
         from sacrebleu.metrics.chrf import CHRF
 
         chrf = CHRF()
-        return [chrf.sentence_score(candidate, list(references)).score / 100 for candidate, references, _ in rows]
+        return [chrf.sentence_score(candidate, list(references)).score / 100 for candidate, references, *_ in rows]
 
 
 class RougeL(Metric):
@@ -84,7 +84,7 @@ class RougeL(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
-        return [rouge_l(candidate, references) for candidate, references, _ in rows]
+        return [rouge_l(candidate, references) for candidate, references, *_ in rows]
 
 
 class Length(Metric):
@@ -94,7 +94,7 @@ class Length(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
-        return [float(len(split_words(candidate))) for candidate, _, _ in rows]
+        return [float(len(split_words(candidate))) for candidate, *_ in rows]
 
 
 class Meteor(Metric):

@@ -42,11 +42,12 @@ class Mars(Metric):
 
     def result(self, rows: Sequence[Row], corpus: Sequence[str], task: str | None = None) -> MarsResult:
         """Scores with all their details; candidates may be blank. The task counts where samples are drawn."""
-        candidates, references, contexts = zip(*rows, strict=True)
+        candidates, references, contexts, samples = zip(*(Row(*row) for row in rows), strict=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
             scorer = self._scorer(corpus, task)
-            return scorer.score(candidates, references if self._references else None, contexts)
+            others = samples if any(samples) and scorer.settings.similarity.sample_weight else None
+            return scorer.score(candidates, references if self._references else None, contexts, samples=others)
 
     def _scorer(self, corpus: Sequence[str], task: str | None = None) -> MarsScorer:
         runtime = self.models.runtime

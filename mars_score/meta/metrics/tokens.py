@@ -135,11 +135,11 @@ class TokenMetric(Metric):
         scores = []
         for start in range(0, len(rows), AT_ONCE):
             part = rows[start : start + AT_ONCE]
-            texts = dict.fromkeys(text for candidate, references, _ in part for text in (candidate, *references))
+            texts = dict.fromkeys(text for candidate, references, *_ in part for text in (candidate, *references))
             read = self.represent(texts, weight)
             scores += [
                 max(self.similarity(read[candidate], read[reference]) for reference in references)
-                for candidate, references, _ in part
+                for candidate, references, *_ in part
             ]
         return scores
 
