@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
 
 from mars_score.data.contexts import BETWEEN_PASSAGES, as_prose
 from mars_score.data.words import split_words
-from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings.language import ENGLISH, language_code, language_name
+
+if TYPE_CHECKING:
+    from mars_score.models.engine.tokens import TextCodec
 
 CONTEXT = "{context}"
 PROMPT_TOKENS = 512  # of the context at most: reading more changes few samples and costs the most
@@ -37,6 +39,12 @@ INSTRUCTIONS = {
     "summary": (f"{CONTEXT}\n\nSummarize the text above in one or two sentences.", f"{CONTEXT}\n\nTL;DR:"),
     "answer": (f"{CONTEXT}\n\nAnswer the question briefly.", f"{CONTEXT}\nAnswer:"),
     "simplification": (f"Rewrite this in simpler words: {CONTEXT}", f"{CONTEXT}\nIn simpler words:"),
+}
+# Likewise for chat models alone; base models continue the context, or are not asked.
+TO_CHAT = {
+    **{task: to_chat for task, (to_chat, _) in INSTRUCTIONS.items()},
+    "story": f"{CONTEXT}\n\nContinue the text above with one or two sentences. Write nothing else.",
+    "data": f"{CONTEXT}\n\nSay in one sentence what the record above says.",
 }
 SYSTEM = "You write short, plain answers."
 SYSTEM_OF_DIALOGUE = "You are chatting with a friend. Reply to the last message in one short sentence."
@@ -95,6 +103,22 @@ def make_prompt(codec: TextCodec, context: str, task: str, room: int, language: 
     return Prompt(tuple(tokens[-room:]), cut or len(tokens) > room)
 
 
+def chat_messages(context: str, task: str, language: str = ENGLISH) -> list[dict[str, str]]:
+    """What a chat model is asked: messages with ``"role"`` and ``"content"``, the first of the system."""
+    context = as_prose(context.strip())
+    if task == "dialogue":
+        return _messages(_in_language(SYSTEM_OF_DIALOGUE, language), _turns(context)[-TURNS:] or [""])
+    system = _in_language(SYSTEM, language) if task in TO_CHAT else SYSTEM
+    return _messages(system, [TO_CHAT.get(task, task).replace(CONTEXT, context)])
+
+
+def _messages(system: str, turns: Sequence[str]) -> list[dict[str, str]]:
+    """Turns with alternating roles, the last of the user, behind a message of the system."""
+    roles = [("assistant", "user")[(len(turns) - index) % 2] for index in range(len(turns))]
+    texts = [{"role": role, "content": turn} for role, turn in zip(roles, turns, strict=True)]
+    return [{"role": "system", "content": system}, *texts]
+
+
 def _prompt_ids(codec: TextCodec, context: str, task: str, language: str) -> list[int]:
     chat = bool(getattr(codec.tokenizer, "chat_template", None))
     if task == "dialogue":
@@ -149,12 +173,11 @@ def _chat_ids(tokenizer: Any, system: str, turns: Sequence[str]) -> list[int]:
     """The chat template's token ids up to the beginning of the reply; the last turn is the user's."""
     for token in tokenizer.all_special_tokens:  # the chat template would take them for its own marks
         turns = [turn.replace(token, " ") for turn in turns]
-    roles = [("assistant", "user")[(len(turns) - index) % 2] for index in range(len(turns))]
-    messages = [{"role": role, "content": turn} for role, turn in zip(roles, turns, strict=True)]
+    _, *messages = in_full = _messages(system, turns)
     try:
-        text = _rendered(tokenizer, [{"role": "system", "content": system}, *messages])
+        text = _rendered(tokenizer, in_full)
     except TemplateError:  # a template without system messages, whose first message is the user's
-        first = 0 if roles[0] == "user" else 1
+        first = 0 if messages[0]["role"] == "user" else 1
         messages[first]["content"] = f"{system}\n\n{messages[first]['content']}"
         text = _rendered(tokenizer, messages[first:])
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])

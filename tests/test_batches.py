@@ -1,0 +1,120 @@
+"""``mars augment --requests`` and ``--responses``: samples that another engine writes."""
+
+import json
+
+import jsonl
+import pytest
+
+from mars_score.cli import main
+
+ROWS = [
+    {"id": 1, "reference": ["She took the bus to work."], "context": "Jane's car broke down on Monday."},
+    {"id": 2, "reference": ["Yes, at nine."], "context": "Are you there?\nI am.\nShall we meet?"},
+    {"id": 3, "reference": ["She took the bus to work."], "context": "Jane's car broke down on Monday."},
+    {"id": 4, "reference": ["There is a pub."], "context": "name[The Mill], food[English]"},
+    {"id": 5, "reference": ["Nothing."], "context": " "},
+]
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    path = jsonl.write(tmp_path / "rows.jsonl", ROWS)
+
+    def run(*options):
+        code = main(["augment", str(path), "--preset", "mini", *options])
+        return code, capsys.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def requests(run, tmp_path):
+    assert (
+        run("--requests", str(tmp_path / "requests.jsonl"), "--writer", "some/model", "--sample-count", "2")[0]
+        == 0
+    )
+    return [json.loads(line) for line in (tmp_path / "requests.jsonl").read_text().splitlines()]
+
+
+def answer(request, *texts, finish="stop"):
+    choices = [{"message": {"role": "assistant", "content": text}, "finish_reason": finish} for text in texts]
+    return {"custom_id": request["custom_id"], "response": {"status_code": 200, "body": {"choices": choices}}}
+
+
+def joined(run, tmp_path, lines, *options):
+    answers = jsonl.write(tmp_path / "answers.jsonl", lines)
+    options = options or ("--sample-count", "2")
+    code, errors = run("--responses", str(answers), "--out", str(tmp_path / "out.jsonl"), *options)
+    if code:
+        return code, errors
+    return [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()], errors
+
+
+def test_requests(requests):
+    """One for each different context with references of its length; roles alternate in a dialogue."""
+    assert [request["url"] for request in requests] == ["/v1/chat/completions"] * 3
+    assert len({request["custom_id"] for request in requests}) == 3
+    story, dialogue, data = (request["body"] for request in requests)
+    assert {name: story[name] for name in ("model", "n", "temperature", "top_p", "seed", "max_tokens")} == {
+        "model": "some/model",
+        "n": 2,
+        "temperature": 0.9,
+        "top_p": 0.95,
+        "seed": 0,
+        "max_tokens": 32,
+    }
+    assert [turn["role"] for turn in dialogue["messages"]] == ["system", "user", "assistant", "user"]
+    assert dialogue["messages"][-1]["content"] == "Shall we meet?"
+    assert story["messages"][1]["content"].startswith("Jane's car broke down on Monday.\n\nContinue")
+    assert data["messages"][1]["content"].endswith("Say in one sentence what the record above says.")
+
+
+def test_answers_come_back_in_any_order(run, requests, tmp_path):
+    story, dialogue, data = requests
+    lines = [
+        answer(data, "As an AI, I can't.", "The Mill serves English food. It"),
+        answer(story, "She took\nthe bus.", "She took the bus."),
+        {"custom_id": dialogue["custom_id"], "response": None, "error": {"message": "too long"}},
+        answer(data, "The Mill serves English food. It", finish="length"),
+    ]
+    rows, errors = joined(run, tmp_path, lines)
+    assert [row["id"] for row in rows] == [1, 2, 3, 4, 5]
+    assert [row["samples"] for row in rows] == [
+        ["She took the bus."],
+        [],
+        ["She took the bus."],
+        ["The Mill serves English food."],  # without its unfinished end
+        [],
+    ]
+    assert "2 answers were dropped: duplicate" in errors
+    assert "1 requests failed, the first with: {'message': 'too long'}" in errors
+    assert "1 rows have no answer and no samples" in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--out", "out.jsonl", "--requests", "a", "--responses", "b"], "exclude each other"),
+        (["--requests", "a"], "--writer is missing"),
+        (["--responses", "a"], "--out is missing"),
+        ([], "--out is missing"),
+    ],
+)
+def test_bad_options(run, options, message):
+    code, errors = run(*options)
+    assert code == 2
+    assert message in errors
+
+
+def test_answers_to_other_requests(run, requests, tmp_path):
+    code, errors = joined(run, tmp_path, [answer(requests[0], "She took the bus.")], "--task", "summary")
+    assert code == 2
+    assert "holds no answer to these rows" in errors
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("line", [{"text": "x"}, {"custom_id": "x", "response": {"body": {"choices": [{}]}}}])
+def test_bad_answers(run, tmp_path, line):
+    code, errors = joined(run, tmp_path, [line])
+    assert code == 2
+    assert "answers.jsonl:1: no answer of a batch" in errors
