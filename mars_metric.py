@@ -185,7 +185,8 @@ class Mars(evaluate_rows.MetricOfRows):
             evaluate_rows.refuse_other_names(name)
         options = {**self._options, **settings}
         scorer = mars_score.MarsScorer(**options)
-        scorer.settings.given((), samples or self.added_samples or None)  # refuses what would not count
+        if samples is not None or any(self.added_samples):
+            scorer.settings.given((), samples=())  # refuses samples that would not count
         return self.compute_rows(
             (predictions, references, contexts, samples),
             options.get("use_context", True),

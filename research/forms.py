@@ -153,12 +153,14 @@ def form(
     repetition: float = 0.3,
     copying: float = 1,
     contradiction: float = 0.4,
+    samples: float = 0.2,
 ) -> Floats:
-    """The score of each candidate (docs/method.md)."""
+    """The score of each candidate (docs/method.md); with a column ``"nearest"``, its recall of a sample."""
     words, is_data = one["words"], one["data"] * data
     openness = np.clip((same - one["closeness"]) / (same - close), 0, 1)
     share = words / (words + context_words) * openness
     of_context = context * share * one["context"] * (1 - question * one["answer"]) * (1 - is_data)
+    of_samples = np.where(of_context > 0, share, words / (words + context_words)) ** 2 * samples
     of_cosine = 0.5 * is_data * one["context"]
     dull = np.maximum(dull_dialogue * one["dialogue"], dull_question * one["answer"] * one["line"])
     of_likelihood = likelihood * words**2 / (words**2 + likelihood_words**2) * (1 - dull)
@@ -168,6 +170,7 @@ def form(
         + of_cosine * one["cosine"]
         + of_context * one["near"]
         + of_likelihood * (alone * one["alone"] + np.minimum(one["lift"], lift))
+        + of_samples * np.maximum(0, one.get("nearest", one["recall"]) - one["recall"])
         - repetition * repeated
         - contradiction * np.maximum(0, one["recall"]) ** 2 * one["denied"]
     )

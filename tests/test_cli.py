@@ -336,7 +336,7 @@ BAD_USAGE = [
     ((), "the following arguments are required: COMMAND (see: mars --help)"),
     (("scores", "FILE"), "argument COMMAND: invalid choice: 'scores'"),
     (("score",), "the following arguments are required: FILE (see: mars score --help)"),
-    (("augment", "FILE"), "the following arguments are required: --out"),
+    (("augment", "FILE"), "--out is missing; say where the rows are to be written"),
     (("score", "FILE", "--max-mask", "1"), "unrecognized arguments: --max-mask 1"),
     (("score", "FILE", "--sigma", "2.5"), "argument --sigma: invalid int value: '2.5'"),
     (("score", "FILE", "--preset", "huge"), "unknown preset 'huge'; choose one of mini, base, paper"),

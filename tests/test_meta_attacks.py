@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mars_score.data.attacks import CHANGES, attack, change_number, changes, copy, negate, reorder, retrieve
+from mars_score.data.validation import Row
 from mars_score.scorer import MarsScorer
 from research.ladders import FLAWED, KINDS, LADDERS, in_order, score_ladders, to_markdown
 
@@ -17,7 +18,7 @@ CONTEXT = "It rained. The dog slept. Nobody came to the door."
 
 
 def make_row(candidate="the dog slept on the old sofa", context=CONTEXT):
-    return candidate, ("a reference",), context
+    return Row(candidate, ("a reference",), context)
 
 
 def outcomes(change, row, seeds=50):
@@ -121,7 +122,7 @@ def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
 def test_changes_are_kinds_of_the_ladders():
     assert set(CHANGES) <= set(FLAWED)
     ladder = json.loads(LADDERS.read_text(encoding="utf-8").splitlines()[0])
-    changed = changes((ladder["reference"], (ladder["reference"],), ladder["context"]))
+    changed = changes(Row(ladder["reference"], (ladder["reference"],), ladder["context"]))
     assert changed["negated"] == ladder["negated"]
     assert Counter(changed["shuffled"].split()) == Counter(ladder["reference"].split())
     assert changed["copied"] in ladder["context"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mars_score.data.rated import Item, RatedSet
+from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.evaluation import MetaOptions, meta_evaluate
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
@@ -43,7 +44,7 @@ class Counting(Metric):
         self.asked.append(len(rows))
         if sum(self.asked) > self.fault_at:
             raise KeyboardInterrupt
-        return [float(len(candidate)) for candidate, _, _ in rows]
+        return [float(len(candidate)) for candidate, *_ in rows]
 
 
 class Missing(Counting):
@@ -68,7 +69,9 @@ class Undefined(Counting):
 
 
 def make_rows(count, start=0):
-    return [("x" * number, ("reference",), f"context {number}") for number in range(start + 1, start + 1 + count)]
+    return [
+        Row("x" * number, ("reference",), f"context {number}") for number in range(start + 1, start + 1 + count)
+    ]
 
 
 def make_set(name="toy", groups=6, systems=3, rate=None, context=CONTEXT):
@@ -78,7 +81,7 @@ def make_set(name="toy", groups=6, systems=3, rate=None, context=CONTEXT):
         for system in range(systems):
             words = generator.permutation(WORDS)[: 2 + generator.integers(6)]
             rating = float(len(words) + generator.normal()) if rate is None else rate
-            row = (" ".join(words), (" ".join(WORDS[: 4 + group]),), context)
+            row = Row(" ".join(words), (" ".join(WORDS[: 4 + group]),), context)
             items.append(Item(f"{group}-{system}", f"g{group}", f"s{system}", row, rating))
     return RatedSet(name, tuple(items), tuple(dict.fromkeys(item.row[1][0] for item in items)))
 

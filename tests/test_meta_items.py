@@ -4,6 +4,7 @@ import jsonl
 import pytest
 
 from mars_score.data.rated import RatedColumns, read_rated_set, read_rated_sets
+from mars_score.data.validation import Row
 
 
 def row(number=0, **changes):
@@ -33,7 +34,7 @@ def write(tmp_path):
 def test_reads_items_in_the_order_of_the_file(write):
     data = read_rated_set(write([row(0), row(1), row(2)]))
     assert data.name == "rated"
-    assert data.rows == [(f"candidate {n}", (f"reference {n // 2}",), f"context {n // 2}") for n in range(3)]
+    assert data.rows == [Row(f"candidate {n}", (f"reference {n // 2}",), f"context {n // 2}") for n in range(3)]
     assert (data.ratings, data.groups, data.systems) == ([0.0, 0.5, 1.0], ["g0", "g0", "g1"], ["s0", "s1", "s0"])
     assert data.corpus == ("reference 0", "reference 1")
     assert data.notices == ()
@@ -44,7 +45,7 @@ def test_columns_may_have_other_names_and_missing_labels_are_said(write):
     (item,) = read_rated_set(
         write([{"output": "a", "target": "b", "source": "c", "score": 3, "doc": 7, "by": "x"}]), names
     ).items
-    assert (item.row, item.rating, item.group, item.system, item.id) == (("a", ("b",), "c"), 3.0, "7", "x", "1")
+    assert (item.row, item.rating, item.group, item.system, item.id) == (Row("a", ("b",), "c"), 3.0, "7", "x", "1")
     data = read_rated_set(write([row(n, group=..., system=..., id=...) for n in range(4)]))
     assert [data.groups[0] == other for other in data.groups] == [True, True, False, False]
     assert data.systems == [""] * 4

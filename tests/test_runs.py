@@ -17,6 +17,7 @@ from jsonl import read, write
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.data.readers import stream_rows
+from mars_score.data.validation import Row
 from mars_score.errors import BLANK
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.runs.output import is_stream
@@ -169,12 +170,12 @@ def test_a_closed_standard_output_is_refused(tmp_path):
 
 def test_rows_without_contexts_are_divided_among_processes():
     pools = [RecordingPool() for _ in range(3)]
-    rows = [(f"candidate {number}", (f"reference {number // 2}",), "") for number in range(60)]
+    rows = [Row(f"candidate {number}", (f"reference {number // 2}",), "") for number in range(60)]
     _submit(pools, rows)
     assert sorted(row for pool in pools for row in pool.rows) == sorted(rows)
     assert all(pool.rows for pool in pools)
     for pool in pools:
-        assert all(row in pool.rows for row in rows if row[1] in {references for _, references, _ in pool.rows})
+        assert all(row in pool.rows for row in rows if row.references in {other.references for other in pool.rows})
 
 
 class RecordingPool:

@@ -30,7 +30,7 @@ def test_contracted_names_and_defaults():
         strip_urls_hashtags=True planner=self plan_step=0.02 plan_iterations=3 plan_temperature=1.3
         plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=2048 matching=sentences
         sample_count=0 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None
-        sample_weight=0.2 context_weight=0.0 likelihood_weight=0.0 augmentation_aggregation=weighted q=0.8
+        sample_weight=0.0 context_weight=0.0 likelihood_weight=0.0 augmentation_aggregation=weighted q=0.8
         reference_aggregation=max dtype=float32 language_model=openai-community/gpt2
         encoder=sentence-transformers/all-distilroberta-v1 masked_language_model=FacebookAI/roberta-base"""
     assert set(expected.split()) <= {f"{name}={value}" for name, value in defaults.items()}
@@ -216,7 +216,6 @@ WITHOUT_EFFECT = [
         {"sample_top_p": 0.5, "sample_count": 0},
         "sample_top_p=0.5 has no effect with sample_count=0; set sample_count above 0",
     ),
-    ({"sample_weight": 0.5}, "sample_weight=0.5 has no effect with sample_count=0"),
     ({"sample_count": 3, "use_context": False}, "sample_count=3 has no effect with use_context=False"),
     ({"max_context_tokens": 9, "use_context": False}, "max_context_tokens=9 has no effect with use_context=False"),
     (

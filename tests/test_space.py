@@ -50,7 +50,7 @@ pytestmark = pytest.mark.usefixtures("tiny_space")
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
-SETTINGS = [BY_FORM, Choices.reference_aggregation, Choices.use_context]  # of the page's controls
+SETTINGS = ["", BY_FORM, Choices.reference_aggregation, Choices.use_context]  # samples, and the controls
 STORY = "It had been raining for three days."
 QUESTION = Question(
     "It rained & 5 < 6?\nIn Köln = “so”. 雨 +1%20", ("She took a bus.", "A tram."), ("a b #c d", "+ 2 x")
@@ -76,7 +76,7 @@ def answer(*candidates, references=("a b c",), context="c", **choices):
 def test_each_line_is_a_text():
     question = read_question(" It rained.\nA lot. ", "One.\r\nTwo.\n", " a \n\nb\n")
     assert question == Question(
-        " It rained.\nA lot. ", ("One.", "Two."), ("a", "b"), ("1 blank line was left out.",)
+        " It rained.\nA lot. ", ("One.", "Two."), ("a", "b"), notices=("1 blank line was left out.",)
     )
     assert "context is empty" in read_question(" ", "r", "c").notices[0]
     assert read_question("a\0b", "\ud83d r", "x") == Question("a\ufffdb", ("\ufffd r",), ("x",))
@@ -127,13 +127,13 @@ def test_defaults_are_those_of_the_package(handlers):
     assert list(chosen) == CONTROLS
     blocks = build(handlers, [])
     score = next(event for event in blocks.fns.values() if event.fn == handlers.page)
-    assert [control.value for control in score.inputs[3:]] == SETTINGS
-    assert Choices.read(dict(zip(CONTROLS, SETTINGS, strict=True))) == Choices() == Choices.read({})
+    assert [control.value for control in score.inputs[4:]] == SETTINGS[1:]
+    assert Choices.read(dict(zip(CONTROLS, SETTINGS[1:], strict=True))) == Choices() == Choices.read({})
     assert Choices.read({"task": "story"}).settings() == {"task": "story"}
     endpoints = build(handlers, read_examples(ROOT / "examples")).get_api_info()["named_endpoints"]
     assert set(endpoints) == {"/score"}
     names = [parameter["parameter_name"] for parameter in endpoints["/score"]["parameters"]]
-    assert names == ["context", "references", "candidates", "settings"]
+    assert names == ["context", "references", "candidates", "settings", "samples"]
 
 
 def test_presets(monkeypatch):
@@ -233,15 +233,17 @@ def test_work_stops_when_the_client_leaves():
     page = build(Handlers(Endless()), [])
     _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, show_error=False)
     try:
-        texts = {"data": ["c", ["a"], ["x"], None]}
+        texts = {"data": ["c", ["a"], ["x"], None, None]}
         event = httpx.post(f"{url}gradio_api/call/score", json=texts).json()["event_id"]
         with httpx.stream("GET", f"{url}gradio_api/call/score/{event}", timeout=30):
-            while not steps:
+            for _ in range(200):
+                if steps:
+                    break
                 time.sleep(0.05)
         time.sleep(2)
         stopped = len(steps)
         time.sleep(1)
-        assert len(steps) == stopped < 100
+        assert 0 < len(steps) == stopped < 100
     finally:
         page.close()
 
@@ -462,14 +464,14 @@ def test_without_references_the_context_counts(handlers):
     assert not page.paper["visible"]
     assert "variant:plus|references:0" in page.signature
     with pytest.raises(gr.Error, match="Without references the context has to count"):
-        handlers.page(visitor(), STORY, "", "One.", *SETTINGS[:2], False)
+        handlers.page(visitor(), STORY, "", "One.", *SETTINGS[:3], False)
 
 
 @pytest.mark.parametrize("api", [False, True])
 def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers, api):
     settings = {"reference_aggregation": HOSTILE}
-    call = partial(handlers.api, "c", ["a"], ["x"], settings, visitor()) if api else None
-    call = call or partial(handlers.page, visitor(), "c", "a", "x", BY_FORM, HOSTILE, True)
+    call = partial(handlers.api, "c", ["a"], ["x"], settings, request=visitor()) if api else None
+    call = call or partial(handlers.page, visitor(), "c", "a", "x", "", BY_FORM, HOSTILE, True)
     with pytest.raises(gr.Error, match="A setting cannot be used") as refusal:
         call()
     assert ("<img" in refusal.value.message) == api
@@ -498,7 +500,7 @@ def test_examples_are_answered_before_they_are_asked_for():
     assert "MARS paper" in handlers.arrive("", example)[-1].ranking
     assert "MARS paper" in handlers.page(visitor(), STORY, "She took a bus.", "A bus.", *SETTINGS).ranking
     with pytest.raises(gr.Error, match="wait"):
-        handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "story", *SETTINGS[1:])
+        handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "", "story", *SETTINGS[2:])
 
 
 def test_examples_are_within_the_limits():

@@ -26,11 +26,11 @@ class RatedColumns:
     candidate: str = "candidate"
     reference: str = "references"
     context: str = "context"
-    samples: str | None = None  # None: without
     rating: str = "human"
     group: str = "group"
     system: str = "system"
     id: str = "id"
+    samples: str | None = None  # None: there are none
 
 
 @dataclass(frozen=True)

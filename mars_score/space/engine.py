@@ -30,7 +30,8 @@ class Engine:
         references = [list(question.references)] * count if question.references else None
         rows = list(question.candidates), references, [question.context] * count
         scorer = MarsScorer(PRESET, variant=VARIANT, progress=progress, **choices.settings())
-        result = scorer.score(*rows, explain=True)
+        samples = [question.samples] * count if question.samples else None
+        result = scorer.score(*rows, samples=samples, explain=True)
         paper = None
         if choices.paper:
             paper = MarsScorer(PRESET, variant="paper", progress=progress).score(*rows)

@@ -62,11 +62,11 @@ class Handlers:
         self._engine = engine
         self._work = work or Work()
 
-    def page(self, request: gr.Request, context: str, references: str, candidates: str, *settings: Any) -> Page:
-        """Score what is on the page."""
+    def page(self, request: gr.Request, *values: Any) -> Page:
+        """Score what is on the page: context, references, candidates, samples, and the values of the controls."""
         with friendly():
-            choices = Choices.read(dict(zip(CONTROLS, settings, strict=True)))
-            inquiry = Inquiry(read_question(context, references, candidates), choices)
+            choices = Choices.read(dict(zip(CONTROLS, values[4:], strict=True)))
+            inquiry = Inquiry(read_question(*values[:4]), choices)
             return show(self._answer(request, inquiry), inquiry)
 
     def api(
@@ -75,16 +75,19 @@ class Handlers:
         references: list[str],
         candidates: list[str],
         settings: dict[str, Any] | None = None,
+        samples: list[str] | None = None,
         request: gr.Request | None = None,
     ) -> dict[str, Any]:
         """Score candidates against references in a context, best first, with BLEU and ROUGE-L.
 
         Without references the context alone counts, and there are no other metrics. The settings are "task",
         "reference_aggregation" and "use_context", as of the package, and "paper": true to compute the paper's
-        MARS, too. Blank texts are left out; "index" is the place among the rest.
+        MARS, too. Samples are texts that others than the candidates' systems wrote for the context, such as a
+        language model. Blank texts are left out; "index" is the place among the rest.
         """
         with friendly(html=False):
-            inquiry = Inquiry(read_question(context, references, candidates), Choices.read(settings or {}))
+            question = read_question(context, references, candidates, samples)
+            inquiry = Inquiry(question, Choices.read(settings or {}))
             return self._answer(request, inquiry).to_dict()
 
     def _answer(self, request: gr.Request | None, inquiry: Inquiry) -> Answer:

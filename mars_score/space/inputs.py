@@ -19,6 +19,7 @@ CONTEXT_CHARACTERS = 5_000
 REFERENCE_CHARACTERS = 600
 CANDIDATE_CHARACTERS = 1_500
 REFERENCES = 4
+SAMPLES = 4
 CANDIDATES = 12
 PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed
 WITHOUT_REFERENCES = (
@@ -73,11 +74,12 @@ class Choices:
 
 @dataclass(frozen=True)
 class Question:
-    """A context with references and candidates; the notices say what was left out."""
+    """A context with references, candidates and samples; the notices say what was left out."""
 
     context: str
     references: tuple[str, ...]
     candidates: tuple[str, ...]
+    samples: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -99,8 +101,8 @@ class Inquiry:
             raise Refused("The paper's MARS needs references: please give some.")
 
 
-def read_question(context: Any, references: Any, candidates: Any) -> Question:
-    """Check a context, and references and candidates, which are lists or have one text per line.
+def read_question(context: Any, references: Any, candidates: Any, samples: Any = None) -> Question:
+    """Check a context, and references, candidates and samples, which are lists or have one text per line.
 
     Raises:
         Refused: not texts, too many, too long, or nothing to score.
@@ -108,27 +110,32 @@ def read_question(context: Any, references: Any, candidates: Any) -> Question:
     context = "" if context is None else context
     if not isinstance(context, str):
         raise Refused("The context must be a text.")
-    sent = _texts("references", references), _texts("candidates", candidates)
-    references, candidates = (tuple(whole(text.strip()) for text in texts if text.strip()) for texts in sent)
+    names = ("references", "candidates", "samples")
+    sent = list(map(_texts, names, (references, candidates, samples)))
+    references, candidates, samples = (
+        tuple(whole(text.strip()) for text in texts if text.strip()) for texts in sent
+    )
     if not (context.strip() or references):
         raise Refused("Please give a reference, which is a text that says it right, or a context.")
     if not candidates:
         raise Refused("Please give at least one candidate: a text to score.")
-    for what, texts, limit in (("references", references, REFERENCES), ("candidates", candidates, CANDIDATES)):
+    limits = (references, REFERENCES), (candidates, CANDIDATES), (samples, SAMPLES)
+    for what, (texts, limit) in zip(names, limits, strict=True):
         if len(texts) > limit:
             raise Refused(f"{len(texts):,} {what} are too many: at most {limit} are allowed here. {ELSEWHERE}")
     _check_length("The context has", [context], CONTEXT_CHARACTERS)
     _check_length("A reference has", references, REFERENCE_CHARACTERS)
+    _check_length("A sample has", samples, REFERENCE_CHARACTERS)
     _check_length("A candidate has", candidates, CANDIDATE_CHARACTERS)
     notices = []
-    blank = sum(map(len, sent)) - len(references) - len(candidates)
+    blank = sum(map(len, sent)) - len(references) - len(candidates) - len(samples)
     if blank:
         notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
     if not context.strip():
         notices.append("The context is empty, so only the references count.")
     elif not references:
         notices.append(WITHOUT_REFERENCES)
-    return Question(whole(context), references, candidates, tuple(notices))
+    return Question(whole(context), references, candidates, samples, tuple(notices))
 
 
 def check_paper(references: Sequence[str]) -> None:

@@ -78,11 +78,12 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> No
 
 
 def _texts() -> list[Any]:
-    """Context, references and candidates."""
+    """Context, references, candidates and samples."""
     fields = (
         ("Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"),
         ("References, one per line", 1, 6, "Good texts, written by people. Without any, the context alone counts"),
         ("Candidates, one per line", 3, 14, "Texts to score"),
+        ("Samples, one per line", 1, 6, "Optional: what a good language model writes for this context"),
     )
     return [
         gr.Textbox(
@@ -160,7 +161,7 @@ def _lesson(text: str) -> str:
 
 
 def _fields(question: Question) -> list[str]:
-    return [question.context, "\n".join(question.references), "\n".join(question.candidates)]
+    return [question.context, *map("\n".join, (question.references, question.candidates, question.samples))]
 
 
 def theme() -> Any:

@@ -6,12 +6,17 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from mars_score.space.inputs import CANDIDATES, REFERENCES, Choices, Inquiry, read_question
+from mars_score.space.inputs import CANDIDATES, REFERENCES, SAMPLES, Choices, Inquiry, read_question
 from mars_score.space.limits import Refused
 
 LINK_CHARACTERS = 7_500  # servers commonly take 8,192 bytes for the first line of a request
 _DEFAULTS = asdict(Choices())
-_TIMES = {**dict.fromkeys(("context", *_DEFAULTS), 1), "reference": REFERENCES, "candidate": CANDIDATES}
+_TIMES = {
+    **dict.fromkeys(("context", *_DEFAULTS), 1),
+    "reference": REFERENCES,
+    "candidate": CANDIDATES,
+    "sample": SAMPLES,
+}
 
 
 def to_query(inquiry: Inquiry) -> str:
@@ -21,7 +26,12 @@ def to_query(inquiry: Inquiry) -> str:
         Refused: it would be longer than servers accept.
     """
     question, choices = inquiry.question, asdict(inquiry.choices)
-    values = {"context": question.context, "reference": question.references, "candidate": question.candidates}
+    values = {
+        "context": question.context,
+        "reference": question.references,
+        "candidate": question.candidates,
+        "sample": question.samples,
+    }
     for name, value in choices.items():
         if value != _DEFAULTS[name]:
             values[name] = str(value).lower() if isinstance(value, bool) else value
@@ -54,7 +64,8 @@ def read_query(query: str) -> Inquiry | None:
             raise Refused(f"The link has {len(texts)} times {name!r}; at most {_TIMES[name]} work.")
         if _TIMES[name] > 1 and any("\n" in text or "\r" in text for text in texts):
             raise Refused(f"In the link a {name} has several lines; each has to be one.")
-    question = read_question("".join(values.get("context", [])), values.get("reference"), values.get("candidate"))
+    columns = (values.get(name) for name in ("reference", "candidate", "sample"))
+    question = read_question("".join(values.get("context", [])), *columns)
     settings = {name: _setting(name, values[name][0]) for name in _DEFAULTS if name in values}
     return Inquiry(question, Choices.read(settings))
 

@@ -15,10 +15,9 @@ TERMS = {
     "references": "how much of the reference the candidate holds",
     "sentences": "how near its meaning is to that of a reference, where the context is data",
     "context": "how near it is to the nearest part of the context",
-    "samples": "a constant where no samples are drawn",
+    "samples": "how much nearer it is to a sample than to the references",
     "likelihood": "its log probability per token (half of it), and what the context adds to that",
-    "entailment": "how probable it is that the references and the context say what it says",
-    "contradiction": "the largest probability of a sentence of it to contradict them",
+    "contradiction": "how probable its sentences are to contradict reference and context, times the square of R",
     "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'

@@ -52,7 +52,7 @@ class Models:
 class Scoring(Protocol):
     """What any object needs to be a metric; it may have the attributes of :class:`Metric` and a ``key``, too."""
 
-    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> Sequence[float]:
+    def score(self, rows: Sequence[tuple[str, tuple[str, ...], str]], corpus: Sequence[str]) -> Sequence[float]:
         """One score per row, larger is better; see :meth:`Metric.score`."""
 
 
@@ -100,7 +100,7 @@ class Metric(ABC):
         """One score per row, each of which depends on its row and on ``corpus`` alone.
 
         Args:
-            rows: (candidate, references, context) of each; candidates are not blank.
+            rows: no candidate is blank.
             corpus: the different references of the whole data set, for document frequencies.
 
         Raises:
@@ -135,4 +135,4 @@ class OwnMetric(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """The object's scores, as floats."""
-        return [float(score) for score in self._scoring.score(rows, corpus)]
+        return [float(score) for score in self._scoring.score([row[:3] for row in rows], corpus)]
