@@ -55,6 +55,10 @@ class ModelUnavailableError(OSError):
     """A model could not be loaded: the Hub is out of reach, or a wheel or an extra is missing."""
 
 
+class ServerError(ModelUnavailableError):
+    """A server of a language model gave no answer that can be used (see the message)."""
+
+
 class UnsupportedModelError(ValueError):
     """A model was loaded but lacks something that MARS needs (see the message)."""
 

@@ -132,7 +132,7 @@ def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a
     models = make_models()
     metrics = {kind.title: kind(models) for kind in (Missing, Faulty, Undefined, Counting)}
     items = [
-        Item(str(number), "g", "s", (text, ("a b c d",), CONTEXT), float(number))
+        Item(str(number), "g", "s", Row(text, ("a b c d",), CONTEXT), float(number))
         for number, text in enumerate(["a b c d e", "b", " \n"])
     ]
     found = score_set(RatedSet("toy", tuple(items), ("a b c d",)), metrics, ["reorder"]).metrics

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from mars_score.models import mini_nli
+from mars_score.models.served import is_served, served_name
 from mars_score.models.wheels import is_wheel, wheel_version
 
 T = TypeVar("T")
@@ -152,6 +153,8 @@ def _fingerprint(spec: Any) -> Fingerprint:
         return Fingerprint("none", "")
     if is_wheel(spec):
         return Fingerprint(spec, wheel_version(spec))
+    if is_served(spec):
+        return Fingerprint(served_name(spec), "served")
     if spec == mini_nli.NAME:
         return Fingerprint(spec, mini_nli.REVISION)
     if is_name(spec):

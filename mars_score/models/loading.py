@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mars_score.errors import ModelUnavailableError
+from mars_score.errors import ModelUnavailableError, UnsupportedModelError
 from mars_score.models import mini_nli
 from mars_score.models.devices import pick_device
 from mars_score.models.fingerprints import (
@@ -21,6 +21,7 @@ from mars_score.models.fingerprints import (
     name_and_revision,
     pinned,
 )
+from mars_score.models.served import is_served
 from mars_score.models.wheels import is_wheel, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
@@ -127,8 +128,13 @@ def causal_model(models: ModelSettings, runtime: Runtime) -> CausalLanguageModel
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: its cache, positions or attention cannot be set.
+        UnsupportedModelError: its cache, positions or attention cannot be set; it is behind a server.
     """
+    if is_served(models.language_model):
+        raise UnsupportedModelError(
+            "a served language model writes samples and reads likelihoods, but infills nothing: choose "
+            'variant="plus" or "fast", or a language_model that runs here'
+        )
     model: CausalLanguageModel = _once("causal", models.language_model, models.dtype, runtime)
     return model
 

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model
+from mars_score.models.served import ServedModel, is_served
 from mars_score.models.stored import Readings
 from mars_score.settings import Settings
 from mars_score.store.lookup import from_json, to_json
@@ -43,7 +44,7 @@ class Likelihood:
         return self.given_context - self.alone
 
 
-def likelihoods(settings: Settings, runtime: Runtime) -> Readings[CausalLanguageModel, Pair, Likelihood]:
+def likelihoods(settings: Settings, runtime: Runtime) -> Readings[Any, Pair, Likelihood]:
     """The likelihood of each candidate given its context.
 
     Args:
@@ -51,11 +52,18 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Readings[CausalLanguage
         runtime: see :class:`mars_score.store.runtime.Runtime`.
     """
     models, most = settings.models, settings.infilling.max_context_tokens
+    make: Callable[[], Any]
+    compute: Callable[..., None]
+    if is_served(models.language_model):
+        make, dtype, compute = partial(ServedModel, models.language_model), "served", _compute_served
+    else:
+        make, dtype = partial(causal_model, models, runtime), models.dtype
+        compute = partial(_compute, batch_size=runtime.batch_size)
     return Readings(
         "scores",
-        Current(models.language_model, partial(causal_model, models, runtime)),
-        (models.dtype, "likelihood", _METHOD, most),
-        partial(_compute, batch_size=runtime.batch_size, max_context_tokens=most),
+        Current(models.language_model, make),
+        (dtype, "likelihood", _METHOD, most),
+        partial(compute, max_context_tokens=most),
         parts=lambda pair: pair,
         encode=lambda one: to_json(astuple(one)),
         decode=lambda stored: Likelihood(*from_json(stored)),
@@ -83,3 +91,29 @@ def _compute(
         alone.update((candidate, one.mean) for candidate, one in zip(new, read[len(part) :], strict=True))
         for pair, given in zip(part, read, strict=False):
             done(pair, Likelihood(-min(given.mean, most), -min(alone[pair[1]], most), given.cut))
+
+
+def _compute_served(
+    model: ServedModel,
+    pairs: list[Pair],
+    done: Callable[[Pair, Likelihood], None],
+    max_context_tokens: int | None,
+) -> None:
+    """By a server, several pairs at once; candidates are read alone first."""
+    most = math.log(model.vocabulary) if model.vocabulary else math.inf
+    alone: dict[str, float] = {}
+
+    def mean(context: str, candidate: str) -> tuple[float, bool]:
+        logs, cut = model.log_probabilities(context, candidate, max_context_tokens)
+        return max(sum(logs) / len(logs), -most), cut
+
+    def keep(candidate: str, read: tuple[float, bool]) -> None:
+        alone[candidate] = read[0]
+
+    def finish(pair: Pair, read: tuple[float, bool]) -> None:
+        done(pair, Likelihood(read[0], alone[pair[1]], read[1]))
+
+    for start in range(0, len(pairs), _PART):
+        part = pairs[start : start + _PART]
+        model.each(lambda candidate: mean("", candidate), {text for _, text in part if text not in alone}, keep)
+        model.each(lambda pair: mean(*pair), part, finish)

