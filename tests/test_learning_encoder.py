@@ -13,6 +13,7 @@ import pytest
 import tiny_models
 import torch
 
+from mars_score.data.validation import Row
 from mars_score.errors import UnsupportedModelError
 from mars_score.learning.encoders import ContrastLoss, EncoderTraining, SignalLoss, train_encoder
 from mars_score.learning.pairs import Source, contrasts, make_pairs, with_sentences
@@ -46,7 +47,7 @@ def rated(count=100):
     drawn = np.random.default_rng(0).choice(len(WORDS), (count, 8))
     texts = [" ".join(WORDS[index] for index in of_text) for of_text in drawn]
     ratings = (drawn < len(WORDS) / 2).sum(axis=1)
-    rows = tuple((text, ("the old harbour town",), "wakes early") for text in texts)
+    rows = tuple(Row(text, ("the old harbour town",), "wakes early") for text in texts)
     groups = tuple(str(index // 4) for index in range(count))
     return TrainingSet("rated", rows, (ratings - ratings.mean()) / ratings.std(), groups)
 

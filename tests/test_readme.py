@@ -22,7 +22,10 @@ ROOT = Path(__file__).parent.parent
 # Those with snippets; docs/scale.md needs a cluster, and test_recipes.py runs docs/recipes.md.
 PAGES = {
     name: (ROOT / name).read_text(encoding="utf-8")
-    for name in ("README.md", "CONTRIBUTING.md", "docs/settings.md", "docs/store.md", "docs/meta-evaluation.md")
+    for name in (
+        *("README.md", "CONTRIBUTING.md", "docs/settings.md", "docs/store.md"),
+        *("docs/meta-evaluation.md", "docs/writers.md"),
+    )
 }
 
 
@@ -60,7 +63,7 @@ def folder(tmp_path, monkeypatch):
     """A working folder with the checkout's ``mars``, in which ``evaluate.load("mars")`` works."""
     shutil.copytree(ROOT / "mars", tmp_path / "mars")
     files = example_files()
-    assert set(files) == {"rows.jsonl", "rated.jsonl"}
+    assert set(files) == {"rows.jsonl", "rated.jsonl", "sampled.jsonl"}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     shutil.copy(tmp_path / "rows.jsonl", tmp_path / "other.jsonl")
