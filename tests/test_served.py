@@ -198,6 +198,47 @@ def test_nothing_is_lost_when_the_server_goes(server, scorer):
     assert len(chats(server)) - before == 12 - 5
 
 
+def test_answers_under_way_are_kept_when_one_fails(client):
+    """Those of other threads are handed over before the error is raised, and no more are asked for."""
+    asked, kept, failed = [], {}, threading.Event()
+
+    def ask(number):
+        asked.append(number)
+        if number == 3:
+            failed.set()
+            raise ServerError("gone")
+        if number:
+            failed.wait(10)
+            time.sleep(0.1)
+        return number
+
+    with pytest.raises(ServerError, match="gone"):
+        client.each(ask, range(100), kept.__setitem__)
+    assert set(kept) == set(asked) - {3}
+    assert len(asked) < 20
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", " \n"])
+def test_white_space_around_a_key_is_no_part_of_it(server, monkeypatch, end):
+    monkeypatch.setenv("MARS_API_KEY", SECRET + end)
+    assert ServedModel(server.address).name == "some/model"
+    assert server.asked[-1][2]["Authorization"] == f"Bearer {SECRET}"
+
+
+@pytest.mark.parametrize("between", ["\n", " ", "\u00e9", "\x00"])
+def test_a_broken_key_is_not_shown(server, monkeypatch, between):
+    monkeypatch.setattr("mars_score.models.served.os.environ", {"MARS_API_KEY": f"sk-{between}{SECRET}"})
+    with pytest.raises(ServerError, match="the key in MARS_API_KEY has white space") as caught:
+        ServedModel(server.address)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_password_in_the_address_is_refused_and_not_shown():
+    with pytest.raises(ServerError, match="must hold no password: put a key into MARS_API_KEY") as caught:
+        ServedModel(f"http://user:{SECRET}@host/v1")
+    assert SECRET not in str(caught.value)
+
+
 @pytest.mark.parametrize("path", ["/v1/completions", "/tokenize"])
 def test_a_server_without_log_probabilities_is_refused(server, scorer, path):
     few = (200, json.dumps({"choices": [{"logprobs": {"token_logprobs": [-1.0]}}]}), {})

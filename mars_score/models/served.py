@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cached_property
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from mars_score.errors import ServerError
 
@@ -54,7 +55,11 @@ class ServedModel:
         self._root = self.address.removesuffix("/v1")
         self._wait = wait
         self._refused: set[str] = set()  # options of a request that the server does not know
-        self._key = os.environ.get(KEY, "")
+        if "@" in urlsplit(self.address).netloc:
+            raise ServerError(f"the address of a served model must hold no password: put a key into {KEY}")
+        self._key = os.environ.get(KEY, "").strip()
+        if not all("!" <= character <= "~" for character in self._key):
+            raise ServerError(f"the key in {KEY} has white space or other characters that no key has: set it anew")
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         timeout = httpx.Timeout(_TIMEOUT, connect=_CONNECT_TIMEOUT)
         self._http = httpx.Client(timeout=timeout, headers=headers)
@@ -86,7 +91,8 @@ class ServedModel:
     ) -> None:
         """Ask for each item, several at once; ``done`` is called in this thread as answers come in.
 
-        The first is asked alone: it shows what the server can do.
+        The first is asked alone: it shows what the server can do. After an error no more are asked for, and those
+        that are under way are still handed over before it is raised.
         """
         queue = list(items)
         for item in queue[:1]:
@@ -94,8 +100,15 @@ class ServedModel:
         with ThreadPoolExecutor(AT_ONCE) as threads:
             futures = {threads.submit(ask, item): item for item in queue[1:]}
             try:
-                for future in as_completed(futures):
+                for future in as_completed(list(futures)):
                     done(futures[future], future.result())
+                    del futures[future]
+            except ServerError:
+                threads.shutdown(cancel_futures=True)  # waits for those under way
+                for future, item in futures.items():
+                    if not future.cancelled() and future.exception() is None:
+                        done(item, future.result())
+                raise
             finally:
                 threads.shutdown(cancel_futures=True)
 
