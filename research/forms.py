@@ -23,11 +23,11 @@ from mars_score import MarsScorer
 from mars_score.augment.augmented import AugmentedReference
 from mars_score.augment.augmenter import prepare_rows
 from mars_score.augment.sampling.samples import make_request
-from mars_score.data.overlap import RUN_WORDS, copied_share, windows
+from mars_score.data.overlap import windows
 from mars_score.data.rated import RatedSet, read_rated_sets
 from mars_score.data.repetition import repetition
 from mars_score.data.validation import Row
-from mars_score.data.words import plain_words, split_words
+from mars_score.data.words import split_words
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Reader
 from mars_score.scoring.row import ScorableRow
 from mars_score.scoring.terms import token_recall
@@ -49,20 +49,36 @@ Features = Mapping[str, Floats]  # by name, one value per candidate
 # Name of a row -> what of the form is changed.
 CHANGES: dict[str, dict[str, float]] = {
     "repetition": {"repetition": 0},
-    "copying is repetition in a dialogue": {"copying": 0},
     "context": {"context": 0},
-    "weights of the context by the length of references": {"context_words": 0},
-    "... and by their closeness to the context": {"close": 9, "same": 10},
-    "no context after a question": {"question": 0},
-    "cosines where the context is data": {"data": 0},
+    "weight of the context by the length of references": {"context_words": 0},
+    "... and by their closeness to the context": {"close": 9},
+    "cosine in the context's place where that is data": {"data": 0},
     "likelihood": {"likelihood": 0},
     "weight of the likelihood by the length of references": {"likelihood_words": 0},
     "limit of the lift": {"lift": 99},
     "half of log p alone: none": {"alone": 0},
     "half of log p alone: all": {"alone": 1},
-    "no likelihood in a dialogue": {"dull_dialogue": 0},
-    "no likelihood after a question of one line": {"dull_question": 0},
+    "no likelihood in a dialogue": {"dull": 0},
     "contradiction": {"contradiction": 0},
+}
+# What the rehearsal chooses from, by kinds of sets: each is as the form has it, or as before it was simplified.
+CHOICES: dict[str, tuple[float, ...]] = {
+    "context": (0.3, 0.5, 0.7),
+    "close": (0.7, 9),
+    "data": (1, 0),
+    "lift": (2.5, 99),
+    "alone": (0.5, 0, 1),
+    "dull": (1, 0),
+    "repetition": (0.3, 0, 0.6),
+    "contradiction": (0.4, 0),
+}
+PLAIN = {
+    "likelihood": 0.0,
+    "repetition": 0.0,
+    "contradiction": 0.0,
+    "context_words": 0.0,
+    "close": 9.0,
+    "data": 0.0,
 }
 
 
@@ -84,6 +100,8 @@ def main() -> None:
             raise ValueError(f"{name}: the form of this script is not that of the scorer, or the features are old")
     for variant, likelihood in (("plus", 0.15), ("fast", 0.0)):
         print(f"\n{table(sets, variant, partial(form, likelihood=likelihood))}")
+    for line in rehearsal(sets):
+        print(f"\n{line}")
 
 
 def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
@@ -118,12 +136,10 @@ def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
                 "alone": float(likely[context, candidate].alone) if context else 0.0,
                 "lift": float(likely[context, candidate].lift) if context else 0.0,
                 "repetition": repetition(candidate),
-                "copied": copied_share(candidate, context) if len(plain_words(candidate)) >= RUN_WORDS else 0.0,
                 "denied": float(np.mean([denied[one] for one in row.premises])) if row.english else 0.0,
                 "words": float(np.mean([len(split_words(text)) for text in references])),
                 "context": float(bool(context)),
-                "line": float("\n" not in context),
-                **{name: float(row.task == name) for name in ("dialogue", "answer", "data")},
+                **{name: float(row.task == name) for name in ("dialogue", "data")},
             }
         )
     return {name: [one[name] for one in columns] for name in columns[0]}
@@ -142,36 +158,30 @@ def form(
     context: float = 0.5,
     context_words: float = 3,
     close: float = 0.7,
-    same: float = 0.95,
-    question: float = 1,
     data: float = 1,
     likelihood_words: float = 20,
     lift: float = 2.5,
     alone: float = 0.5,
-    dull_dialogue: float = 1,
-    dull_question: float = 1,
+    dull: float = 1,
     repetition: float = 0.3,
-    copying: float = 1,
     contradiction: float = 0.4,
     samples: float = 0.2,
 ) -> Floats:
     """The score of each candidate (docs/method.md); with a column ``"nearest"``, its recall of a sample."""
     words, is_data = one["words"], one["data"] * data
-    openness = np.clip((same - one["closeness"]) / (same - close), 0, 1)
+    openness = np.clip((1 - one["closeness"]) / (1 - close), 0, 1) if close < 1 else 1.0
     share = words / (words + context_words) * openness
-    of_context = context * share * one["context"] * (1 - question * one["answer"]) * (1 - is_data)
+    of_context = context * share * one["context"] * (1 - is_data)
     of_samples = np.where(of_context > 0, share, words / (words + context_words)) ** 2 * samples
-    of_cosine = 0.5 * is_data * one["context"]
-    dull = np.maximum(dull_dialogue * one["dialogue"], dull_question * one["answer"] * one["line"])
-    of_likelihood = likelihood * words**2 / (words**2 + likelihood_words**2) * (1 - dull)
-    repeated = np.minimum(1, one["repetition"] + copying * one["dialogue"] * one["copied"])
+    of_cosine = context * is_data * one["context"]
+    of_likelihood = likelihood * words**2 / (words**2 + likelihood_words**2) * (1 - dull * one["dialogue"])
     scores: Floats = (
         (1 - of_context - of_cosine) * one["recall"]
         + of_cosine * one["cosine"]
         + of_context * one["near"]
         + of_likelihood * (alone * one["alone"] + np.minimum(one["lift"], lift))
         + of_samples * np.maximum(0, one.get("nearest", one["recall"]) - one["recall"])
-        - repetition * repeated
+        - repetition * one["repetition"]
         - contradiction * np.maximum(0, one["recall"]) ** 2 * one["denied"]
     )
     return scores
@@ -196,6 +206,28 @@ def table(sets: Mapping[str, Features], variant: str, whole: Callable[..., Float
         lines.append(f"| {name} | {interval([one for one in by_kind if one])} | {' | '.join(cells)} |")
     mean = float(np.mean(list(as_it_is.values())))
     return f"`{variant}`: mean of {len(sets)} sets {mean:.3f}.\n\n" + "\n".join(lines)
+
+
+def rehearsal(sets: Mapping[str, Features]) -> list[str]:
+    """What choices on one half of the kinds bring on the other: `plus` beside R + .5 C, in sentences."""
+    halves = list(KINDS)[::2], list(KINDS)[1::2]
+
+    def mean(kinds: Sequence[str], **changes: float) -> float:
+        names = [name for kind in kinds for name in KINDS[kind] if name in sets]
+        return float(np.mean([pearson(form(sets[one], **changes), sets[one]["human"]) for one in names]))
+
+    lines = []
+    for chosen_on, reported_on in (halves, halves[::-1]):
+        best: dict[str, float] = {"likelihood": 0.15}
+        for name, values in CHOICES.items():  # one after the other
+            best[name] = max(values, key=lambda value, name=name: mean(chosen_on, **{**best, name: value}))  # type: ignore[misc]
+        figures = (mean(reported_on, **changes) for changes in (best, {"likelihood": 0.15}, PLAIN))
+        chosen, as_it_is, plain = (f"{figure:.3f}" for figure in figures)
+        lines.append(
+            f"Chosen on {', '.join(chosen_on)}: {chosen} on {', '.join(reported_on)}, where the form as it is has "
+            f"{as_it_is} and R + .5 C {plain}."
+        )
+    return lines
 
 
 def interval(by_kind: Sequence[Sequence[float]]) -> str:

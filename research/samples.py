@@ -33,7 +33,7 @@ OPEN_ENDED = (
 )
 WRITERS = ("two best", "best", "median", "worst")
 LIKELIHOOD = {"plus": 0.15, "fast": 0.0}
-WITHOUT_REFERENCES = {"context": 0.6, "samples": 0.3}
+WITHOUT_REFERENCES = {"context": 0.5, "samples": 0.2}
 FEW = 10  # candidates of a system below which it is no writer
 
 

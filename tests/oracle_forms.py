@@ -88,36 +88,34 @@ def score(
     value = max(of_references)
     words = sum(len(reference.split()) for reference in references) / len(references)
     weight, near, share = 0.0, 0.0, words / (words + 3)
-    if context and how.context_weight and task not in ("answer", "data"):
+    if context and how.context_weight and task != "data":
         closeness = [nearness(encoder, reference, context) for reference in references]
         mean = sum(closeness) / len(closeness)
-        share *= 1 if mean <= 0.7 else 0 if mean >= 0.95 else (0.95 - mean) / 0.25
+        share *= 1 if mean <= 0.7 else max(0.0, (1 - mean) / 0.3)
         weight, near = how.context_weight * share, nearness(encoder, candidate, context)
     total = weight * near
     if samples:
         best = max(recall(encoder, candidate, one) for one in samples)
         total += how.sample_weight * share**2 * max(0.0, best - value)
     if context and how.context_weight and task == "data":
-        weight = 0.5
+        weight = how.context_weight
         total += weight * max(oracle.cosine(encoder, candidate, one) for one in references)
     total += (1 - weight) * value
-    dull = task == "dialogue" or (task == "answer" and len(context.splitlines()) == 1)
-    if how.likelihood_weight and not dull:
+    if how.likelihood_weight and task != "dialogue":
         given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
         share = how.likelihood_weight * words**2 / (words**2 + 20**2)
         lift = min(given - alone, 2.5)
         total += share * (alone / 2 + lift)
-    return total - how.repetition_penalty * repeated(candidate, context if task == "dialogue" else "")
+    return total - how.repetition_penalty * repeated(candidate)
 
 
-def repeated(text: str, dialogue: str = "") -> float:
-    """The share of words of four letters or more among the ten such words before them, and what is copied."""
+def repeated(text: str) -> float:
+    """The share of words of four letters or more among the ten such words before them."""
     words = [word for word in re.findall(r"\w+(?:'\w+)?", text.lower().replace("\u2019", "'")) if len(word) > 3]
     found = 0
     for place, word in enumerate(words):
         found += word in words[:place][-10:]
-    share = found / len(words) if words else 0.0
-    return min(1.0, share + copied(text, dialogue)) if len(re.findall(r"\w+", text)) >= 5 else share
+    return found / len(words) if words else 0.0
 
 
 def nearness(encoder, text: str, context: str) -> float:

@@ -177,7 +177,7 @@ def test_the_terms(models):
     sampled = ["references", "context", "samples"]
     assert list(terms[0]) == list(terms[6]) == [*sampled, "likelihood", "repetition"]
     assert list(terms[4]) == [*sampled, "repetition"]  # a dialogue
-    assert list(terms[7]) == ["references", "repetition"]  # a question
+    assert list(terms[7]) == ["references", "context", "likelihood", "repetition"]  # a question: no samples drawn
     assert list(terms[10]) == ["references", "sentences", "likelihood", "repetition"]  # data
     assert (terms[9]["repetition"].value, terms[9]["repetition"].weight) == (2 / 6, -0.3)
     for row, by_name in zip(result.rows, terms, strict=True):
@@ -294,7 +294,7 @@ def test_only_plus_reads_candidates_with_the_language_model(models, tmp_path):
     assert not [report for report in reports if report[0] == "likelihood"]
     cold = MarsScorer(variant="plus", **settings).score(*columns([*ROWS, *ROWS])).scores
     read = {(context.strip(), one.strip()) for one, _, context in ROWS if one.strip()}
-    wanted = [pair for pair in read if TASKS_AND_SAMPLES[pair[0]][0] not in ("dialogue", "answer")]
+    wanted = [pair for pair in read if TASKS_AND_SAMPLES[pair[0]][0] != "dialogue"]
     assert [report for report in reports if report[0] == "likelihood"][-1] == ("likelihood", *[len(wanted)] * 2)
     reports.clear()
     assert MarsScorer(variant="plus", **settings).score(*columns([*ROWS, *ROWS])).scores == cold

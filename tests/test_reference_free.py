@@ -59,9 +59,9 @@ def expected(candidate, context, task, models, variant):
     candidate, encoder = candidate.strip(), models["encoder"]
     if not candidate:
         return 0.0
-    total = 0.6 * oracle_forms.nearness(encoder, candidate, context)
+    total = 0.5 * oracle_forms.nearness(encoder, candidate, context)
     if task not in ("answer", "data"):
-        total += 0.3 * max(oracle_forms.recall(encoder, candidate, one) for one in (LATE, RIVER))
+        total += 0.2 * max(oracle_forms.recall(encoder, candidate, one) for one in (LATE, RIVER))
     if variant == "plus" and task != "dialogue":
         given, alone = (
             oracle_forms.log_probability(*models["language_model"], one, candidate) for one in (context, "")
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_plain_form(tiny, variant):
 def test_what_a_user_set_stays(tiny):
     settings = resolve_settings("mini", context_weight=0.9, matching="sentences", variant="plus").given(None)
     assert (settings.variant, settings.similarity.context_weight) == ("plus", 0.9)
-    assert (settings.similarity.matching, settings.similarity.sample_weight) == ("sentences", 0.3)
+    assert (settings.similarity.matching, settings.similarity.sample_weight) == ("sentences", 0.2)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_without_references(scorer):
     }
     recalls = [oracle_forms.recall(scorer.settings.models.encoder, CANDIDATES[0], text) for text in PLAIN[0]]
     assert terms["samples"].value == pytest.approx(max(recalls), abs=1e-6)
-    assert terms["samples"].weight == 0.3
+    assert terms["samples"].weight == 0.2
 
 
 def of_evaluate(tmp_path, **options):

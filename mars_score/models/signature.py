@@ -12,7 +12,6 @@ from typing import Any
 
 from mars_score.models.fingerprints import fingerprint
 from mars_score.settings import Settings, resolve_settings
-from mars_score.settings.presets import WITHOUT_REFERENCES
 
 _MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
 _REVISION = re.compile(r"@[0-9a-f]{40}\b")
@@ -91,8 +90,6 @@ def make_signature(
     if samples:
         entries["samples"] = samples
         brief.append("samples")
-    if counts == [0]:
-        usual |= WITHOUT_REFERENCES
     for name, value in values.items():
         entries[name] = dict(value) if isinstance(value, Mapping) else value
         if name in _MODELS:

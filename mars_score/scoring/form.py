@@ -21,7 +21,6 @@ class Weights:
     Attributes:
         references, sentences, context, samples, likelihood, repetition, contradiction: see
             :mod:`mars_score.scoring.terms`.
-        copying: how much the words that are copied from the context count as repeated ones.
     """
 
     references: float | None = None
@@ -31,7 +30,6 @@ class Weights:
     likelihood: float | None = None
     repetition: float | None = None
     contradiction: float | None = None
-    copying: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -43,13 +41,9 @@ class Form(SimilaritySettings):
     context_words: float = 3.0
     # Words of a reference at which the likelihood, a mean over words, has half of its largest weight.
     likelihood_words: float = 20.0
-    # Cosine of the references with the context from which context and samples lose weight, as similarity with the
-    # context no longer tells candidates apart.
+    # Cosine of the references with the context from which context and samples lose weight, down to none at 1:
+    # references that repeat the context leave it nothing to say.
     close: float = 0.7
-    # Cosine at which they have none left.
-    same: float = 0.95
-    # Weight of the cosine with the reference where the context is data: what to say is given, the words are free.
-    data_sentences: float = 0.5
     # Nats that the context may add to a likelihood; more is had by copying from it, and is no merit.
     lift_limit: float = 2.5
     # Weight of the log probability without the context, beside what the context adds, in the likelihood.
@@ -78,32 +72,32 @@ class Form(SimilaritySettings):
             closeness: mean over the references of the cosine with the nearest part of the context. Without it
                 context and samples have the largest weights that they can have.
         """
-        dialogue, question, data = (row.task == task for task in ("dialogue", "answer", "data"))
         repetition = -self.repetition_penalty if self.repetition_penalty else None
         contradiction = -self.contradiction_penalty if self.contradiction_penalty and self.reads(row) else None
+        has_context = bool(row.context) and self.context_weight > 0
+        likelihood = self.likelihood_weight
+        if row.task == "dialogue":
+            likelihood = 0.0  # the likely replies are the dull ones
         if not row.references:
             return Weights(
                 context=self.context_weight,
                 samples=self.sample_weight if row.samples else None,
-                likelihood=self.likelihood_weight if self.likelihood_weight and not dialogue else None,
+                likelihood=likelihood or None,
                 repetition=repetition,
                 contradiction=contradiction,
             )
         words = sum(len(split_words(one.reference)) for one in row.references) / len(row.references)
-        openness = min(1.0, max(0.0, (self.same - closeness) / (self.same - self.close)))
+        openness = min(1.0, max(0.0, (1.0 - closeness) / (1.0 - self.close)))
         share = words / (words + self.context_words) * openness
-        has_context = bool(row.context) and self.context_weight > 0
-        context = self.context_weight * share if has_context and not (question or data) else None
-        sentences = self.data_sentences if has_context and data else None
-        dull = dialogue or (question and "\n" not in row.context)  # what is likely there is dull
-        of_likelihood = words**2 / (words**2 + self.likelihood_words**2)
+        is_data = has_context and row.task == "data"
+        context = self.context_weight * share if has_context and not is_data else None
+        sentences = self.context_weight if is_data else None  # what to say is given, the words are free
         return Weights(
             references=1.0 - (context or 0.0) - (sentences or 0.0),
             sentences=sentences,
             context=context,
             samples=self.sample_weight * share**2 if row.samples else None,
-            likelihood=self.likelihood_weight * of_likelihood if self.likelihood_weight and not dull else None,
+            likelihood=likelihood * words**2 / (words**2 + self.likelihood_words**2) or None,
             repetition=repetition,
             contradiction=contradiction,
-            copying=float(dialogue),
         )

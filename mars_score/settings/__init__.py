@@ -23,7 +23,6 @@ from mars_score.settings.presets import (
     PRESETS,
     REFERENCE_FREE,
     VARIANTS,
-    WITHOUT_REFERENCES,
     Variant,
 )
 from mars_score.settings.stages import (
@@ -108,10 +107,7 @@ class Settings(Checked):
             raise ValueError(
                 "without references a candidate is scored by its context: leave out use_context=False"
             )
-        usual = dict(resolve_settings("base", self.variant).items())
-        values = dict(self.items())
-        changed = {name: one for name, one in WITHOUT_REFERENCES.items() if values[name] == usual[name]}
-        return _settings_from({**values, **changed, "max_mask_ratio": 0.0})
+        return _settings_from({**dict(self.items()), "max_mask_ratio": 0.0})
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """All settings as flat (name, value) pairs, in pipeline order."""

@@ -61,6 +61,5 @@ VARIANTS: dict[Variant, dict[str, Any]] = {
     # "plus" without a language model.
     "fast": {"max_mask_ratio": 0.0, "contradiction_penalty": 0.4},
 }
-# What differs where a candidate is scored by its context alone, which these variants can do.
-WITHOUT_REFERENCES: dict[str, Any] = {"context_weight": 0.6, "sample_weight": 0.3}
+# These can score a candidate by its context alone.
 REFERENCE_FREE: tuple[Variant, ...] = ("plus", "fast")
