@@ -23,11 +23,11 @@ from mars_score import MarsScorer
 from mars_score.augment.augmented import AugmentedReference
 from mars_score.augment.augmenter import prepare_rows
 from mars_score.augment.sampling.samples import make_request
-from mars_score.data.overlap import windows
+from mars_score.data.overlap import RUN_WORDS, copied_share, windows
 from mars_score.data.rated import RatedSet, read_rated_sets
 from mars_score.data.repetition import repetition
 from mars_score.data.validation import Row
-from mars_score.data.words import split_words
+from mars_score.data.words import plain_words, split_words
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Reader
 from mars_score.scoring.row import ScorableRow
 from mars_score.scoring.terms import token_recall
@@ -49,6 +49,7 @@ Features = Mapping[str, Floats]  # by name, one value per candidate
 # Name of a row -> what of the form is changed.
 CHANGES: dict[str, dict[str, float]] = {
     "repetition": {"repetition": 0},
+    "copying is repetition in a dialogue": {"copying": 0},
     "context": {"context": 0},
     "weight of the context by the length of references": {"context_words": 0},
     "... and by their closeness to the context": {"close": 9},
@@ -136,6 +137,7 @@ def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
                 "alone": float(likely[context, candidate].alone) if context else 0.0,
                 "lift": float(likely[context, candidate].lift) if context else 0.0,
                 "repetition": repetition(candidate),
+                "copied": copied_share(candidate, context) if len(plain_words(candidate)) >= RUN_WORDS else 0.0,
                 "denied": float(np.mean([denied[one] for one in row.premises])) if row.english else 0.0,
                 "words": float(np.mean([len(split_words(text)) for text in references])),
                 "context": float(bool(context)),
@@ -164,6 +166,7 @@ def form(
     alone: float = 0.5,
     dull: float = 1,
     repetition: float = 0.3,
+    copying: float = 1,
     contradiction: float = 0.4,
     samples: float = 0.2,
 ) -> Floats:
@@ -175,13 +178,14 @@ def form(
     of_samples = np.where(of_context > 0, share, words / (words + context_words)) ** 2 * samples
     of_cosine = context * is_data * one["context"]
     of_likelihood = likelihood * words**2 / (words**2 + likelihood_words**2) * (1 - dull * one["dialogue"])
+    repeated = np.minimum(1, one["repetition"] + copying * one["dialogue"] * one["copied"])
     scores: Floats = (
         (1 - of_context - of_cosine) * one["recall"]
         + of_cosine * one["cosine"]
         + of_context * one["near"]
         + of_likelihood * (alone * one["alone"] + np.minimum(one["lift"], lift))
         + of_samples * np.maximum(0, one.get("nearest", one["recall"]) - one["recall"])
-        - repetition * one["repetition"]
+        - repetition * repeated
         - contradiction * np.maximum(0, one["recall"]) ** 2 * one["denied"]
     )
     return scores

@@ -106,16 +106,17 @@ def score(
         share = how.likelihood_weight * words**2 / (words**2 + 20**2)
         lift = min(given - alone, 2.5)
         total += share * (alone / 2 + lift)
-    return total - how.repetition_penalty * repeated(candidate)
+    return total - how.repetition_penalty * repeated(candidate, context if task == "dialogue" else "")
 
 
-def repeated(text: str) -> float:
-    """The share of words of four letters or more among the ten such words before them."""
+def repeated(text: str, dialogue: str = "") -> float:
+    """The share of words of four letters or more among the ten such words before them, and what is copied."""
     words = [word for word in re.findall(r"\w+(?:'\w+)?", text.lower().replace("\u2019", "'")) if len(word) > 3]
     found = 0
     for place, word in enumerate(words):
         found += word in words[:place][-10:]
-    return found / len(words) if words else 0.0
+    share = found / len(words) if words else 0.0
+    return min(1.0, share + copied(text, dialogue)) if len(re.findall(r"\w+", text)) >= 5 else share
 
 
 def nearness(encoder, text: str, context: str) -> float:

@@ -21,6 +21,7 @@ class Weights:
     Attributes:
         references, sentences, context, samples, likelihood, repetition, contradiction: see
             :mod:`mars_score.scoring.terms`.
+        copying: whether words that are copied from the context count as repeated ones.
     """
 
     references: float | None = None
@@ -30,6 +31,7 @@ class Weights:
     likelihood: float | None = None
     repetition: float | None = None
     contradiction: float | None = None
+    copying: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,4 +102,5 @@ class Form(SimilaritySettings):
             likelihood=likelihood * words**2 / (words**2 + self.likelihood_words**2) or None,
             repetition=repetition,
             contradiction=contradiction,
+            copying=row.task == "dialogue",
         )

@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.overlap import windows
+from mars_score.data.overlap import RUN_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
+from mars_score.data.words import plain_words
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence
 from mars_score.scoring.form import Form, Weights
 from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
@@ -156,8 +157,11 @@ def _likelihood(one: Compared) -> float:
 
 
 def _repetition(one: Compared) -> float:
-    """The share of words that are repeated."""
-    return repetition(one.row.candidate)
+    """The share of words that are repeated or, in a dialogue, copied from the context."""
+    candidate, repeated = one.row.candidate, repetition(one.row.candidate)
+    if one.weights.copying and len(plain_words(candidate)) >= RUN_WORDS:
+        repeated = min(1.0, repeated + copied_share(candidate, one.row.context))
+    return repeated
 
 
 def _contradiction(one: Compared) -> float:

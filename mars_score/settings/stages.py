@@ -188,7 +188,8 @@ class SimilaritySettings(Checked):
     )
     repetition_penalty: float = setting(
         0.3,
-        "What a candidate loses by repeating words, times the share of its words that do.",
+        "What a candidate loses by repeating words, times the share of its words that do; in a dialogue, with "
+        "references, words copied from the context count, too.",
         low=0,
         high=10,
     )

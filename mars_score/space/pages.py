@@ -18,7 +18,7 @@ TERMS = {
     "samples": "how much nearer it is to a sample than to the references",
     "likelihood": "its log probability per token (half of it), and what the context adds to that",
     "contradiction": "how probable its sentences are to contradict reference and context, times the square of R",
-    "repetition": "the share of its words that repeat others nearby",
+    "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 SCORING = '<div class="mars-empty">Scoring what the link asks for …</div>'
