@@ -31,6 +31,9 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=16)
     options.add_argument("--variants", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
     options.add_argument("--sentences", default=SENTENCES, help=f"of a context, of 11 words; default: {SENTENCES}")
+    options.add_argument(
+        "--samples", type=int, default=0, help="of each row, as a column; not for the paper's form"
+    )
     args = parse(options, rows=128, repeats=5)
     lines: list[dict[str, Any]] = []
     for name, score in _peers().items():  # they read no context
@@ -40,7 +43,7 @@ def main() -> None:
         texts = invented(args.rows, context_sentences=int(sentences))
         words = statistics.mean(len(text.context.split()) for text in texts)
         for variant in args.variants.split(","):
-            cold, warm = _rates_of_mars(variant, texts, args.repeats)
+            cold, warm = _rates_of_mars(variant, texts, args.repeats, args.samples)
             lines.append({"metric": f"MARS, `{variant}`", "context_words": words, "cold": cold, "warm": warm})
     if args.json:
         for line in lines:
@@ -52,14 +55,16 @@ def main() -> None:
         print(f"| {line['metric']} | {length} | {line['cold']:.2g} | {line['warm']:.2g} |")
 
 
-def _rates_of_mars(variant: str, texts: list[Text], repeats: int) -> tuple[float, float]:
+def _rates_of_mars(variant: str, texts: list[Text], repeats: int, samples: int) -> tuple[float, float]:
     """Rows per second from an empty store, and with new candidates afterwards."""
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant=variant, store=store)
         scorer.score(*columns(invented(2, seed=-1)))  # loads the models
-        cold = len(texts) / seconds_of(lambda: scorer.score(*columns(texts)))
+        written = [with_new_candidates(texts, -seed) for seed in range(1, samples + 1)]
+        others = [[text.candidate for text in row] for row in zip(*written, strict=True)] or None
+        cold = len(texts) / seconds_of(lambda: scorer.score(*columns(texts), samples=others))
         progress(f"{variant}, {len(texts)} rows: {cold:.3g} rows per second from an empty store")
-        return cold, _rate(lambda new: scorer.score(*columns(new)), texts, repeats)
+        return cold, _rate(lambda new: scorer.score(*columns(new), samples=others), texts, repeats)
 
 
 def _rate(score: Score, texts: list[Text], repeats: int) -> float:
