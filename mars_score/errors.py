@@ -19,7 +19,9 @@ CONTEXT_CUT = (
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
 CONTRADICTED = "the candidate probably contradicts its context or a reference"
 NOT_ENGLISH = "the row is not in English, which the entailment model does not read: it is scored without"
+SENTENCES_CUT = "the entailment model read the first 20 sentences of the candidate alone"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
+NOT_TOLD = "the server does not tell the log probabilities of texts: all rows are scored without the likelihood"
 OWN_SAMPLE = "a sample is the candidate itself and was left out"
 SAMPLES_CUT = "the context is long and samples were drawn given a part of it"
 TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
@@ -40,6 +42,7 @@ NOTICES = (
         TEXT_CUT,
         UNKNOWN,
         NOT_ENGLISH,
+        SENTENCES_CUT,
         CONTRADICTED,
     ),
 )
@@ -57,6 +60,8 @@ class ModelUnavailableError(OSError):
 
 class ServerError(ModelUnavailableError):
     """A server of a language model gave no answer that can be used (see the message)."""
+
+    status = 0  # of HTTP; 0: there was no answer
 
 
 class UnsupportedModelError(ValueError):

@@ -6,6 +6,7 @@ import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import compress, islice
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,10 @@ from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
 from mars_score.data.tables import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_lengths, check_rows, check_samples
-from mars_score.errors import Notices, warn
+from mars_score.errors import NOT_TOLD, Notices, warn
 from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
+from mars_score.models.served import is_served, served_model
 from mars_score.models.signature import make_signature
 from mars_score.scoring.batch import Scorable
 from mars_score.scoring.evidence import Evidence, Reader
@@ -143,7 +145,7 @@ class MarsScorer:
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         given = check_candidate_lists(predictions)
-        settings = self.settings.given(references, samples)
+        settings = self.settings_for(references, samples)
         if references is None and self.head_folder and self.head_folder.kind == "terms":
             raise ValueError(
                 f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
@@ -170,7 +172,22 @@ class MarsScorer:
             ScoredTexts(number, row.candidate, row.references, row.context)
             for number, row in zip(numbers, rows, strict=True)
         )
-        return MarsResult(scores, signature, _warn(numbers, flags_of(scored)), inputs, explanations)
+        notices = _warn(numbers, flags_of(scored))
+        if settings.similarity.likelihood_weight != self.settings.similarity.likelihood_weight:
+            warn(NOT_TOLD)
+            notices = (NOT_TOLD, *notices)
+        return MarsResult(scores, signature, notices, inputs, explanations)
+
+    def settings_for(self, references: Any, samples: Any = None) -> Settings:
+        """The settings that count; without the likelihood where a server does not tell it.
+
+        Args and errors as for :meth:`mars_score.settings.Settings.given`; ServerError: it cannot be asked.
+        """
+        settings = self.settings.given(references, samples)
+        model, similarity = settings.models.language_model, settings.similarity
+        if similarity.likelihood_weight and is_served(model) and not served_model(model).reads:
+            return replace(settings, similarity=replace(similarity, likelihood_weight=0.0))
+        return settings
 
     @unchanging()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
@@ -219,7 +236,7 @@ class MarsScorer:
             with_references: False: by their contexts alone.
         """
         with self._reports.bars():
-            return self._score(rows, self.settings.given(() if with_references else None), idf)
+            return self._score(rows, self.settings_for(() if with_references else None), idf)
 
     @unchanging()
     def augment_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[tuple[list[Augmented], Samples]]:

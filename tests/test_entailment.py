@@ -11,7 +11,7 @@ import torch
 from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.data.sentences import sentences
-from mars_score.errors import UnsupportedModelError
+from mars_score.errors import MarsWarning, UnsupportedModelError
 from mars_score.models.engine import entailment
 from mars_score.models.engine.entailment import classify
 from mars_score.scoring.entailment import nearest_passage
@@ -137,6 +137,16 @@ def test_a_model_without_the_classes_is_refused(models, labels):
         UnsupportedModelError, match=r"no classes named entailment and contradiction, but .*; choose"
     ):
         scorer.score(["a"], ["b"], ["c d"])
+
+
+def test_many_sentences_are_read_in_part(models):
+    """300 sentences: the first 20 are, and a notice says so."""
+    candidates = [" ".join(f"It rained on day {day}." for day in range(count)) for count in (20, 300)]
+    with pytest.warns(MarsWarning, match=r"read the first 20 sentences of the candidate alone: 1 of 2 rows \(1\)"):
+        result = MarsScorer(**{**models, "entailment_model": classifier()}, **PENALTY).score(
+            candidates, ["It rained every day."] * 2, [LONG] * 2
+        )
+    assert all("contradiction" in values(row) for row in result.rows)
 
 
 def test_what_is_stored_is_not_read_again(models, tmp_path, monkeypatch):

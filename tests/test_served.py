@@ -16,8 +16,8 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.cli import main
-from mars_score.errors import ServerError, UnsupportedModelError
-from mars_score.models.served import AT_ONCE, TRIES, ServedModel
+from mars_score.errors import MarsWarning, ServerError, UnsupportedModelError
+from mars_score.models.served import AT_ONCE, TRIES, ServedModel, served_model
 from mars_score.scoring.evidence import LIKELIHOOD, Reader
 
 SECRET = "sk-very-secret"
@@ -240,15 +240,24 @@ def test_a_password_in_the_address_is_refused_and_not_shown():
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/tokenize"])
-def test_a_server_without_log_probabilities_is_refused(server, scorer, path):
+def test_plus_goes_without_log_probabilities(server, scorer, path):
     few = (200, json.dumps({"choices": [{"logprobs": {"token_logprobs": [-1.0]}}]}), {})
     server.faults[path] = itertools.repeat(few if path == "/v1/completions" else (404, "no", {}))
     server.faults["/completion"] = itertools.repeat((404, "no", {}))
-    with pytest.raises(ServerError, match=r"404: no|likelihood_weight=0") as caught:
+    with pytest.warns(MarsWarning, match="all rows are scored without the likelihood"):
+        result = scorer.score(*ROWS)
+    assert "without the likelihood" in result.notices[0]
+    assert "likelihood_weight:0.0" in str(result.signature)
+    assert len(result.rows[0].samples) == 2
+    assert "likelihood" not in {term.name for term in result.rows[0].terms}
+    with pytest.raises(ServerError, match="does not tell the log probabilities"):
+        served_model(scorer.settings.models.language_model).log_probabilities("", "a")
+
+
+def test_a_server_that_cannot_be_asked_is_no_reason_to_go_without(server, scorer):
+    server.faults["/tokenize"] = itertools.repeat((401, "who are you", {}))
+    with pytest.raises(ServerError, match="401: who are you"):
         scorer.score(*ROWS)
-    assert "\n" not in str(caught.value)
-    without = MarsScorer(**{**scorer_arguments(scorer), "likelihood_weight": 0.0}).score(*ROWS)
-    assert len(without.rows[0].samples) == 2
 
 
 def scorer_arguments(scorer):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from mars_score.models import mini_nli
-from mars_score.models.served import is_served, served_name
+from mars_score.models.served import is_served, served_model
 from mars_score.models.wheels import is_wheel, wheel_version
 
 T = TypeVar("T")
@@ -154,7 +154,7 @@ def _fingerprint(spec: Any) -> Fingerprint:
     if is_wheel(spec):
         return Fingerprint(spec, wheel_version(spec))
     if is_served(spec):
-        return Fingerprint(served_name(spec), "served")
+        return Fingerprint(served_model(spec).name, "served")
     if spec == mini_nli.NAME:
         return Fingerprint(spec, mini_nli.REVISION)
     if is_name(spec):

@@ -20,6 +20,7 @@ AT_ONCE = 8  # requests under way, at most
 TRIES = 5  # of a request that the server could not answer for now
 _TIMEOUT, _CONNECT_TIMEOUT = 300.0, 10.0  # seconds
 _LONGEST_WAIT = 60.0  # seconds between two tries
+_UNKNOWN = (400, 404, 405, 422, 501)  # HTTP statuses of what a server does not know
 _PROBE = "The cat sat on the mat."
 _REMEDIES = {
     401: f"set the environment variable {KEY} to a key that the server accepts",
@@ -34,9 +35,11 @@ def is_served(spec: Any) -> bool:
     return isinstance(spec, str) and spec.startswith(("http://", "https://"))
 
 
-def served_name(spec: str) -> str:
-    """The name of the model: that behind the address's ``#``, else the first that the server lists; asked once."""
-    return _clients.setdefault(spec, ServedModel(spec)).name
+def served_model(spec: str) -> ServedModel:
+    """The client of a server; a process has one for each address."""
+    if spec not in _clients:
+        _clients[spec] = ServedModel(spec)
+    return _clients[spec]
 
 
 class ServedModel:
@@ -160,26 +163,35 @@ class ServedModel:
         Raises:
             ServerError: the server does not give them.
         """
+        if self._read is None:
+            raise ServerError(f"{self.address} does not tell the log probabilities of texts")
         before = self._tokens(context) if context else []
         tokens = self._tokens(f" {text}" if context else text)
         adds_begin, begin = self._begin
         prompt = [*([begin] if adds_begin or not before else []), *before[:most]]
         return self._read(prompt, tokens), most is not None and len(before) > most
 
+    @property
+    def reads(self) -> bool:
+        """Whether the server tells the log probabilities of texts; it is asked once.
+
+        Raises:
+            ServerError: it cannot be asked.
+        """
+        return self._read is not None
+
     @cached_property
-    def _read(self) -> Callable[[Sequence[int], Sequence[int]], list[float]]:
-        """The way in which the server tells log probabilities, found with a short text."""
-        tokens = self._tokens(_PROBE)
+    def _read(self) -> Callable[[Sequence[int], Sequence[int]], list[float]] | None:
+        """The way in which the server tells log probabilities, found with a short text; None: it does not."""
         for read in (self._echoed, self._forced):
             try:
+                tokens = self._tokens(_PROBE)
                 if len(read([self._begin[1]], tokens)) == len(tokens):
                     return read
-            except ServerError:
-                continue
-        raise ServerError(
-            f"{self.address} does not tell the log probabilities of texts, which the likelihood needs: leave it "
-            'out with likelihood_weight=0 or variant="fast", or use vLLM, SGLang or llama.cpp'
-        )
+            except ServerError as error:
+                if error.status not in _UNKNOWN:
+                    raise
+        return None
 
     def _echoed(self, before: Sequence[int], tokens: Sequence[int]) -> list[float]:
         """As vLLM and SGLang do: the prompt is echoed."""
@@ -188,7 +200,7 @@ class ServedModel:
             "POST",
             f"{self.address}/completions",
             {**body, "max_tokens": 1, "temperature": 0},
-            lambda answer: answer["choices"][0]["logprobs"].get("token_logprobs") or [],
+            lambda answer: (answer["choices"][0]["logprobs"] or {}).get("token_logprobs") or [],
         )
         return [float(log) for log in logs[len(before) : len(before) + len(tokens)]]
 
@@ -264,7 +276,9 @@ class ServedModel:
     def _error(self, url: str, fault: str, status: int) -> ServerError:
         remedy = _REMEDIES.get(status, "see whether the server is up; what was read is stored, so just go on then")
         shown = fault.replace(self._key, "***") if self._key else fault
-        return ServerError(f"{url}: {' '.join(shown.split())}; {remedy}")
+        error = ServerError(f"{url}: {' '.join(shown.split())}; {remedy}")
+        error.status = status
+        return error
 
 
 def _choices(answer: Any) -> list[tuple[str, bool]]:
@@ -274,4 +288,4 @@ def _choices(answer: Any) -> list[tuple[str, bool]]:
     ]
 
 
-_clients: dict[str, ServedModel] = {}  # for names alone, which a process asks for once
+_clients: dict[str, ServedModel] = {}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.data.files import Columns
 from mars_score.data.validation import Row
-from mars_score.errors import Notices
+from mars_score.errors import NOT_TOLD, Notices, warn
 from mars_score.models.signature import Signature, make_signature
 from mars_score.runs.input import SCORE_COLUMN, Input, Part, Survey, survey
 from mars_score.runs.workers import Work, Worker, in_processes
@@ -125,7 +125,9 @@ class Run:
         self._work = replace(work, arguments=arguments, with_references=columns.reference is not None)
         self._results = folder / "results.jsonl"
         self.scorer = MarsScorer(**arguments, progress=progress)
-        self.settings = self.scorer.settings.given(columns.reference, columns.sample)
+        self.settings = self.scorer.settings_for(columns.reference, columns.sample)
+        if self.settings.similarity.likelihood_weight != self.scorer.settings.similarity.likelihood_weight:
+            warn(NOT_TOLD)
         self._rows = Input(path, columns, self.settings.masking)
         masks = self.settings.masking.max_mask_ratio > 0
         self._analyser = WordAnalyser(self.scorer.runtime.store, self.settings.language) if masks else None

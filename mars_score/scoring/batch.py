@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import Augmented, cuts
 from mars_score.augment.sampling.samples import Request, Samples
+from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.errors import (
     BLANK,
@@ -19,12 +20,13 @@ from mars_score.errors import (
     NOTICES,
     OWN_SAMPLE,
     SAMPLES_CUT,
+    SENTENCES_CUT,
     TEXT_CUT,
     UNKNOWN,
     UNKNOWN_SHARE,
 )
 from mars_score.models.devices import one_blas_thread
-from mars_score.scoring.entailment import LIKELY
+from mars_score.scoring.entailment import LIKELY, SENTENCES
 from mars_score.scoring.evidence import (
     CONTRADICTION,
     EMBED,
@@ -184,6 +186,10 @@ class Scorable:
             NOT_ENGLISH: [
                 self.form.contradiction_penalty > 0 and bool(row.candidate) and not self.form.reads(row)
                 for row, _ in rows
+            ],
+            SENTENCES_CUT: [
+                bool(items[CONTRADICTION]) and len(row.premises) == SENTENCES < len(sentences(row.candidate))
+                for row, items in rows
             ],
             CONTRADICTED: [
                 any(evidence[CONTRADICTION][one] > LIKELY for one in items[CONTRADICTION]) for _, items in rows

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mars_score.models.engine.entailment import Model
 
 LIKELY = 0.5  # probability above which a sentence is said to be supported or contradicted
-_SENTENCES = 20  # of a text that are read; the rest is not judged
+SENTENCES = 20  # of a text that are read; the rest is not judged
 _PASSAGE_WORDS = 60  # of the part of a context that a sentence is compared with
 _UNLIKELY = 0.1  # probability below which a sentence is taken not to be contradicted
 _METHOD = 2  # part of the keys of stored results
@@ -68,7 +68,7 @@ class Verdict:
 
 
 def premises(candidate: str, references: Sequence[str], context: str) -> list[Premises]:
-    """Of each of the first ``_SENTENCES`` of a candidate: a passage of the nearest reference, one of the context.
+    """Of each of the first ``SENTENCES`` of a candidate: a passage of the nearest reference, one of the context.
 
     Args:
         candidate: not blank.
@@ -125,7 +125,7 @@ def verdict(one: Premises, read: Mapping[Pair, Entailment]) -> Verdict:
 
 def first_sentences(text: str) -> list[str]:
     """The sentences of a text that are read."""
-    return sentences(text)[:_SENTENCES] or [text]
+    return sentences(text)[:SENTENCES] or [text]
 
 
 def nearest_passage(sentence: str, text: str) -> str:

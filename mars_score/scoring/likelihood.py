@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model
-from mars_score.models.served import ServedModel, is_served
+from mars_score.models.served import ServedModel, is_served, served_model
 from mars_score.models.stored import Readings
 from mars_score.settings import Settings
 from mars_score.store.lookup import from_json, to_json
@@ -55,7 +55,7 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Readings[Any, Pair, Lik
     make: Callable[[], Any]
     compute: Callable[..., None]
     if is_served(models.language_model):
-        make, dtype, compute = partial(ServedModel, models.language_model), "served", _compute_served
+        make, dtype, compute = partial(served_model, models.language_model), "served", _compute_served
     else:
         make, dtype = partial(causal_model, models, runtime), models.dtype
         compute = partial(_compute, batch_size=runtime.batch_size)

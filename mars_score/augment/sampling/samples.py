@@ -17,7 +17,7 @@ from mars_score.data.overlap import copied_share
 from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model
-from mars_score.models.served import ServedModel, is_served
+from mars_score.models.served import ServedModel, is_served, served_model
 from mars_score.models.stored import Readings
 from mars_score.settings import SamplingSettings, Settings
 from mars_score.settings.fields import UNSAMPLED_TASKS
@@ -190,7 +190,7 @@ class ContextSampler:
         self._settings, self._runtime = settings, runtime
         spec = settings.models.language_model
         self._served = is_served(spec)
-        make = partial(ServedModel, spec) if self._served else partial(causal_model, settings.models, runtime)
+        make = partial(served_model, spec) if self._served else partial(causal_model, settings.models, runtime)
         self._model: Current[Any] = Current(spec, make)
 
     def draw(
