@@ -252,7 +252,7 @@ def test_large_requests_uploads_and_files_of_the_server_are_refused(space):
 def test_one_address_cannot_fill_the_queue(space):
     """With a new session for each request; others are answered meanwhile."""
     flood = httpx.Client(base_url=f"{space[0]}/gradio_api/", headers=new_visitor(), timeout=60)
-    data = [*QUESTION.values(), None]
+    data = [*QUESTION.values(), None, None]
     joined = [flood.post("call/score", json={"data": data, "session_hash": f"s{number}"}) for number in range(100)]
     assert [answer.status_code for answer in joined].count(429) >= 40
     assert client(space[0]).predict(**QUESTION, api_name="/score")["ranking"]
