@@ -289,7 +289,7 @@ def test_llama_cpp(record_property):
     options.model.path, options.n_ctx, options.n_parallel, options.port = str(model), 16_384, 4, 0
     running = xllamacpp.Server(options)
     served = MarsScorer(
-        "mini", variant="plus", language_model=f"{running.listening_address}/v1", sample_count=2, store=False
+        "mini", variant="plus", language_model=f"{running.listening_address}/v1", sample_count=1, store=False
     )
     examples = Path(__file__).parents[1] / "examples"
     rows = [
