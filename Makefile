@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 # Threads that spin while they wait slow down other processes on the same cores many times.
 export OMP_WAIT_POLICY = PASSIVE
 
-.PHONY: install demo test test-slow bench lint audit clean
+.PHONY: install demo test test-slow latest bench lint audit clean
 
 install: $(INSTALLED)
 
@@ -24,6 +24,13 @@ test: install
 test-slow: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -n auto --dist loadfile $(ARGS)
 
+# The tests with the newest releases of all packages, in an environment of their own, made anew: for a nightly check.
+latest:
+	$(PYTHON) -m venv --clear .latest
+	.latest/bin/pip install --quiet --no-deps --require-hashes -r requirements-mini.txt
+	.latest/bin/pip install --quiet -e '.[mini,dev]'
+	OMP_NUM_THREADS=1 .latest/bin/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
+
 # For a machine without other load: there it is a quarter faster if threads spin for a moment before they sleep.
 bench: install
 	env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=20000 $(BIN)/python -m benchmarks.all $(ARGS)
@@ -38,4 +45,4 @@ audit: install
 	$(BIN)/python .ci/audit.py
 
 clean:
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv .latest build dist *.egg-info
