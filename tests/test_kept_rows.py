@@ -10,6 +10,7 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.cli import main
+from mars_score.data.validation import Row
 from mars_score.scoring.result import RowScore
 from mars_score.scoring.rows import KIND, ScoredRow, decode, encode, row_results
 from mars_score.settings import resolve_settings
@@ -139,7 +140,7 @@ CHANGES = [
 
 
 def test_a_key_is_made_of_all_that_a_score_depends_on(named_models):
-    row = ("a candidate", ("a reference",), "a context")
+    row = Row("a candidate", ("a reference",), "a context")
     keys = set()
     for change in ({}, *CHANGES):
         models = {**named_models, **change}
@@ -147,7 +148,15 @@ def test_a_key_is_made_of_all_that_a_score_depends_on(named_models):
         keys.add(row_results(resolve_settings("mini", **{"variant": "plus", **models})).key(row))
     assert len(keys) == 1 + len(CHANGES)
     key = row_results(resolve_settings("mini", variant="plus", **named_models)).key
-    others = [("a candidat", *row[1:]), (row[0], ("a", "reference"), row[2]), (*row[:2], ""), (row[0], (), row[2])]
+    others = [
+        row._replace(candidate="a candidat"),
+        row._replace(references=("a", "reference")),
+        row._replace(context=""),
+        row._replace(references=()),
+        row._replace(samples=("a sample",)),
+        row._replace(references=("a reference", "a sample")),
+        row._replace(references=(), samples=("a reference",)),
+    ]
     assert len({key(one) for one in (row, *others)}) == 1 + len(others)
 
 

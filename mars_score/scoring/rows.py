@@ -37,7 +37,12 @@ def flags_of(rows: Sequence[ScoredRow]) -> dict[str, tuple[bool, ...]]:
 
 def row_results(settings: Settings) -> Results[Row, ScoredRow]:
     """How the scores of rows with prepared references are stored."""
-    return Results(KIND, _common_key(settings), lambda row: row, encode, decode)
+    return Results(KIND, _common_key(settings), _parts, encode, decode)
+
+
+def _parts(row: Row) -> tuple[str, ...]:
+    """All of a row as texts, of which keys are made the fastest; the number tells references from samples."""
+    return row.candidate, row.context, str(len(row.references)), *row.references, *row.samples
 
 
 def _common_key(settings: Settings) -> tuple[Any, ...] | None:
