@@ -62,7 +62,7 @@ CHANGES: dict[str, dict[str, float]] = {
     "no likelihood in a dialogue": {"dull": 0},
     "contradiction": {"contradiction": 0},
 }
-# What the rehearsal chooses from, by kinds of sets: each is as the form has it, or as before it was simplified.
+# What the rehearsal chooses from; the first value is the form's.
 CHOICES: dict[str, tuple[float, ...]] = {
     "context": (0.3, 0.5, 0.7),
     "close": (0.7, 9),
@@ -85,16 +85,7 @@ PLAIN = {
 
 def main() -> None:
     """Read, or take what was kept, and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("files", nargs="*", help="rated candidates, as for mars meta")
-    options.add_argument("--features", type=Path, required=True, help="where the features are kept")
-    options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
-    args = options.parse_args()
-    if not args.features.exists():
-        scorer = MarsScorer("mini", variant="plus")
-        rated = [drawn(one, args.rows) for one in read_rated_sets(args.files)]
-        args.features.write_text(json.dumps({one.name: features(one, scorer) for one in rated}), encoding="utf-8")
-    kept = json.loads(args.features.read_text(encoding="utf-8"))
+    kept = kept_features(__doc__, features)
     sets = {name: {key: np.array(values) for key, values in columns.items()} for name, columns in kept.items()}
     for name, one in sets.items():
         if not np.allclose(form(one, likelihood=0.15), one["score"], rtol=0, atol=1e-5):
@@ -103,6 +94,21 @@ def main() -> None:
         print(f"\n{table(sets, variant, partial(form, likelihood=likelihood))}")
     for line in rehearsal(sets):
         print(f"\n{line}")
+
+
+def kept_features(text: str | None, read: Callable[[RatedSet, MarsScorer], Any]) -> dict[str, Any]:
+    """By set what ``read`` finds, or what an earlier call of the command has kept; ``text`` is its help."""
+    options = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("files", nargs="*", help="rated candidates, as for mars meta")
+    options.add_argument("--features", type=Path, required=True, help="where the features are kept")
+    options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
+    args = options.parse_args()
+    if not args.features.exists():
+        scorer = MarsScorer("mini", variant="plus")
+        found = {one.name: read(drawn(one, args.rows), scorer) for one in read_rated_sets(args.files)}
+        args.features.write_text(json.dumps(found), encoding="utf-8")
+    kept: dict[str, Any] = json.loads(args.features.read_text(encoding="utf-8"))
+    return kept
 
 
 def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:

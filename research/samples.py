@@ -10,22 +10,19 @@ FEATURES.json: a second call needs no models and no data.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mars_score import MarsScorer
-from mars_score.data.rated import RatedSet, read_rated_sets
+from mars_score.data.rated import RatedSet
 from mars_score.scoring.evidence import MATCH, Reader
 from mars_score.scoring.terms import token_recall
-from research.agreement import drawn, pearson
-from research.forms import Features, features, form
+from research.agreement import pearson
+from research.forms import Features, features, form, kept_features
 
 OPEN_ENDED = (
     *("summeval", "dialsummeval", "newsroom", "openmeva_roc"),
@@ -39,16 +36,7 @@ FEW = 10  # candidates of a system below which it is no writer
 
 def main() -> None:
     """Read, or take what was kept, and print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("files", nargs="*", help="rated candidates, as for mars meta")
-    options.add_argument("--features", type=Path, required=True, help="where the features are kept")
-    options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
-    args = options.parse_args()
-    if not args.features.exists():
-        scorer = MarsScorer("mini", variant="plus")
-        kept = {one.name: read(drawn(one, args.rows), scorer) for one in read_rated_sets(args.files)}
-        args.features.write_text(json.dumps(kept), encoding="utf-8")
-    sets = json.loads(args.features.read_text(encoding="utf-8"))
+    sets = kept_features(__doc__, read)
     for variant in LIKELIHOOD:
         print(f"\n{table(sets, variant, with_references=True)}")
     for variant in LIKELIHOOD:
@@ -91,7 +79,7 @@ def table(sets: dict[str, Any], variant: str, *, with_references: bool) -> str:
 
 
 def gain(one: dict[str, Any], columns: Features, writer: str, variant: str, with_references: bool) -> float:
-    """R with the samples of a writer minus without, over the candidates of others that have some; NaN: none."""
+    """What a writer's samples add to Pearson's r, over the candidates of others that have some; NaN: none."""
     systems = np.array(one["systems"])
     writers = chosen(systems, columns["human"], writer)
     nearest = np.full(len(systems), -np.inf)

@@ -171,13 +171,13 @@ def _checked(
 
     where = place("contexts")
     columns: dict[str, Any] = {"predictions": check_candidates(predictions, where=place("predictions"))}
-    count = len(columns["predictions"])
     if references is None:
         columns["contexts"] = check_reference_free(contexts, where=where)
         columns["references"] = [[] for _ in columns["contexts"]]
     else:
         columns["references"] = [*map(list, check_references(references, where=place("references")))]
         kept = use_context or contexts is not None  # for compute(use_context=True)
+        count = len(columns["predictions"])
         columns["contexts"] = check_contexts(contexts, count, use_context=kept, where=where)
     check_lengths(**columns)
     return columns

@@ -143,7 +143,7 @@ class ServedModel:
             refused.extend(named if status in (400, 422) else [])
             return bool(refused)
 
-        answers = self._ask("POST", f"{self.address}/chat/completions", body, _choices, option_of)
+        answers = self._ask("POST", f"{self.address}/chat/completions", body, choices_of, option_of)
         if refused:
             self._refused.update(refused)
             return self.chat(messages, **options)
@@ -281,9 +281,10 @@ class ServedModel:
         return error
 
 
-def _choices(answer: Any) -> list[tuple[str, bool]]:
+def choices_of(answer: Any) -> list[tuple[str, bool]]:
+    """The texts of a chat's answer, each as one line, and whether it ended by itself."""
     return [
-        (str(choice["message"]["content"] or ""), choice.get("finish_reason") != "length")
+        (" ".join(str(choice["message"]["content"] or "").split()), choice.get("finish_reason") != "length")
         for choice in answer["choices"]
     ]
 

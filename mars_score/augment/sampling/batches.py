@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mars_score.augment.sampling.prompts import chat_messages
-from mars_score.augment.sampling.samples import SERVED_ROOM, Request, fault_of, tidy
+from mars_score.augment.sampling.samples import SERVED_ROOM, Request, keep_good
 from mars_score.data.readers import stream_rows
+from mars_score.models.served import choices_of
 from mars_score.settings import Settings
 from mars_score.store.results import digest
 
@@ -68,10 +69,7 @@ class Answers:
                 if line.get("error") or response.get("status_code", 200) != 200 or not body.get("choices"):
                     failed[identity] = str(line.get("error") or body.get("error") or response)
                     continue
-                choices[identity] = [
-                    (str(choice["message"]["content"] or ""), choice.get("finish_reason") != "length")
-                    for choice in body["choices"]
-                ]
+                choices[identity] = choices_of(body)
             except (KeyError, TypeError, AttributeError):
                 raise ValueError(
                     f'{path}:{number}: no answer of a batch: it needs "custom_id" and '
@@ -84,12 +82,7 @@ class Answers:
         identity, texts = _identity(request), list[str]()
         if request.context and identity not in self.choices:
             self.unanswered += 1
-        for answer, ended in self.choices.get(identity, ()):
-            text = tidy(" ".join(answer.split()), ended=ended)
-            if fault := fault_of(text, request.context, texts):
-                self.dropped[fault] += 1
-            else:
-                texts.append(text)
+        keep_good(self.choices.get(identity, ()), request.context, texts, self.dropped)
         return texts
 
 

@@ -147,7 +147,7 @@ def _draw(model: CausalLanguageModel, settings: SamplingSettings, request: Reque
 
 def _draw_served(model: ServedModel, settings: SamplingSettings, request: Request, language: str) -> Samples:
     def write(numbers: range) -> Iterable[tuple[str, bool]]:
-        answers = model.chat(
+        return model.chat(
             chat_messages(request.context, request.task, language),
             n=len(numbers),
             seed=settings.sample_seed + numbers.start,
@@ -155,7 +155,6 @@ def _draw_served(model: ServedModel, settings: SamplingSettings, request: Reques
             temperature=settings.sample_temperature,
             top_p=settings.sample_top_p,
         )
-        return [(" ".join(text.split()), ended) for text, ended in answers]
 
     return _gated(write, request, settings.sample_count)
 
@@ -173,14 +172,20 @@ def _gated(
     for _ in range(ATTEMPTS):
         first = len(texts) + dropped.total()
         missing = range(first, first + count - len(texts))
-        for written, ended in write(missing) if missing else ():
-            text = tidy(written, ended=ended)
-            fault = fault_of(text, request.context, texts)
-            if fault is None:
-                texts.append(text)
-            else:
-                dropped[fault] += 1
+        if missing:
+            keep_good(write(missing), request.context, texts, dropped)
     return Samples(tuple(texts), dict(dropped), context_cut)
+
+
+def keep_good(written: Iterable[tuple[str, bool]], context: str, texts: list[str], dropped: Counter[str]) -> None:
+    """Add what passes the gates to ``texts`` and count the faults of the rest; beside a text whether it ended."""
+    for text, ended in written:
+        sample = tidy(text, ended=ended)
+        fault = fault_of(sample, context, texts)
+        if fault is None:
+            texts.append(sample)
+        else:
+            dropped[fault] += 1
 
 
 class ContextSampler:
