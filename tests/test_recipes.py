@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import evaluate
-import jsonl
+import harnesses
 import numpy as np
 import pytest
 import tiny_models
@@ -86,39 +86,31 @@ def test_torchmetrics(capsys):
     assert capsys.readouterr().out == "tensor(0.7500)\n"
 
 
-def test_lm_evaluation_harness(tmp_path, monkeypatch):
-    lm_eval = pytest.importorskip("lm_eval")
-    from lm_eval.tasks import TaskManager
-
+@pytest.fixture
+def evaluated(real, tiny_mini, gpt2, tmp_path, monkeypatch):
+    """The folder of the model that a harness evaluates in the current folder, an empty one."""
     monkeypatch.chdir(tmp_path)
-    rows = [
-        {"prediction": "x", "reference": reference, "context": context}
-        for reference, context in (("lol", "first"), ("other", "second"))
-    ]
-    jsonl.write(tmp_path / "rows.jsonl", rows)
-    (tmp_path / "mars_task.py").write_text(blocks("lm-evaluation-harness")[0], encoding="utf-8")
-    (tmp_path / "mars_answers.yaml").write_text(blocks("lm-evaluation-harness", "yaml")[0], encoding="utf-8")
-    tasks = TaskManager(include_path=str(tmp_path), include_defaults=False)
-    found = lm_eval.simple_evaluate("dummy", tasks=["mars_answers"], task_manager=tasks)
-    assert found["results"]["mars_answers"]["mars,none"] == 0.5  # the dummy model always writes "lol"
+    return harnesses.save_model(tmp_path / "model", *gpt2)
 
 
-def test_lighteval():
+def score_of(predictions, references, contexts):
+    return MarsScorer("mini").score(predictions, references, contexts).score
+
+
+def test_lm_evaluation_harness(evaluated):
+    pytest.importorskip("lm_eval")
+    (metric,) = blocks("lm-evaluation-harness", "yaml")
+    results, samples = harnesses.run_lm_eval(evaluated, metric)
+    columns = ([sample["doc"][name] for sample in samples] for name in ("reference", "context"))
+    assert results["mars,none"] == score_of([sample["resps"][0][0] for sample in samples], *columns)
+
+
+def test_lighteval(evaluated, monkeypatch):
     pytest.importorskip("lighteval")
-    from lighteval.metrics import apply_metric
-    from lighteval.models.model_output import ModelResponse
-    from lighteval.tasks.requests import Doc
-
-    (block,) = blocks("lighteval")
-    names = {"__name__": "recipe"}
-    exec(block, names)
-    docs = [
-        Doc(query="q", choices=["a b", "c"], gold_index=[0, 1], specific={"context": "first"}),
-        Doc(query="q", choices=["d"], gold_index=0, specific={"context": "second"}),
-    ]
-    responses = [ModelResponse(text=["c"]), ModelResponse(text=["d e"])]
-    assert apply_metric(responses, docs, [names["mars_metric"]]) == [{"mars": 1.0}, {"mars": 0.5}]
-    assert names["mars_metric"].get_corpus_aggregations()["mars"]([1.0, 0.5]) == 0.75
+    (metric,) = blocks("lighteval")
+    results, details = harnesses.run_lighteval(monkeypatch, evaluated, metric)
+    rows = [(detail.model_response.text[0], detail.doc.choices, detail.doc.query) for detail in details]
+    assert results["mars:preset=mini"] == pytest.approx(score_of(*zip(*rows, strict=True)), abs=1e-12)
 
 
 def test_tables(capsys):
