@@ -93,8 +93,8 @@ def evaluated(real, tiny_mini, gpt2, tmp_path, monkeypatch):
     return harnesses.save_model(tmp_path / "model", *gpt2)
 
 
-def score_of(predictions, references, contexts):
-    return MarsScorer("mini").score(predictions, references, contexts).score
+def score_of(predictions, references, contexts, **settings):
+    return MarsScorer("mini", **settings).score(predictions, references, contexts).score
 
 
 def test_lm_evaluation_harness(evaluated):
@@ -111,6 +111,59 @@ def test_lighteval(evaluated, monkeypatch):
     results, details = harnesses.run_lighteval(monkeypatch, evaluated, metric)
     rows = [(detail.model_response.text[0], detail.doc.choices, detail.doc.query) for detail in details]
     assert results["mars:preset=mini"] == pytest.approx(score_of(*zip(*rows, strict=True)), abs=1e-12)
+
+
+def test_inspect(evaluated):
+    inspect_ai = pytest.importorskip("inspect_ai")
+    from inspect_ai.dataset import Sample
+
+    (block,) = blocks("Inspect")
+    exec(block, names := {"__name__": "recipe"})
+    samples = [Sample(row["context"], target=row["reference"], metadata=row) for row in harnesses.DOCUMENTS]
+    task = inspect_ai.Task(samples, scorer=names["mars"](preset="mini", variant="plus"))
+    model = {"model_path": evaluated, "device": "cpu"}
+    [log] = inspect_ai.eval(
+        task, model="hf/local", model_args=model, max_tokens=12, display="none", log_dir="logs"
+    )
+    rows = [(row.output.completion, row.target, row.metadata["context"]) for row in log.samples]
+    expected = score_of(*zip(*rows, strict=True), variant="plus")
+    assert log.results.scores[0].metrics["mean"].value == pytest.approx(expected, abs=1e-6)
+
+
+def test_ragas(real, tiny_mini):
+    pytest.importorskip("ragas")
+    (block,) = blocks("ragas")
+    exec(block, names := {"__name__": "recipe"})
+    columns = ["She walked.", "She walked home."], ["She walked home."] * 2, [["It rained.", "A bus."]] * 2
+    rows = [
+        dict(zip(("response", "reference", "retrieved_contexts"), row, strict=True))
+        for row in zip(*columns, strict=True)
+    ]
+    found = [result.value for result in names["mars"].batch_score(rows)]
+    contexts = [{"passages": passages} for passages in columns[2]]
+    assert found == pytest.approx(names["scorer"].score(*columns[:2], contexts).scores, abs=1e-6)
+    assert found[0] < found[1] <= 1
+
+
+def test_deepeval(real, tiny_mini, tmp_path, monkeypatch):
+    monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
+    monkeypatch.chdir(tmp_path)
+    deepeval = pytest.importorskip("deepeval")
+    from deepeval.test_case import LLMTestCase
+
+    (block,) = blocks("deepeval")
+    exec(block, names := {"__name__": "recipe"})
+    columns = ["She walked.", "He ran."], ["She walked home."] * 2, [{"passages": ["It rained.", "A bus."]}] * 2
+    scores = MarsScorer("mini", variant="plus").score(*columns).scores
+    monkeypatch.setattr(names["Mars"], "threshold", sum(scores) / 2)
+    cases = [
+        LLMTestCase(input="", actual_output=text, expected_output=reference, context=context["passages"])
+        for text, reference, context in zip(*columns, strict=True)
+    ]
+    results = deepeval.evaluate(cases, [names["Mars"]()]).test_results
+    scored = {case.actual_output: case.metrics_data[0] for case in results}
+    assert [scored[text].score for text in columns[0]] == pytest.approx(scores, abs=1e-6)
+    assert {metric.success for metric in scored.values()} == {True, False}
 
 
 def test_tables(capsys):
