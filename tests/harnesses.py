@@ -58,7 +58,7 @@ def save_model(folder, model, tokenizer):
     return str(folder)
 
 
-def run_lm_eval(model, metric, documents=DOCUMENTS):
+def run_lm_eval(model, metric, documents=DOCUMENTS, **arguments):
     """The values of a task that the YAML ``metric`` completes, and its logged samples; uses the current folder."""
     import lm_eval
     from lm_eval.tasks import TaskManager
@@ -66,7 +66,13 @@ def run_lm_eval(model, metric, documents=DOCUMENTS):
     jsonl.write(Path("rows.jsonl"), documents)
     Path("answers.yaml").write_text(LM_EVAL_TASK + metric, encoding="utf-8")
     tasks = TaskManager(include_path=".", include_defaults=False)
-    options = {"model_args": {"pretrained": model}, "device": "cpu", "batch_size": 2, "bootstrap_iters": 0}
+    options = {
+        "model_args": {"pretrained": model},
+        "device": "cpu",
+        "batch_size": 2,
+        "bootstrap_iters": 0,
+        **arguments,
+    }
     results = lm_eval.simple_evaluate("hf", tasks=["answers"], task_manager=tasks, **options)
     return results["results"]["answers"], results["samples"]["answers"]
 

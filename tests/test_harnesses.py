@@ -60,6 +60,12 @@ class TestLmEval:
         with pytest.raises((TypeError, ValueError), match=message):
             harnesses.run_lm_eval(evaluated, MARS_TASK + "metric_list: [{metric: mars}]", documents)
 
+    def test_predictions_alone(self, lm_eval, evaluated, nothing_loaded):
+        task = MARS_TASK + "metric_list: [{metric: mars}]"
+        results, samples = harnesses.run_lm_eval(evaluated, task, predict_only=True)
+        assert "mars,none" not in results
+        assert all(sample["resps"] and "mars" not in sample for sample in samples)
+
     @pytest.mark.parametrize(
         ("task", "message"),
         [

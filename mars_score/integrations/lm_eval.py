@@ -52,7 +52,10 @@ class MarsTask(ConfigurableTask):  # type: ignore[misc]
 
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
         """The values of other metrics and, as that of ``mars``, the row, which is scored later with all others."""
-        return {**super().process_results(doc, results), "mars": {"prediction": results[0], **self._columns(doc)}}
+        values: dict[str, Any] = super().process_results(doc, results)
+        if "mars" in self._aggregation_list:  # not with --predict_only
+            values["mars"] = {"prediction": results[0], **self._columns(doc)}
+        return values
 
     def _columns(self, doc: Mapping[str, Any], name: str = "a document") -> dict[str, Any]:
         references = context = None
