@@ -70,7 +70,6 @@ def test_writes_a_report(rated, run, tmp_path):
     assert {path.name for path in folder.iterdir()} == {
         "report.md",
         "chart-1.svg",
-        "chart-2.svg",
         "results.json",
         "scores",
     }

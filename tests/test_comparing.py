@@ -144,22 +144,3 @@ def test_verdict():
     assert verdict(better, close, equal).startswith(f"{start}, but cannot be told apart from C (p = 0.06); ")
     assert verdict(("A", "B", 1.0, math.nan)) == "A cannot be told apart from B (no test)"
     assert verdict(("A", "B", 1.0, 0.05)).startswith("A scores higher")
-
-
-@pytest.mark.parametrize("kind", ["svg", "png"])
-def test_plot(scorer, tmp_path, kind):
-    pytest.importorskip("matplotlib")
-    from mars_score.compare.plot import write_plot
-
-    path = tmp_path / f"plot.{kind}"
-    names = dict(zip(["poor", "$ours$ <\x00>", "\u05e9\u6771"], SYSTEMS.values(), strict=True))
-    ranking = rank_systems(scorer, names, REFERENCES, CONTEXTS)
-    write_plot(ranking, path)
-    drawn = path.read_bytes()
-    write_plot(ranking, path)
-    assert path.read_bytes() == drawn
-    if kind == "png":
-        assert drawn.startswith(b"\x89PNG")
-        return
-    for words in ("0.62", "0.25", "$ours$ &lt;\ufffd&gt;"):
-        assert words in drawn.decode()

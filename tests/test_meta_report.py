@@ -1,17 +1,15 @@
-"""Reports are read back with other parsers: markdown-it, lxml and Pillow."""
+"""Reports are read back with other parsers: markdown-it and lxml."""
 
 import sys
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from lxml import etree
 from markdown_it import MarkdownIt
-from PIL import Image
 
 from mars_score.report import write_report
 from mars_score.report.charts import save_chart
-from mars_score.report.contents import Bars, Scatters, Table, showable
+from mars_score.report.contents import Bars, Table, showable
 from mars_score.report.markup import line_to_markdown, table_to_markdown
 
 HOSTILE = (
@@ -30,7 +28,6 @@ BARS = Bars(
     "Means", ("MARS", "BLEU", "none"), (0.5, -0.2, NAN), (0.4, -0.3, NAN), (0.6, -0.1, NAN), frozenset({0})
 )
 TABLE = Table("Numbers", "A note.", ("metric", "r", "p"), (("MARS", "0.50", "0.900"), ("BLEU", "-0.25*", "n/a")))
-SCATTERS = Scatters("set", ("MARS, r = 0.96", "BLEU"), ((0.1, 0.5, 0.9), (0.1, NAN, -np.inf)), (1.0, 2.0, 5.0))
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 
@@ -53,7 +50,7 @@ def test_a_line_of_markdown_is_its_text(text):
 
 
 def test_a_report_links_its_charts(tmp_path):
-    path = write_report(tmp_path / "new" / "folder", "Title", ["First."], [TABLE, BARS, SCATTERS])
+    path = write_report(tmp_path / "new" / "folder", "Title", ["First."], [TABLE, BARS, BARS])
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# Title\n\n- First.\n\n**Numbers**\n")
     for number in (1, 2):
@@ -65,13 +62,6 @@ def test_bars_have_labels_and_values(tmp_path):
     save_chart(BARS, tmp_path / "bars.svg")
     texts = {text.strip() for text in etree.parse(tmp_path / "bars.svg").getroot().itertext()}
     assert {"MARS", "BLEU", "none", "0.50", "\u22120.20", "n/a"} <= texts
-    save_chart(BARS, tmp_path / "bars.png")
-    assert Image.open(tmp_path / "bars.png").size[0] > 300
-
-
-@pytest.mark.parametrize("points", [(), (0.5,), (NAN,) * 3, (0.5, 0.5, 0.5)])
-def test_charts_of_few_or_equal_points(points, tmp_path):
-    save_chart(Scatters("set", ("MARS",), (points,), points), tmp_path / "chart.svg")
 
 
 def test_what_files_cannot_hold_is_replaced(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
-from mars_score.cli.running import print_line, scoring
+from mars_score.cli.running import scoring
 from mars_score.data.files import RowFile, read_rows
 from mars_score.store.progress import progress_bars
 
@@ -38,7 +38,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
     parser.add_argument("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
-    parser.add_argument("--plot", metavar="FILE.svg", help="draw the comparison; .svg or .png")
     parser.add_argument("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser)
@@ -46,7 +45,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compare, draw and print; see :func:`mars_score.cli.main` for errors."""
+    """Compare and print; see :func:`mars_score.cli.main` for errors."""
     if len(args.files) < 2:
         raise ValueError(f"a comparison needs at least two files, got {args.files[0]} alone; add another")
     if args.rows < 0:
@@ -60,10 +59,6 @@ def run(args: argparse.Namespace) -> None:
         samples = names.samples(files[0])
     remedy = "add it or name another with --group-column"
     groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
-    if args.plot:
-        from mars_score.compare.plot import check_plot
-
-        check_plot(args.plot)
     from mars_score.cli.compared import show_ranking
     from mars_score.compare import rank_systems
     from mars_score.scorer import MarsScorer
@@ -79,16 +74,10 @@ def run(args: argparse.Namespace) -> None:
             confidence=args.confidence,
             resamples=args.resamples,
         )
-    if args.plot:
-        from mars_score.compare.plot import write_plot
-
-        write_plot(ranking, args.plot)
     if args.json:
         print(json.dumps(ranking.to_dict(args.rows)))  # in ASCII: safe on any terminal
         return
     show_ranking(ranking, args.rows, args.table)
-    if args.plot:
-        print_line(f"plot: {args.plot}")
 
 
 def _read(args: argparse.Namespace) -> list[RowFile]:

@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
         type=_metrics,
         default=list(METRICS),
         metavar="A,B,...",
-        help=f"among {', '.join(METRICS)}; mars[setting=value,...]; evaluate:NAME_OR_PATH (default: all)",
+        help=f"among {', '.join(METRICS)}; mars[setting=value,...] (default: all)",
     )
     parser.add_argument(
         "--groups", type=int, metavar="N", help="a sample: at most N groups per file, chosen by their hash"

@@ -13,7 +13,7 @@ import numpy as np
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.report import write_report
-from mars_score.report.contents import MISSING, Bars, Scatters, Table, mean, number, signed
+from mars_score.report.contents import MISSING, Bars, Table, mean, number, signed
 from mars_score.settings.version import __version__
 from mars_score.stats.correlation import Coefficient, Level
 from mars_score.stats.draws import Interval
@@ -58,7 +58,7 @@ def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]
         *sorted(notes),
         *(f"{name}: {signature}" for name, signature in signatures if signature),
     ]
-    parts: list[Table | Bars | Scatters] = [
+    parts: list[Table | Bars] = [
         main_table(evaluation),
         _intervals_table(evaluation),
         *_bars(evaluation),
@@ -69,7 +69,6 @@ def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]
         _coefficient_table(evaluation, "items", "kendall"),
         _coefficient_table(evaluation, "within_groups", "pearson"),
         _coefficient_table(evaluation, "systems", "pearson"),
-        *_scatters(evaluation),
     ]
     return write_report(folder, "MARS: agreement with people", lines, parts)
 
@@ -255,17 +254,3 @@ def _bars(evaluation: MetaEvaluation) -> list[Bars]:
             )
         )
     return charts
-
-
-def _scatters(evaluation: MetaEvaluation) -> list[Scatters]:
-    """A block of plots per set."""
-    blocks = []
-    for name, result in evaluation.sets.items():
-        titles, scores = [], []
-        for metric, title in evaluation.titles.items():
-            pearson = result.agreements[metric].coefficients["items"]["pearson"].value
-            titles.append(f"{title}, r = {number(pearson, 2)}")
-            scores.append(tuple(map(float, result.scored.metrics[metric].scores)))
-        heading = f"{name}: scores (across) and ratings (up) of the items, with the least-squares line"
-        blocks.append(Scatters(heading, tuple(titles), tuple(scores), tuple(result.scored.data.ratings)))
-    return blocks

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from mars_score.data.files import whole_file
 from mars_score.report.charts import check_charts, save_chart
-from mars_score.report.contents import Bars, Scatters, Table
+from mars_score.report.contents import Bars, Table
 from mars_score.report.markup import line_to_markdown, table_to_markdown
 
 __all__ = ["write_report"]
 
 
 def write_report(
-    folder: str | os.PathLike[str], title: str, lines: Sequence[str], parts: Sequence[Table | Bars | Scatters]
+    folder: str | os.PathLike[str], title: str, lines: Sequence[str], parts: Sequence[Table | Bars]
 ) -> Path:
     """Write ``report.md`` with a list of ``lines`` under a title, and its charts (or ImportError) beside it."""
     if not all(isinstance(part, Table) for part in parts):

@@ -1,4 +1,4 @@
-"""Charts as SVG or PNG files, by matplotlib's object API: no pyplot, no windows, no settings left behind."""
+"""Charts as SVG files, by matplotlib's object API: no pyplot, no windows, no settings left behind."""
 
 from __future__ import annotations
 
@@ -11,18 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mars_score.report.contents import Bars, Scatters, shortened, showable
+from mars_score.report.contents import Bars, shortened, showable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, MUTED, RULE, PLAIN, ACCENT, WARM = "#1b1f24", "#5c6670", "#dfe3e6", "#a9b6c2", "#1f5fa8", "#b4470f"
+INK, MUTED, RULE, PLAIN, ACCENT = "#1b1f24", "#5c6670", "#dfe3e6", "#a9b6c2", "#1f5fa8"
 _LABEL = 26  # characters
-_ACROSS = 4  # scatter plots in a row
-_METADATA: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".png": {"Software": None}}
 _SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mars",
@@ -54,45 +49,13 @@ def check_charts() -> None:
         pass
 
 
-def save_chart(chart: Bars | Scatters, path: str | os.PathLike[str]) -> None:
-    """Draw a chart into an SVG or PNG file, by the end of its name."""
-    kind, buffer = Path(path).suffix.lower(), io.BytesIO()
+def save_chart(chart: Bars, path: str | os.PathLike[str]) -> None:
+    """Draw a chart into an SVG file."""
+    buffer = io.BytesIO()
     with _chart_settings(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing")  # an SVG is shown with the reader's fonts
-        figure = _bars_figure(chart) if isinstance(chart, Bars) else _scatters_figure(chart)
-        figure.savefig(buffer, format=kind[1:], dpi=150, metadata=_METADATA[kind])
+        _bars_figure(chart).savefig(buffer, format="svg", metadata={"Date": None})
     Path(path).write_bytes(buffer.getvalue())
-
-
-def _scatters_figure(chart: Scatters) -> Figure:
-    """A plot per metric."""
-    from matplotlib.figure import Figure
-
-    across = min(_ACROSS, max(1, len(chart.names)))
-    down = max(1, math.ceil(len(chart.names) / across))
-    figure = Figure(figsize=(2.4 * across, 2 * down), layout="constrained")
-    plots = figure.subplots(down, across, squeeze=False).flat
-    for axes in plots[len(chart.names) :]:
-        axes.set_axis_off()
-    y = np.asarray(chart.y, float)
-    for axes, name, scores in zip(plots, chart.names, chart.x, strict=False):
-        axes.set_title(shortened(showable(name), 2 * _LABEL), fontsize=7.5, color=INK)
-        _draw_points(axes, np.asarray(scores, float), y)
-    return figure
-
-
-def _draw_points(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
-    """Points and regression line; the points are pixels, since thousands of shapes would swell a file."""
-    finite = np.isfinite(x) & np.isfinite(y)
-    x, y = x[finite], y[finite]
-    size = float(np.clip(2000 / max(len(x), 1), 2.5, 9))
-    axes.scatter(x, y, s=size, c=ACCENT, alpha=0.6, linewidths=0, rasterized=True)
-    if len(x) and np.ptp(x) > 0:
-        ends = np.array([x.min(), x.max()])
-        heights = np.polyval(np.polyfit(x, y, 1), ends)
-        axes.plot(ends, heights, color=WARM, linewidth=1.4, solid_capstyle="round")
-    axes.tick_params(labelsize=7, length=2.5, pad=2)
-    axes.locator_params(nbins=4)
 
 
 def _bars_figure(bars: Bars) -> Figure:

@@ -25,17 +25,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Scatters:
-    """Scores of metrics against the same ratings, a small plot each, as in Figure 3 of Liu et al. (ACL 2021)."""
-
-    title: str  # what the plots show, such as the data set
-    names: tuple[str, ...]  # of the plots
-    # The scores of each plot; a point with a value that is not finite is left out.
-    x: tuple[tuple[float, ...], ...]
-    y: tuple[float, ...]  # ratings, as many as each plot has scores
-
-
-@dataclass(frozen=True)
 class Bars:
     """Values with confidence intervals, one bar each, from the top in the given order."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from mars_score.report.contents import Table, showable
 
@@ -32,35 +31,11 @@ def _escaped(text: str) -> str:
     return _MARKUP.sub(lambda found: "\\" + found[0], showable(text))
 
 
-_COMMANDS: dict[str | int, str | int | None] = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
-
-
-_MINUS = re.compile(r"(?<![\w.])-(?=\.?\d)")  # of a number
-
-
 def table_to_latex(table: Table) -> str:
     """A ``tabular``; title and note stand above it as comments, for the caption."""
+    import pandas as pd
 
-    def line(row: Sequence[str]) -> str:
-        cells = (" ".join(text.split()).translate(str.maketrans(_COMMANDS)) for text in row)
-        return " & ".join(_MINUS.sub("$-$", cell) for cell in cells) + r" \\"
-
-    lines = [
-        *(f"% {text}" for text in (table.title, *table.note.splitlines())),
-        rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
-        r"\toprule",
-        line(table.columns),
-        r"\midrule",
-        *map(line, table.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return showable("\n".join(lines))
+    rows = [[" ".join(showable(text).split()) for text in row] for row in (table.columns, *table.rows)]
+    frame = pd.DataFrame(rows[1:], columns=rows[0])
+    comments = "".join(f"% {showable(text)}\n" for text in (table.title, *table.note.splitlines()))
+    return comments + str(frame.to_latex(index=False, escape=True, column_format="l" + "r" * (len(rows[0]) - 1)))

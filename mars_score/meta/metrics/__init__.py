@@ -2,7 +2,7 @@
 
 A metric is a subclass of :class:`mars_score.meta.metrics.base.Metric` and a line in ``PEERS``. Variants of MARS
 need no class: ``mars[sigma=0,planner=none]`` is MARS with these settings, with ``references=false`` by the
-contexts alone. ``evaluate:NAME_OR_PATH`` is a module of evaluate.
+contexts alone.
 """
 
 from __future__ import annotations
@@ -44,12 +44,10 @@ PEERS = {
     "perplexity": "context.Perplexity",
     "context_perplexity": "context.ContextPerplexity",
     "context_cosine": "context.ContextCosine",
-    "context_sentences_cosine": "context.ContextSentencesCosine",
     "length": "lexical.Length",
 }
 METRICS = (*VARIANTS, *PEERS)
 _BRACKETS = re.compile(r"mars\[(.*)\]", re.DOTALL)
-_MODULE = "evaluate:"
 
 
 def parse_names(text: str) -> list[str]:
@@ -65,7 +63,7 @@ def parse_names(text: str) -> list[str]:
 
 
 def make_metric(name: str | Scoring, models: Models) -> Metric:
-    """The metric of a name: one of :data:`METRICS`, ``mars[setting=value,...]``, or ``evaluate:NAME_OR_PATH``.
+    """The metric of a name: one of :data:`METRICS`, or ``mars[setting=value,...]``.
 
     An object with a ``score`` method is one as well.
 
@@ -82,10 +80,6 @@ def make_metric(name: str | Scoring, models: Models) -> Metric:
         module, metric = PEERS[name].split(".")
         peer: type[Metric] = getattr(import_module(f"{__name__}.{module}"), metric)
         return peer(models)
-    if name.startswith(_MODULE):
-        from mars_score.meta.metrics.evaluate_module import EvaluateModule
-
-        return EvaluateModule(models, name.removeprefix(_MODULE))
     from mars_score.meta.metrics.mars import Mars
 
     if brackets := _BRACKETS.fullmatch(name):
@@ -94,7 +88,7 @@ def make_metric(name: str | Scoring, models: Models) -> Metric:
 
 
 def _check(name: str) -> None:
-    if name in METRICS or _BRACKETS.fullmatch(name) or name.startswith(_MODULE):
+    if name in METRICS or _BRACKETS.fullmatch(name):
         return
     start, bracket, settings = name.partition("[")
     near = [f"mars[{settings}"] if bracket else get_close_matches(start, METRICS, 1)

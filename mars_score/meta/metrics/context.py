@@ -7,53 +7,26 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
-from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.meta.metrics.base import Metric
 from mars_score.scoring.evidence import EMBED, LIKELIHOOD
 
 
 class ContextCosine(Metric):
-    """Cosine of the candidate with the mean of the unit vectors of the context's parts; here the context is one.
-
-    A blank candidate gets 0, as from MARS, and so does one without a context.
-    """
+    """Cosine of the candidate with its context; 0 where one of them is blank."""
 
     title = "cosine with context (cut)"
     model = "encoder"
     note = "the context is one text, of which the encoder reads the beginning that fits its window"
 
-    def parts(self, context: str) -> Sequence[str]:
-        """The texts into which a context is split; none of a blank one."""
-        return [context] if context.strip() else []
-
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
-        parts = {context: self.parts(context) for _, _, context, *_ in rows}
-        candidates = [candidate for candidate, _, context, *_ in rows if parts[context]]
-        read = self.models.reader.read(EMBED, [*candidates, *(part for texts in parts.values() for part in texts)])
-        scores = []
-        for candidate, _, context, *_ in rows:
-            mean = (
-                np.mean([read[part].vector for part in parts[context]], axis=0) if parts[context] else np.zeros(1)
-            )
-            length = np.linalg.norm(mean)
-            scores.append(float(mean @ read[candidate].vector / length) if length else 0.0)
-        return scores
-
-
-class ContextSentencesCosine(ContextCosine):
-    """As :class:`ContextCosine`, with the context's sentences, each of which counts alike."""
-
-    title = "cosine with context (sentences)"
-    packages = ("spacy",)  # decides on the sentences
-    note = "the whole context is read: the cosine is with the mean of its sentences' unit vectors"
-
-    def parts(self, context: str) -> Sequence[str]:
-        """The context's sentences."""
-        return sentences(context)
+        pairs = [(candidate, context) for candidate, _, context, *_ in rows]
+        read = self.models.reader.read(EMBED, [text for pair in pairs if pair[1].strip() for text in pair])
+        return [
+            float(read[candidate].vector @ read[context].vector) if context.strip() else 0.0
+            for candidate, context in pairs
+        ]
 
 
 class Perplexity(Metric):
