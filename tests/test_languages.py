@@ -18,6 +18,7 @@ from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words, word_spans
+from mars_score.learning.pairs import drop_words
 from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings import language, presets, resolve_settings
 from mars_score.settings.language import PipelineMissingError
@@ -104,6 +105,10 @@ def test_chinese_has_copies_repetition_and_words_to_drop():
     assert copied_share(good, context) == copied_share(reference, context) == 0
     assert repetition("她喜欢坐公交车。") == 0
     assert repetition("她喜欢喜欢公交车") == 1 / 7
+    left = drop_words(reference, 0.5, random.Random(0))
+    assert len(split_words(left)) == 7
+    assert " " not in left
+    assert drop_words("a  b\nc d", 0.01, random.Random(1)) in {"b c d", "a c d", "a b d", "a b c"}
 
 
 @pytest.mark.parametrize("code", TEXTS)

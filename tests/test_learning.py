@@ -257,11 +257,12 @@ ROWS = (["bread shop window", "river school boats"], ["the old harbour town"] * 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("presets_as_they_are")
-def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, rated_file, run):
+@pytest.mark.parametrize("chosen", [[], ["--head=encoder", "--epochs=1"]])
+def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, rated_file, run, chosen):
     """With models in folders, as objects cannot be shared; through the command line."""
     named = {**named_models, "variant": "fast", "contradiction_penalty": 0}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
-    code, printed, errors = run("train", rated_file, "--out", tmp_path, "--quiet", *options)
+    code, printed, errors = run("train", rated_file, *chosen, "--out", tmp_path, "--quiet", *options)
     assert code == 0, errors
     assert "learned from 40 ratings" in printed
     script = (

@@ -1,39 +1,107 @@
-"""``mars train``: a learned head, from human ratings."""
+"""``mars train``: a learned head, from human ratings or from texts alone."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.options import add_scorer_options, scorer_arguments
 from mars_score.cli.rated import add_rated_options, rated_columns
 from mars_score.cli.running import print_line, print_notices, scoring
+from mars_score.cli.runs import count
 from mars_score.data.rated import read_rated_sets
 from mars_score.store.progress import progress_bars
+
+if TYPE_CHECKING:
+    from mars_score.learning.pairs import Source
+    from mars_score.learning.ratings import TrainingSet
+    from mars_score.scoring.head_folder import HeadFolder
+    from mars_score.store.runtime import Progress
+
+KINDS = {"ratings": "terms", "pretrain": "encoder", "contrastive": "ls"}  # heads by objective
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Train a learned head on human ratings; mars score --learned FOLDER then uses it."
-    example = "example: mars train rated.jsonl --preset mini --variant plus --out head"
-    parser = commands.add_parser("train", help=text, description=text, epilog=example)
-    parser.add_argument("files", metavar="FILE", nargs="+", help="rated candidates, as for mars meta")
-    parser.add_argument(
-        "--out", required=True, metavar="FOLDER", help="folder of the head; an older one is replaced"
+    parser = commands.add_parser(
+        "train",
+        help=text,
+        description=f"{text} A training that was stopped goes on when it is started again.",
+        epilog="example: mars train rated.jsonl --preset mini --variant plus --out head",
+    )
+    add = parser.add_argument
+    add("files", metavar="FILE", nargs="+", help="rated candidates, as for mars meta; or texts, also .txt")
+    add("--out", required=True, metavar="FOLDER", help="folder of the head; an older one is replaced")
+    add(
+        "--head",
+        choices=("terms", "encoder"),
+        help="what learns ratings: terms (default), a correction of MARS's score by a few features; or encoder, a "
+        "network over the texts",
     )
     add_rated_options(parser)
+    encoders = parser.add_argument_group("encoders")
+    encoders.add_argument(
+        "--objective",
+        choices=tuple(KINDS),
+        default="ratings",
+        help="ratings (default); pretrain: signals of synthetic pairs, before ratings; contrastive: prefer texts "
+        "to their damaged versions (LS_Score). The latter two read references and contexts only",
+    )
+    encoders.add_argument("--from", dest="start", metavar="FOLDER", help="a trained encoder to start from")
+    encoders.add_argument("--pairs", type=count, metavar="N", help="synthetic pairs (default: 1500)")
+    encoders.add_argument("--epochs", type=count, metavar="N", help="at most (default: 3)")
+    encoders.add_argument("--seed", type=int, metavar="N", help="of all that is drawn (default: 0)")
     add_scorer_options(parser, without=("learned",))
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Train, save and print; see :func:`mars_score.cli.main` for errors."""
-    from mars_score.learning.ratings import training_sets
-    from mars_score.learning.terms import train_terms
-
-    sets = training_sets(read_rated_sets(args.files, rated_columns(args)), args.within_groups)
+    rated = args.objective == "ratings"
+    kind = args.head if args.head and rated else KINDS[args.objective]
+    if args.head not in (None, kind):
+        raise ValueError(f"--objective {args.objective} trains a head {kind}: leave --head {args.head} out")
+    if kind == "terms" and args.start:
+        raise ValueError("--from starts an encoder from another: leave it out, or name --head encoder")
+    sets = _rated_sets(args) if rated else []
+    sources = [] if rated else _sources(args)
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
-        saved = train_terms(sets, args.out, progress=progress, **scorer_arguments(args))
+        if kind == "terms":
+            from mars_score.learning.terms import train_terms
+
+            arguments = scorer_arguments(args)
+            saved = train_terms(sets, args.out, progress=progress, **arguments)
+        else:
+            saved = _train_encoder(args, sets, sources, progress)
     print_notices(notices)
-    count = sum(len(data.rows) for data in sets)
-    print_line(f"{saved.path}: {saved.fingerprint}, learned from {count} ratings")
+    learned = f"{sum(len(data.rows) for data in sets)} ratings" if rated else f"{len(sources)} texts"
+    print_line(f"{saved.path}: {saved.fingerprint}, learned from {learned}")
+
+
+def _train_encoder(
+    args: argparse.Namespace,
+    sets: list[TrainingSet],
+    sources: list[Source],
+    progress: Progress | None,
+) -> HeadFolder:
+    from mars_score.learning.encoders import EncoderTraining, train_encoder
+    from mars_score.scorer import MarsScorer
+
+    named = {name: getattr(args, name) for name in ("pairs", "epochs", "seed") if getattr(args, name) is not None}
+    scorer = MarsScorer(progress=progress, **scorer_arguments(args))
+    how = EncoderTraining(args.objective, args.start, **named)
+    return train_encoder(how, args.out, scorer.settings, scorer.runtime, sets, sources)
+
+
+def _rated_sets(args: argparse.Namespace) -> list[TrainingSet]:
+    from mars_score.learning.ratings import training_sets
+
+    return training_sets(read_rated_sets(args.files, rated_columns(args)), args.within_groups)
+
+
+def _sources(args: argparse.Namespace) -> list[Source]:
+    from mars_score.learning.pairs import read_corpus
+
+    columns = args.reference_column, args.context_column
+    return [source for path in args.files for source in read_corpus(path, *columns)]

@@ -1,1 +1,1 @@
-"""Training of learned heads from human ratings; :mod:`mars_score.scoring` applies them."""
+"""Training of learned heads, from human ratings or from texts alone; :mod:`mars_score.scoring` applies them."""
