@@ -14,8 +14,8 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.data.rated import Item, RatedSet, read_rated_set
 from mars_score.errors import MarsWarning
-from mars_score.learning.ratings import training_sets
-from mars_score.learning.terms import centred, fit_weights, learn_weights, train_terms
+from mars_score.learning.ratings import centred, training_sets
+from mars_score.learning.terms import fit_weights, learn_weights, train_terms
 from mars_score.scoring.head_folder import read_head, write_head
 
 

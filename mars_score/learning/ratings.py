@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mars_score.data.rated import RatedSet, check_names
 from mars_score.data.validation import Row
 
+Floats = NDArray[np.float64]
 FEWEST_GROUPS = 10
 FEWEST_RATINGS = 20
 
@@ -32,7 +33,7 @@ class TrainingSet:
 
     name: str
     rows: tuple[Row, ...]
-    ratings: NDArray[np.float64]
+    ratings: Floats
     groups: tuple[str, ...]
     within_groups: bool = False
 
@@ -54,6 +55,13 @@ def training_sets(sets: Sequence[RatedSet], within_groups: Collection[str] = ())
     return [_training_set(data, data.name in within_groups) for data in sets]
 
 
+def centred(columns: Sequence[Floats], groups: Sequence[str] | None = None) -> tuple[Floats, ...]:
+    """Each column minus its mean, in each group where there are groups."""
+    codes = np.zeros(len(columns[0]), int) if groups is None else np.unique(groups, return_inverse=True)[1]
+    centre = np.eye(codes.max() + 1)[codes] / np.bincount(codes)
+    return tuple(column - (centre.T @ column)[codes] for column in columns)
+
+
 def _training_set(data: RatedSet, within_groups: bool) -> TrainingSet:
     items = [item for item in data.items if item.row[0].strip()]
     if within_groups:
@@ -67,10 +75,9 @@ def _training_set(data: RatedSet, within_groups: bool) -> TrainingSet:
             f"{FEWEST_RATINGS} in {FEWEST_GROUPS} groups (contexts) are needed: rate more candidates, or leave "
             "the file out"
         )
-    codes = np.unique(groups, return_inverse=True)[1] if within_groups else np.zeros(len(items), int)
-    centred = ratings - (np.bincount(codes, ratings) / np.bincount(codes))[codes]
-    spread = float(centred.std())
+    (offsets,) = centred((ratings,), groups if within_groups else None)
+    spread = float(offsets.std())
     if spread <= 1e-9 * max(1.0, float(np.abs(ratings).max())):
         where = " within every group" if within_groups else ""
         raise ValueError(f"{data.name}: all ratings are equal{where}, so there is nothing to learn; leave it out")
-    return TrainingSet(data.name, tuple(item.row for item in items), centred / spread, groups, within_groups)
+    return TrainingSet(data.name, tuple(item.row for item in items), offsets / spread, groups, within_groups)

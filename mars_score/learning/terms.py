@@ -13,17 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mars_score.learning.ratings import TrainingSet
+from mars_score.learning.ratings import Floats, TrainingSet, centred
 from mars_score.models.fingerprints import fingerprint
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.head_folder import HeadFolder, write_head
 from mars_score.scoring.heads import TermsHead
 from mars_score.scoring.row import Example, weighted_sum
 
-Floats = NDArray[np.float64]
 # The least and the largest weight that each feature may get.
 BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
     "repetition": (None, 0),
@@ -96,13 +94,6 @@ def learn_weights(
         parts.append((*centred((features, scores, data.ratings), groups), len(set(data.groups))))
     weights = fit_weights(parts, list(BOUNDS.values()), penalty)
     return {name: weight for name, weight in zip(BOUNDS, weights.tolist(), strict=True) if weight}
-
-
-def centred(columns: Sequence[Floats], groups: Sequence[str] | None = None) -> tuple[Floats, ...]:
-    """Each column minus its mean, in each group where there are groups."""
-    codes = np.zeros(len(columns[0]), int) if groups is None else np.unique(groups, return_inverse=True)[1]
-    centre = np.eye(codes.max() + 1)[codes] / np.bincount(codes)
-    return tuple(column - (centre.T @ column)[codes] for column in columns)
 
 
 def fit_weights(

@@ -34,11 +34,7 @@ class _Actor:
         self._worker = Worker(work)
 
     def __call__(self, batch: Any) -> Any:
-        texts = map(from_json, batch.column("row").to_pylist())
-        rows = [
-            Row(candidate, tuple(references), context, tuple(samples))
-            for candidate, references, context, samples in texts
-        ]
+        rows = [Row.from_lists(from_json(row)) for row in batch.column("row").to_pylist()]
         return pyarrow.table({"result": self._worker(rows)})
 
 

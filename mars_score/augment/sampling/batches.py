@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mars_score.augment.sampling.prompts import chat_messages
-from mars_score.augment.sampling.samples import SERVED_ROOM, Request, keep_good
+from mars_score.augment.sampling.samples import Request, chat_options, keep_good
 from mars_score.data.readers import stream_rows
 from mars_score.models.served import choices_of
 from mars_score.settings import Settings
@@ -34,11 +33,8 @@ def batch_requests(requests: Iterable[Request], model: str, settings: Settings) 
     for request in dict.fromkeys(request for request in requests if request.context):
         body = {
             "model": model,
-            "messages": chat_messages(request.context, request.task, settings.language),
-            "max_tokens": SERVED_ROOM * request.token_limit,
+            **chat_options(request, sampling, settings.language),
             "n": sampling.sample_count,
-            "temperature": sampling.sample_temperature,
-            "top_p": sampling.sample_top_p,
             "seed": sampling.sample_seed,
         }
         yield {"custom_id": _identity(request), "method": "POST", "url": _URL, "body": body}

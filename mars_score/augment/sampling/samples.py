@@ -145,16 +145,20 @@ def _draw(model: CausalLanguageModel, settings: SamplingSettings, request: Reque
     return _gated(write, request, settings.sample_count, context_cut=prompt.cut)
 
 
+def chat_options(request: Request, settings: SamplingSettings, language: str) -> dict[str, Any]:
+    """What a chat model is asked for a request, in the words of OpenAI's interface; without ``n`` and ``seed``."""
+    return {
+        "messages": chat_messages(request.context, request.task, language),
+        "max_tokens": SERVED_ROOM * request.token_limit,
+        "temperature": settings.sample_temperature,
+        "top_p": settings.sample_top_p,
+    }
+
+
 def _draw_served(model: ServedModel, settings: SamplingSettings, request: Request, language: str) -> Samples:
     def write(numbers: range) -> Iterable[tuple[str, bool]]:
-        return model.chat(
-            chat_messages(request.context, request.task, language),
-            n=len(numbers),
-            seed=settings.sample_seed + numbers.start,
-            max_tokens=SERVED_ROOM * request.token_limit,
-            temperature=settings.sample_temperature,
-            top_p=settings.sample_top_p,
-        )
+        seed = settings.sample_seed + numbers.start
+        return model.chat(**chat_options(request, settings, language), n=len(numbers), seed=seed)
 
     return _gated(write, request, settings.sample_count)
 
