@@ -22,7 +22,6 @@ from mars_score.stats.draws import Interval
 from mars_score.stats.resampling import (
     Comparison,
     MainLevel,
-    Test,
     bootstrap_interval,
     compare_correlations,
 )
@@ -58,8 +57,8 @@ class Agreement:
         interval: of Pearson's r at the main level, from resamples of groups.
         per_system: Pearson's r over the items of each system (the paper's Table 3).
         system_intervals: of ``per_system``.
-        mars_better: by test ("bootstrap" over groups, "permutation" within them) whether MARS correlates better
-            (Pearson, main level, two-sided); None for MARS itself and where MARS was not scored.
+        mars_better: whether MARS correlates better (Pearson, main level, two-sided), by permutation within groups;
+            None for MARS itself and where MARS was not scored.
         robustness: by attack.
     """
 
@@ -67,7 +66,7 @@ class Agreement:
     interval: Interval
     per_system: Mapping[str, Estimate]
     system_intervals: Mapping[str, Interval]
-    mars_better: Mapping[Test, Comparison] | None
+    mars_better: Comparison | None
     robustness: Mapping[str, Robustness]
 
 
@@ -97,9 +96,7 @@ def agreements(
             bootstrap_interval(rated[name], **draws),
             systems,
             {system: _system_interval(metric, scored, system, draws) for system in systems},
-            {test: compare_correlations(rated[MARS], rated[name], test=test, **draws) for test in get_args(Test)}
-            if MARS in rated and name != MARS
-            else None,
+            compare_correlations(rated[MARS], rated[name], **draws) if MARS in rated and name != MARS else None,
             {attack: _robustness(scored, metric, attack) for attack in scored.attacks},
         )
     return found

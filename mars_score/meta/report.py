@@ -29,7 +29,7 @@ _ATTACKS = {
     "retrieve": "Retrieve: a sentence of the context as the candidate (from three sentences, never the candidate)",
 }
 _P = 0.05
-_SIGNIFICANT = f"p < {_P} in the bootstrap over groups"
+_SIGNIFICANT = f"p < {_P} in the permutation test within groups"
 # What a part of MARS brings: one metric minus the other.
 _PARTS = (
     ("augmentation", "mars", "reference_cosine"),
@@ -192,7 +192,7 @@ def _mars_tables(evaluation: MetaEvaluation) -> list[Table]:
         values = [result.pearson(MARS) - result.pearson(name) for result in results]
         cells = (_difference(result, MARS, name) for result in results)
         differences.append((title, *cells, signed(mean(values))))
-        p_values.append((title, *(_p_values(result, name) for result in results)))
+        p_values.append((title, *(_p_value(result, name) for result in results)))
     return [
         _parts_table(evaluation),
         Table(
@@ -204,7 +204,7 @@ def _mars_tables(evaluation: MetaEvaluation) -> list[Table]:
         ),
         Table(
             "p-values",
-            "Bootstrap over groups / permutation of scores within groups.",
+            "Permutation of scores within groups.",
             ("metric", *evaluation.sets),
             tuple(p_values),
         ),
@@ -227,14 +227,14 @@ def _parts_table(evaluation: MetaEvaluation) -> Table:
 
 def _difference(result: SetResult, first: str, second: str) -> str:
     """Of two metrics; with a star where the first is MARS and the difference is significant."""
-    tests = result.agreements[second].mars_better
-    star = "*" if first == MARS and tests and tests["bootstrap"].p < _P else ""
+    test = result.agreements[second].mars_better
+    star = "*" if first == MARS and test and test.p < _P else ""
     return signed(result.pearson(first) - result.pearson(second)) + star
 
 
-def _p_values(result: SetResult, name: str) -> str:
-    tests = result.agreements[name].mars_better
-    return " / ".join(number(test.p) for test in tests.values()) if tests else MISSING
+def _p_value(result: SetResult, name: str) -> str:
+    test = result.agreements[name].mars_better
+    return number(test.p) if test else MISSING
 
 
 def _bars(evaluation: MetaEvaluation) -> list[Bars]:

@@ -86,17 +86,6 @@ def resample(statistic: Statistic, groups: int, resamples: int, seed: int, draw:
     return np.concatenate([statistic(draw(rng, size, groups)) for size in sizes])
 
 
-def bootstrap_p(differences: Floats) -> float:
-    """Two-sided p-value of a paired bootstrap (Koehn 2004), from the differences of two statistics in resamples.
-
-    The one-sided p is (count + 1) / (resamples + 1), count: the resamples in which the first is not larger, those
-    with an undefined (NaN) difference included. The two-sided p is twice the smaller of the two one-sided ones, at
-    most 1, so that it and the percentile interval of the difference agree.
-    """
-    not_larger, not_smaller = ((~(values > SAME)).sum() for values in (differences, -differences))
-    return float(min(1.0, 2 * (min(not_larger, not_smaller) + 1) / (len(differences) + 1)))
-
-
 def permutation_p(permuted: Floats, observed: float) -> float:
     """(count + 1) / (resamples + 1), count: the values that are not smaller than the observed one, NaN included.
 

@@ -15,10 +15,9 @@ import numpy as np
 from scipy import stats
 
 from mars_score.stats.correlation import ROUNDING, Rated
-from mars_score.stats.draws import Interval, bootstrap_p, draw_signs, permutation_p, resample, too_few
+from mars_score.stats.draws import Interval, draw_signs, permutation_p, resample, too_few
 from mars_score.stats.labels import Floats
 
-Test = Literal["bootstrap", "permutation"]
 MainLevel = Literal["items", "within_groups"]  # at which there are intervals and tests
 
 
@@ -64,15 +63,10 @@ def resampled_pearson(items: Rated, resamples: int = 1000, seed: int = 0) -> Flo
     return resample(lambda counts: _pearson(counts @ sums), len(sums), resamples, seed)
 
 
-def compare_correlations(
-    first: Rated, second: Rated, *, test: Test = "bootstrap", resamples: int = 1000, seed: int = 0
-) -> Comparison:
+def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, seed: int = 0) -> Comparison:
     """Test whether one metric correlates better with the ratings (Pearson, two-sided) than another.
 
-    "bootstrap": both are compared on the same resamples of groups; p as in
-    :func:`mars_score.stats.draws.bootstrap_p`.
-
-    "permutation": the metrics swap their standardised scores in randomly chosen groups; p as in
+    The metrics swap their standardised scores in randomly chosen groups; p as in
     :func:`mars_score.stats.draws.permutation_p`, of the size of the difference. Standardised so that the scores of
     both metrics mean the same: mean 0 and deviation 1 over the items; at level "within_groups" centred by group
     first. What is tested is that the two metrics could be exchanged, which is a little more than that they
@@ -81,7 +75,6 @@ def compare_correlations(
     Args:
         first: scores of the first metric, with the ratings.
         second: scores of the second metric, with the same ratings, groups and level.
-        test: see above.
         resamples: how many.
         seed: as in ``bootstrap_interval``.
 
@@ -97,10 +90,8 @@ def compare_correlations(
             return Comparison(math.nan, math.nan, n, f"{name} metric: {items.reason}")
     sums, other_sums = (_group_sums(stats.zscore(items.scores), items) for items in (first, second))
 
-    def between(counts: Floats) -> Floats:
-        return _pearson(counts @ sums) - _pearson(counts @ other_sums)
-
-    def between_swapped(signs: Floats) -> Floats:
+    def between(signs: Floats) -> Floats:
+        """The differences where the metrics swap the groups whose sign is -1."""
         keep, swap = (1 + signs) / 2, (1 - signs) / 2
         return _pearson(keep @ sums + swap @ other_sums) - _pearson(swap @ sums + keep @ other_sums)
 
@@ -108,9 +99,7 @@ def compare_correlations(
     reason = too_few(first.telling_groups)
     if reason:
         return Comparison(difference, math.nan, n, reason)
-    if test == "bootstrap":
-        return Comparison(difference, bootstrap_p(resample(between, len(sums), resamples, seed)), n)
-    swapped = resample(between_swapped, len(sums), resamples, seed, draw_signs)
+    swapped = resample(between, len(sums), resamples, seed, draw_signs)
     return Comparison(difference, permutation_p(np.abs(swapped), abs(difference)), n)
 
 
