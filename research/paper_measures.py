@@ -1,0 +1,260 @@
+"""Measures what docs/paper.md shows, with the models of preset ``mini``; see :mod:`research.paper`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from mars_score import MarsScorer
+from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.masking.idf import Idf
+from mars_score.augment.masking.template import CONTEXT_COST, PLAIN_COST, context_carrying, word_priorities
+from mars_score.data.attacks import ATTACKS, attack
+from mars_score.data.files import read_rows
+from mars_score.data.rated import RatedSet, read_rated_set
+from mars_score.data.validation import Row
+from mars_score.data.words import split_words
+from mars_score.meta.metrics import make_metric
+from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.metrics.mars import Mars
+from mars_score.settings import resolve_settings
+from mars_score.stats.correlation import at_level, correlation
+from mars_score.stats.resampling import MainLevel, bootstrap_interval, resampled_pearson
+from mars_score.store.results import ResultStore, store_folder
+from mars_score.store.runtime import Runtime
+
+STORIES = Path(__file__).parent.parent / "examples" / "stories.jsonl"
+ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
+RATIOS = (0.0, 0.2, 0.4, 0.6, 0.8)
+DEFAULT = RATIOS.index(0.6)
+FEWEST = 30  # rows that an attack must change to be measured
+PEERS = {
+    "BLEU-1": "bleu1",
+    "METEOR": "meteor",
+    "ROUGE-L": "rouge_l",
+    "Sent. Mover Sim.": "sentence_mover",
+    "MoverScore": "moverscore",
+    "BERTScore": "bertscore",
+    "Perplexity": "perplexity",
+    "context cosine": "context_cosine",
+    "length": "length",
+}
+# The paper's rows -> settings.
+ABLATIONS = {
+    "MARS": "",
+    "MARS w/o self-planning": "planner=none",
+    "MARS w/o context": "use_context=false",
+    "MARS w/o both": "planner=none,use_context=false",
+}
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How a set is measured: the most contexts, whether with the planner, and how ratings compare."""
+
+    contexts: int
+    planned: bool = True
+    level: MainLevel = "items"
+
+    @property
+    def variants(self) -> dict[str, str]:
+        """Those of :data:`ABLATIONS` that are measured; the first is also attacked."""
+        return {
+            title: changes for title, changes in ABLATIONS.items() if self.planned or "planner=none" in changes
+        }
+
+
+SAMPLES = {
+    "newsroom": Sample(28),
+    "evouna_nq": Sample(80),
+    "evouna_tq": Sample(80),
+    "openmeva_roc": Sample(20),
+    "qa_feedback": Sample(20, planned=False, level="within_groups"),
+}
+
+
+def measure(folder: Path, names: Sequence[str], target: Path) -> None:
+    """Measure sets of a folder and the example, and write them beside what the target holds of other sets."""
+    kept = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {"sets": {}}
+    for name in names:
+        path = folder / f"{name}.jsonl"
+        rated = read_rated_set(path)
+        rated = replace(rated, items=tuple(item for item in rated.items if item.row.candidate))
+        measuring = Measuring(rated.sample(SAMPLES[name].contexts), SAMPLES[name])
+        kept["sets"][name] = measuring.figures()
+        if name == "newsroom":
+            ratings = {row["id"]: row["ratings"] for row in read_rows(path).rows}
+            kept["sets"][name]["aspects"] = measuring.aspects(ratings)
+        target.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    kept["example"] = example()
+    target.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+
+
+def mini() -> Models:
+    """The models of the preset, with the paper's variant."""
+    arguments: dict[str, Any] = {"preset": "mini", "variant": "paper"}
+    return Models(resolve_settings(**arguments), Runtime(store=ResultStore(store_folder())), arguments)
+
+
+def peer_scores(peers: Mapping[str, Metric], rows: Sequence[Row], corpus: Sequence[str]) -> dict[str, Floats]:
+    """One score per row by each metric; minus the perplexity is that of the candidate alone."""
+    alone = [row._replace(context="") for row in rows]
+    return {
+        title: np.array(peer.score(alone if title == "Perplexity" else rows, corpus))
+        for title, peer in peers.items()
+    }
+
+
+class Measuring:
+    """The scores of a sample of rated candidates, and what they come to."""
+
+    def __init__(self, rated: RatedSet, sample: Sample) -> None:
+        self.models, self.rated, self.sample = mini(), rated, sample
+        self.peers = {title: make_metric(name, self.models) for title, name in PEERS.items()}
+        self.systems, self.ratings = np.array(rated.systems), np.array(rated.ratings)
+        self.groups, self.first = np.array(rated.groups), next(iter(sample.variants))
+        self.scores = peer_scores(self.peers, rated.rows, rated.corpus)
+        self.ratios = {}
+        for title, changes in sample.variants.items():
+            scores, deviations = self.mars(changes, rated.rows)
+            self.scores[title], self.scores["reference cosine"] = scores[:, DEFAULT], scores[:, 0]
+            of_ratio = [self.agreement(one)[0] for one in scores.T]
+            self.ratios[title] = {"r": of_ratio, "sd": [round(one, 3) for one in deviations]}
+
+    def mars(self, changes: str, rows: Sequence[Row]) -> tuple[Floats, list[float]]:
+        """Scores and the mean standard deviation of the cosines by largest mask ratio: (rows, 5) and (5,)."""
+        settings = ",".join(filter(None, ["max_mask_ratio=0.8", changes]))
+        result = Mars(self.models, changes, settings).result(rows, self.rated.corpus)
+        cosines = [np.array([one.similarities for one in row.references]) for row in result.rows]
+        weights = 0.8 ** np.arange(len(RATIOS))
+        scores = np.array([((one * weights).cumsum(1) / weights.cumsum()).max(0) for one in cosines])
+        if not np.allclose(scores[:, -1], result.scores, rtol=0, atol=1e-6):
+            raise ValueError("the weighted means of this script are not the scores of the scorer")
+        counts = range(1, len(RATIOS) + 1)
+        return scores, [float(np.mean([one[:, :count].std(1).mean() for one in cosines])) for count in counts]
+
+    def agreement(self, scores: Floats, chosen: Any = slice(None)) -> list[float]:
+        """Pearson's r over chosen items, and its 95 % interval from resamples of contexts."""
+        compared = scores[chosen], self.ratings[chosen], self.sample.level
+        groups = list(self.groups[chosen])
+        value = correlation(*compared[:2], level=compared[2], groups=groups).value
+        ends = bootstrap_interval(at_level(*compared, groups=groups)).ends or [np.nan, np.nan]
+        return [round(float(one), 3) for one in (value, *ends)]
+
+    def above(self, title: str) -> list[float]:
+        """Pearson's r of MARS minus that of another metric over all rows, with its 95 % interval."""
+        mars, other = (
+            at_level(self.scores[name], self.ratings, self.sample.level, groups=list(self.groups))
+            for name in (self.first, title)
+        )
+        differences = resampled_pearson(mars) - resampled_pearson(other)  # of the same resamples
+        value = self.agreement(self.scores[self.first])[0] - self.agreement(self.scores[title])[0]
+        return [round(float(one), 3) for one in (value, *np.nanquantile(differences, [0.025, 0.975]))]
+
+    def figures(self) -> dict[str, Any]:
+        """Sizes, agreement by metric, by system and by largest mask ratio, and attacks."""
+        pairs = {row[1:3]: row for row in self.rated.rows}.values()  # each context with its references once
+        texts = [[row.context for row in pairs], [row.references[0] for row in pairs]]
+        by_system = dict.fromkeys(self.systems.tolist() if self.sample.level == "items" else [])
+        return {
+            "rows": len(self.rated.rows),
+            "contexts": len(set(self.rated.groups)),
+            "words": [float(np.mean([len(split_words(text)) for text in column])) for column in texts],
+            "ratios": self.ratios,
+            "r": {title: self.agreement(one) for title, one in self.scores.items()},
+            "above": {title: self.above(title) for title in self.scores if title != "Perplexity"},
+            "systems": {
+                name: {title: self.agreement(one, self.systems == name) for title, one in self.scores.items()}
+                for name in by_system
+            },
+            "attacks": {name: figures for name in ATTACKS if (figures := self.attacked(name))},
+        }
+
+    def attacked(self, name: str) -> dict[str, Any]:
+        """By metric what an attack takes from r, and the share of attacked rows below their originals."""
+        changed = attack(name, self.rated.rows)
+        chosen = np.array(changed.indices, dtype=int)
+        if len(chosen) < FEWEST:
+            return {}
+        under = peer_scores(self.peers, changed.rows, self.rated.corpus)
+        under[self.first] = self.mars(self.sample.variants[self.first], changed.rows)[0][:, DEFAULT]
+        figures: dict[str, Any] = {"rows": len(chosen)}
+        for metric, scores in under.items():
+            whole = self.scores[metric].copy()
+            whole[chosen] = scores
+            drop = self.agreement(self.scores[metric], chosen)[0] - self.agreement(whole, chosen)[0]
+            below = np.mean(scores < self.scores[metric][chosen])
+            figures[metric] = [round(drop, 3), round(float(below), 3)]
+        return figures
+
+    def aspects(self, ratings: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
+        """Spearman's rho of each metric with each of :data:`ASPECTS`; ``ratings`` are by id."""
+        columns = [[ratings[item.id][aspect] for item in self.rated.items] for aspect in ASPECTS]
+        return {
+            title: [round(float(stats.spearmanr(scores, column).statistic), 3) for column in columns]
+            for title, scores in self.scores.items()
+        }
+
+
+def example() -> dict[str, Any]:
+    """The first story of examples/ step by step, as tables: words, templates and candidates."""
+    stories = [json.loads(line) for line in STORIES.read_text(encoding="utf-8").splitlines()]
+    corpus = [text for story in stories for text in story["references"]]
+    context, reference = stories[0]["context"], stories[0]["references"][0]
+    candidates = {one["text"]: one["kind"] for one in stories[0]["candidates"]}
+    rows = [Row(text, (reference,), context) for text in candidates]
+    scorer = MarsScorer("mini", variant="paper", idf_corpus=corpus)
+    scored = scorer.score_rows(rows)
+    analyser = WordAnalyser()
+    (analysis,), (context_words,) = analyser.analyse([reference]), analyser.words([context])
+    idf = Idf.count(dict(zip(corpus, analyser.words(corpus), strict=True)))
+    carrying = context_carrying(analysis.lower_words, context_words)
+    words = {
+        "part of speech": [word.pos for word in analysis.words],
+        "IDF": [idf[word] for word in analysis.lower_words],
+        "priority": [one / 1e6 for one in word_priorities(analysis, idf, scorer.settings.masking)],
+        "cost": [CONTEXT_COST if index in carrying else PLAIN_COST for index in range(len(analysis.words))],
+    }
+    models, shown = mini(), ("Perplexity", "BLEU-1", "ROUGE-L", "BERTScore")
+    peers = peer_scores({title: make_metric(PEERS[title], models) for title in shown}, rows, corpus)
+    peers["Perplexity"] = -peers["Perplexity"]
+    compared = {
+        f"{kind}: {text}": [
+            *(float(peers[title][index]) for title in shown),
+            *scored[index].score.references[0].similarities,
+            scored[index].score.score,
+        ]
+        for index, (text, kind) in enumerate(candidates.items())
+    }
+    augmentations = scored[0].score.references[0].augmented.augmentations
+    cosines = [f"cosine, {one.mask_ratio:.0%}" for one in augmentations]
+    return {
+        "context": context,
+        "words": {"columns": [word.text for word in analysis.words], "rows": words},
+        "texts": {
+            "columns": ["template", "infilled"],
+            "rows": {f"{one.mask_ratio:.0%}": [str(one.template), one.text] for one in augmentations},
+        },
+        "candidates": {"columns": [*shown, "cosine, reference", *cosines, "MARS"], "rows": compared},
+        "seconds": seconds(stories, corpus),
+    }
+
+
+def seconds(stories: Sequence[Mapping[str, Any]], corpus: Sequence[str]) -> dict[str, Any]:
+    """The mean time that masking and infilling a reference takes, at four ratios, without a store."""
+    scorer = MarsScorer("mini", variant="paper", max_mask_ratio=0.8, idf_corpus=corpus, store=False)
+    first, *others = [(text, story["context"]) for story in stories for text in story["references"]]
+    scorer.augment(*([one] for one in first))  # loads the models
+    start = time.perf_counter()
+    scorer.augment(*map(list, zip(*others, strict=True)))
+    passed = round((time.perf_counter() - start) / len(others), 1)
+    return {"columns": ["seconds a reference", "references"], "rows": {"ours": [passed, len(others)]}}
