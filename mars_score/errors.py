@@ -31,20 +31,8 @@ UNKNOWN = (
 )
 # In the order in which they are reported.
 NOTICES = (
-    *(
-        BLANK,
-        BLANK_CONTEXT,
-        CONTEXT_CUT,
-        REFERENCE_CUT,
-        UNTAGGED,
-        OWN_SAMPLE,
-        SAMPLES_CUT,
-        TEXT_CUT,
-        UNKNOWN,
-        NOT_ENGLISH,
-        SENTENCES_CUT,
-        CONTRADICTED,
-    ),
+    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, OWN_SAMPLE, SAMPLES_CUT, TEXT_CUT, UNKNOWN),
+    *(NOT_ENGLISH, SENTENCES_CUT, CONTRADICTED),
 )
 _NAMED = 5  # rows that a sentence names
 # Packages that may stand between a caller's line and MARS.

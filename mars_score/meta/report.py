@@ -28,14 +28,6 @@ _ATTACKS = {
     "reorder": "Reorder: half of a candidate's tokens shuffled (from four tokens, never the candidate itself)",
     "retrieve": "Retrieve: a sentence of the context as the candidate (from three sentences, never the candidate)",
 }
-_P = 0.05
-_SIGNIFICANT = f"p < {_P} in the permutation test within groups"
-# What a part of MARS brings: one metric minus the other.
-_PARTS = (
-    ("augmentation", "mars", "reference_cosine"),
-    ("context", "mars", "mars_no_context"),
-    ("self-planning", "mars_paper", "mars_no_planning"),
-)
 
 
 def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
@@ -62,7 +54,7 @@ def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]
         main_table(evaluation),
         _intervals_table(evaluation),
         *_bars(evaluation),
-        *_mars_tables(evaluation),
+        *_difference_tables(evaluation),
         *(table for attack in options.attacks for table in _attack_tables(evaluation, attack)),
         *_system_tables(evaluation),
         _coefficient_table(evaluation, "items", "spearman"),
@@ -181,60 +173,19 @@ def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Tabl
     )
 
 
-def _mars_tables(evaluation: MetaEvaluation) -> list[Table]:
-    """What each part of MARS brings on each set, and MARS against each metric; none where it was not scored."""
-    if MARS not in evaluation.titles:
-        return []
-    others = [(name, title) for name, title in evaluation.titles.items() if name != MARS]
+def _difference_tables(evaluation: MetaEvaluation) -> list[Table]:
+    """MARS against each metric; none where it was not scored."""
     results = evaluation.sets.values()
-    differences, p_values = [], []
-    for name, title in others:
-        values = [result.pearson(MARS) - result.pearson(name) for result in results]
-        cells = (_difference(result, MARS, name) for result in results)
-        differences.append((title, *cells, signed(mean(values))))
-        p_values.append((title, *(_p_value(result, name) for result in results)))
-    return [
-        _parts_table(evaluation),
-        Table(
-            "MARS minus each metric",
-            f"Difference of Pearson's r at the main level; * where {_SIGNIFICANT} "
-            "(two-sided, not corrected for the number of comparisons).",
-            ("metric", *evaluation.sets, "mean"),
-            tuple(differences),
-        ),
-        Table(
-            "p-values",
-            "Permutation of scores within groups.",
-            ("metric", *evaluation.sets),
-            tuple(p_values),
-        ),
-    ]
-
-
-def _parts_table(evaluation: MetaEvaluation) -> Table:
-    parts = [(part, *pair) for part, *pair in _PARTS if set(pair) <= evaluation.titles.keys()]
     rows = []
-    for name, result in evaluation.sets.items():
-        cells = [_difference(result, with_it, without) for _, with_it, without in parts]
-        rows.append((name, number(result.pearson(MARS)), *cells))
-    note = (
-        "Difference of Pearson's r with and without the part (augmentation: against the reference alone). "
-        f"* {_SIGNIFICANT}, for the parts of MARS as it is by default."
-    )
-    columns = ("data set", "MARS", *(part for part, *_ in parts))
-    return Table("What each part brings", note, columns, tuple(rows))
-
-
-def _difference(result: SetResult, first: str, second: str) -> str:
-    """Of two metrics; with a star where the first is MARS and the difference is significant."""
-    test = result.agreements[second].mars_better
-    star = "*" if first == MARS and test and test.p < _P else ""
-    return signed(result.pearson(first) - result.pearson(second)) + star
-
-
-def _p_value(result: SetResult, name: str) -> str:
-    test = result.agreements[name].mars_better
-    return number(test.p) if test else MISSING
+    for name, title in evaluation.titles.items():
+        tests = [test for result in results if (test := result.agreements[name].mars_better)]
+        cells = (f"{signed(test.difference)} ({number(test.p)})" for test in tests)
+        if tests:
+            rows.append((title, *cells, signed(mean(test.difference for test in tests))))
+    note = "Difference of Pearson's r at the main level, and its p-value by permutation of scores within groups "
+    note += "(two-sided, not corrected for the number of comparisons)."
+    columns = ("metric", *evaluation.sets, "mean")
+    return [Table("MARS minus each metric", note, columns, tuple(rows))] if MARS in evaluation.titles else []
 
 
 def _bars(evaluation: MetaEvaluation) -> list[Bars]:
