@@ -42,7 +42,8 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("command", nargs="?", choices=["print", "measure"], default="print")
     options.add_argument("folder", nargs="?", type=Path, help="of the rated sets, for measure")
-    options.add_argument("--sets", nargs="+", default=[name for names in SETS.values() for name in names])
+    names = [name for of_task in SETS.values() for name in of_task]
+    options.add_argument("--sets", nargs="+", choices=names, default=names)
     args = options.parse_args()
     if args.command == "measure":
         from research.paper_measures import measure
