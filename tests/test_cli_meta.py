@@ -69,7 +69,6 @@ def test_writes_a_report(rated, run, tmp_path):
     assert out.splitlines()[-1] == f"report: {folder / 'report.md'}"
     assert {path.name for path in folder.iterdir()} == {
         "report.md",
-        "chart-1.svg",
         "results.json",
         "scores",
     }

@@ -58,7 +58,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--report",
         metavar="DIR",
-        help="write report.md with charts, results.json and the scores of each item",
+        help="write report.md, results.json and the scores of each item",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser, without=("task",))

@@ -1,4 +1,4 @@
-"""The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), MARS against the others, and charts."""
+"""The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), MARS against the others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
+from mars_score.data.files import whole_file
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
-from mars_score.report import write_report
-from mars_score.report.contents import MISSING, Bars, Table, mean, number, signed
+from mars_score.report.contents import MISSING, Table, mean, number, signed
+from mars_score.report.markup import line_to_markdown, table_to_markdown
 from mars_score.settings.version import __version__
 from mars_score.stats.correlation import Coefficient, Level
 from mars_score.stats.draws import Interval
@@ -31,7 +30,7 @@ _ATTACKS = {
 
 
 def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
-    """Write all tables and charts of a meta-evaluation; see :func:`mars_score.report.write_report`."""
+    """Write all tables of a meta-evaluation to ``report.md`` in a folder, which is made where it is missing."""
     results, options = evaluation.sets.values(), evaluation.options
     items = sum(len(result.scored.data.items) for result in results)
     groups = sum(len(set(result.scored.data.groups)) for result in results)
@@ -50,10 +49,9 @@ def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]
         *sorted(notes),
         *(f"{name}: {signature}" for name, signature in signatures if signature),
     ]
-    parts: list[Table | Bars] = [
+    tables = [
         main_table(evaluation),
         _intervals_table(evaluation),
-        *_bars(evaluation),
         *_difference_tables(evaluation),
         *(table for attack in options.attacks for table in _attack_tables(evaluation, attack)),
         *_system_tables(evaluation),
@@ -62,7 +60,12 @@ def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]
         _coefficient_table(evaluation, "within_groups", "pearson"),
         _coefficient_table(evaluation, "systems", "pearson"),
     ]
-    return write_report(folder, "MARS: agreement with people", lines, parts)
+    listed = "\n".join(f"- {line_to_markdown(line)}" for line in lines)
+    path = Path(folder) / "report.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        file.write("\n\n".join(["# MARS: agreement with people", listed, *map(table_to_markdown, tables)]) + "\n")
+    return path
 
 
 def _metric_table(
@@ -186,22 +189,3 @@ def _difference_tables(evaluation: MetaEvaluation) -> list[Table]:
     note += "(two-sided, not corrected for the number of comparisons)."
     columns = ("metric", *evaluation.sets, "mean")
     return [Table("MARS minus each metric", note, columns, tuple(rows))] if MARS in evaluation.titles else []
-
-
-def _bars(evaluation: MetaEvaluation) -> list[Bars]:
-    """One chart per set, the best metric first."""
-    charts = []
-    for data, result in evaluation.sets.items():
-        order = sorted(evaluation.titles, key=lambda name: -np.nan_to_num(result.pearson(name), nan=-2))
-        ends = [result.agreements[name].interval for name in order]
-        charts.append(
-            Bars(
-                f"{data}: Pearson's r with 95 % intervals",
-                tuple(evaluation.titles[name] for name in order),
-                tuple(result.pearson(name) for name in order),
-                tuple(end.low for end in ends),
-                tuple(end.high for end in ends),
-                frozenset(index for index, name in enumerate(order) if name == MARS),
-            )
-        )
-    return charts

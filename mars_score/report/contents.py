@@ -1,4 +1,4 @@
-"""What is shown to people: tables and charts, computed and ordered already."""
+"""What is shown to people: tables, computed and ordered already."""
 
 from __future__ import annotations
 
@@ -22,18 +22,6 @@ class Table:
     note: str  # what a reader must know to read it, plain text; may be empty
     columns: tuple[str, ...]  # headings; the first column names the rows, the others are right-aligned
     rows: tuple[tuple[str, ...], ...]  # one string per column; "n/a" where there is no value
-
-
-@dataclass(frozen=True)
-class Bars:
-    """Values with confidence intervals, one bar each, from the top in the given order."""
-
-    title: str  # a line
-    labels: tuple[str, ...]  # names of the bars
-    values: tuple[float, ...]  # one per label; NaN shows as "n/a"
-    lows: tuple[float, ...]  # lower ends of the intervals; NaN: no interval is drawn
-    highs: tuple[float, ...]  # upper ends
-    highlighted: frozenset[int] = frozenset()  # indices of the bars that stand out
 
 
 def showable(text: str) -> str:
