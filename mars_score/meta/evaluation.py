@@ -14,10 +14,10 @@ from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import Models, Scoring
 from mars_score.meta.scoring import ScoredSet, score_set
 from mars_score.models.fingerprints import unchanging
-from mars_score.settings import resolve_settings
+from mars_score.scorer import MarsScorer
+from mars_score.settings import SETTINGS
 from mars_score.stats.resampling import MainLevel
-from mars_score.store.results import ResultStore, Store, store_folder
-from mars_score.store.runtime import Progress, Runtime
+from mars_score.store.runtime import Progress
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,9 @@ def meta_evaluate(
     if not sets:
         raise ValueError("no data sets to evaluate on; give at least one")
     check_names("data set", options.within_groups, [data.name for data in sets])
-    models = _models(progress, **scorer)
+    shared = MarsScorer(progress=progress, **scorer)
+    settings = {name: value for name, value in scorer.items() if name in ("preset", *SETTINGS)}
+    models = Models(shared.settings, shared.runtime, settings)
     by_name = {}
     for name in metrics:
         metric = make_metric(name, models)
@@ -185,17 +187,3 @@ def meta_evaluate(
         measured = agreements(scored, level, resamples=options.resamples, seed=options.seed)
         results[data.name] = SetResult(scored, level, measured)
     return MetaEvaluation(results, options)
-
-
-def _models(
-    progress: Progress | None,
-    batch_size: int | None = None,
-    encoder_batch_size: int | None = None,
-    device: str | None = None,
-    store: Store = None,
-    **settings: Any,
-) -> Models:
-    """The models that all metrics share."""
-    settings = {name: value for name, value in settings.items() if name != "preset" or value is not None}
-    runtime = Runtime(batch_size, encoder_batch_size, device, ResultStore(store_folder(store)), progress)
-    return Models(resolve_settings(**settings), runtime, settings)
