@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mars_score.stats.correlation import at_level, correlation, correlation_per_system
+from mars_score.stats.correlation import at_level, correlation
 from mars_score.stats.resampling import bootstrap_interval, compare_correlations, resampled_pearson
 
 COEFFICIENTS = ["pearson", "spearman", "kendall"]
@@ -86,16 +86,6 @@ def test_coefficients_follow_their_definitions(data, coefficient, level):
     assert estimate.value == pytest.approx(expected, abs=1e-12)
     assert estimate.reason is None
     assert estimate.n == {"items": len(data.ratings), "within_groups": len(data.ratings) - 1, "systems": 5}[level]
-
-
-def test_each_system_has_the_figure_of_its_items(data):
-    estimates = correlation_per_system(data.first, data.ratings, data.systems)
-    for system, estimate in zip(range(5), estimates.values(), strict=True):
-        own = data.systems == system
-        assert estimate.n == own.sum()
-        assert estimate.value == pytest.approx(stats.pearsonr(data.first[own], data.ratings[own]).statistic)
-    estimates = correlation_per_system([1, 2, 4, 1, 1, 1], [1, 2, 3, 1, 2, 3], list("bbbaaa"))
-    assert {name: one.reason for name, one in estimates.items()} == {"a": "all scores are equal", "b": None}
 
 
 @pytest.mark.parametrize("level", LEVELS)

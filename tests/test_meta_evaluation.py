@@ -174,6 +174,9 @@ def test_figures_are_those_of_the_statistics(found):
     assert agreement.coefficients["items"]["pearson"].value == pytest.approx(over_items)
     assert "idf" in result.scored.metrics["mars"].signature  # over the references of the whole set
     assert set(agreement.per_system) == set(agreement.system_intervals) == {"s0", "s1", "s2"}
+    own = np.array(data.systems) == "s1"
+    of_system = np.corrcoef(scores[own], np.array(data.ratings)[own])[0, 1]
+    assert agreement.per_system["s1"].value == pytest.approx(of_system)
 
 
 def test_attacks_and_tests_compare_scores(found):

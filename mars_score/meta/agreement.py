@@ -16,7 +16,6 @@ from mars_score.stats.correlation import (
     Level,
     at_level,
     correlation,
-    correlation_per_system,
 )
 from mars_score.stats.draws import Interval
 from mars_score.stats.resampling import (
@@ -89,13 +88,12 @@ def agreements(
     }
     found = {}
     for name, metric in scored.metrics.items():
-        estimates = correlation_per_system(metric.scores, data.ratings, data.systems)
-        systems = {str(system): estimate for system, estimate in estimates.items()}
+        systems = {system: _of_system(metric, scored, system, draws) for system in sorted(set(data.systems))}
         found[name] = Agreement(
             _coefficients(metric, scored),
             bootstrap_interval(rated[name], **draws),
-            systems,
-            {system: _system_interval(metric, scored, system, draws) for system in systems},
+            {system: estimate for system, (estimate, _) in systems.items()},
+            {system: interval for system, (_, interval) in systems.items()},
             compare_correlations(rated[MARS], rated[name], **draws) if MARS in rated and name != MARS else None,
             {attack: _robustness(scored, metric, attack) for attack in scored.attacks},
         )
@@ -114,11 +112,15 @@ def _coefficients(metric: MetricScores, scored: ScoredSet) -> dict[Level, dict[C
     }
 
 
-def _system_interval(metric: MetricScores, scored: ScoredSet, system: str, draws: Mapping[str, int]) -> Interval:
+def _of_system(
+    metric: MetricScores, scored: ScoredSet, system: str, draws: Mapping[str, int]
+) -> tuple[Estimate, Interval]:
+    """Pearson's r over the items of a system, and its interval."""
     items = [index for index, item in enumerate(scored.data.items) if item.system == system]
     ratings = [scored.data.ratings[index] for index in items]
     groups = [scored.data.groups[index] for index in items]
-    return bootstrap_interval(at_level(metric.scores[items], ratings, "items", groups=groups), **draws)
+    interval = bootstrap_interval(at_level(metric.scores[items], ratings, "items", groups=groups), **draws)
+    return correlation(metric.scores[items], ratings), interval
 
 
 def _robustness(scored: ScoredSet, metric: MetricScores, attack: str) -> Robustness:

@@ -117,13 +117,6 @@ def correlation(
     return Estimate(float(compute(items.scores, items.ratings).statistic), n)
 
 
-def correlation_per_system(scores: Values, ratings: Values, systems: Labels) -> dict[str | int, Estimate]:
-    """Pearson's r over the items of each system (the paper's Table 3), by system, sorted."""
-    x, y = _paired(scores, ratings)
-    names, codes = codes_of("systems", systems, len(x))
-    return {name: correlation(x[codes == code], y[codes == code]) for code, name in enumerate(names)}
-
-
 def at_level(
     scores: Values,
     ratings: Values,
