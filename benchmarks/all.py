@@ -12,6 +12,7 @@ SCRIPTS = (
     "planned_step",
     "augmentation",
     "scoring",
+    "engines",
     "kept",
     "systems",
     "growth",

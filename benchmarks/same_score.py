@@ -1,4 +1,4 @@
-"""Scores in other batches, orders and number types against those in float32 and batches of 32, and their time.
+"""Scores in other batches, orders, number types and engines against those in batches of 32, and their time.
 
     python -m benchmarks.same_score FILE.jsonl...
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import language_model, parser, progress, report
+from benchmarks.common import fresh_store, parser, progress, report
 from benchmarks.sampling import sample_rows
 from mars_score import MarsScorer
 from mars_score.scoring.result import MarsResult
@@ -33,6 +33,7 @@ def main() -> None:
     options.add_argument("--sample-count", type=int, default=0)
     options.add_argument("--batch-sizes", default="8,1", help="besides 32, with commas")
     options.add_argument("--dtypes", default="bfloat16,float16", help="besides float32, with commas")
+    options.add_argument("--engine", default="torch", help="in which all but these number types are compared")
     args = options.parse_args()
     generator = np.random.default_rng(args.seed)
     rows = sample_rows(args, args.rows, generator)
@@ -40,22 +41,22 @@ def main() -> None:
     runs: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
         "shuffled": (shuffled, {}),
         **{f"batch size {size}": (in_order, {"batch_size": int(size)}) for size in args.batch_sizes.split(",")},
-        **{dtype: (in_order, {"dtype": dtype}) for dtype in args.dtypes.split(",")},
+        **{dtype: (in_order, {"dtype": dtype, "engine": "torch"}) for dtype in args.dtypes.split(",")},
     }
 
     def score(order: np.ndarray, **settings: Any) -> tuple[np.ndarray, list[set[str]], float]:
         """Scores and written texts of the rows in their first order, and seconds."""
         progress(f"{len(rows)} rows, {settings or 'in another order'}")
-        model = {} if "dtype" in settings else {"language_model": language_model()}
-        common = {"variant": args.variant, "sample_count": args.sample_count, "store": False, "batch_size": 32}
-        scorer = MarsScorer("mini", **{**common, **model, **settings})
-        scorer.score(["It is late."], ["The shop is closed."], ["They walk to the shop. It was open before."])
+        common = {"variant": args.variant, "sample_count": args.sample_count, "batch_size": 32}
         chosen = [rows[place] for place in order]
-        start = time.perf_counter()
-        result = scorer.score(
-            *([getattr(row, name) for row in chosen] for name in ("candidate", "reference", "context"))
-        )
-        seconds = time.perf_counter() - start
+        with fresh_store() as store:
+            scorer = MarsScorer("mini", **{**common, "engine": args.engine, "store": store, **settings})
+            scorer.score(["It is late."], ["The shop is closed."], ["They walk to the shop. It was open before."])
+            start = time.perf_counter()
+            result = scorer.score(
+                *([getattr(row, name) for row in chosen] for name in ("candidate", "reference", "context"))
+            )
+            seconds = time.perf_counter() - start
         back, texts = np.argsort(order), _written(result)
         return np.array(result.scores)[back], [texts[place] for place in back], seconds
 
@@ -71,7 +72,7 @@ def main() -> None:
             "texts": sum(map(len, texts)),
             "texts_that_differ": sum(len(one - other) for one, other in zip(texts, other_texts, strict=True)),
         }
-        report(args, f"{name}: seconds / float32 in batches of 32", other_seconds / seconds, None, figures)
+        report(args, f"{name}: seconds / {args.engine} in batches of 32", other_seconds / seconds, None, figures)
 
 
 def _written(result: MarsResult) -> list[set[str]]:

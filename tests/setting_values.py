@@ -37,4 +37,5 @@ OTHER_VALUES = {
     "masked_language_model": "some/other",
     "entailment_model": "some/other",
     "dtype": "bfloat16",
+    "engine": "openvino",
 }

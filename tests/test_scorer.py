@@ -77,7 +77,7 @@ def no_models(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("a model is loaded")
 
-    for name in ("load_language_model", "load_encoder"):
+    for name in ("load_language_model", "reading_model"):
         monkeypatch.setattr(models, name, refuse)
     monkeypatch.setattr(WordAnalyser, "_nlp", property(refuse))
 
@@ -355,7 +355,7 @@ def test_mini_has_no_masked_language_model(encoder):
 
 def test_models_stay_until_they_are_freed(make, monkeypatch):
     loads = []
-    for name in ("load_language_model", "load_encoder"):
+    for name in ("load_language_model", "reading_model"):
         usual = getattr(models, name)
         monkeypatch.setattr(
             models, name, lambda *args, name=name, usual=usual: (loads.append(name), usual(*args))[1]
@@ -363,10 +363,10 @@ def test_models_stay_until_they_are_freed(make, monkeypatch):
     scorer = make()
     first = scorer.score(*columns(ROWS))
     assert scorer.score(*columns(ROWS)) == first
-    assert loads == ["load_language_model", "load_encoder"]
+    assert loads == ["load_language_model", "reading_model"]
     scorer.free()
     assert scorer.score(*columns(ROWS)) == first
-    assert loads == 2 * ["load_language_model", "load_encoder"]
+    assert loads == 2 * ["load_language_model", "reading_model"]
     scorer.free()
     scorer.free()
 

@@ -82,7 +82,11 @@ def _store(args: argparse.Namespace) -> tuple[Path, ResultStore]:
 def _models(folder: Path) -> list[Path]:
     """The folders of converted models, finished (``wheel-version``) or not (``.wheel-version.1234.tmp``)."""
     paths = (folder / "models").glob("*")
-    return sorted(path for path in paths if is_wheel(path.name.removeprefix(".").rpartition("-")[0]))
+    return sorted(
+        path
+        for path in paths
+        if is_wheel(path.name.removeprefix(".").rpartition("-")[0]) or "-openvino-" in path.name
+    )
 
 
 def _bytes(path: Path) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,19 +162,57 @@ def load_encoder(spec: Any, dtype: str, runtime: Runtime) -> Any:
     return _once("encoder", spec, dtype, runtime)
 
 
-def _once(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
+def reading_model(kind: str, spec: Any, models: ModelSettings, runtime: Runtime) -> Any:
+    """A model that only reads, in the settings' engine; loaded once per process.
+
+    Args:
+        kind: ``"encoder"``, ``"classification"`` or ``"causal"``.
+        spec: as for :func:`load_encoder`.
+        models: name the engine and torch's number type.
+        runtime: its device, the store's folder for converted models, and where progress is reported.
+
+    Raises:
+        ModelUnavailableError, UnsupportedModelError: as :func:`causal_model`, or the engine cannot read with it.
+    """
+    return _once(kind, spec, models.dtype, runtime, models.numbers if models.engine != "torch" else "")
+
+
+def _once(kind: str, spec: Any, dtype: str, runtime: Runtime, converted: str = "") -> Any:
     """A model that is named, loaded once; it is loaded again if the files behind its name have changed.
 
     Threads that ask at the same time wait for one load.
     """
+    load = partial(_convert, kind, numbers=converted) if converted else partial(_load, kind)
     if not is_name(spec):
-        return _load(kind, spec, dtype, runtime)
-    key = kind, str(spec), dtype, pick_device(runtime.device)
+        return load(spec, dtype, runtime)
+    key = kind, str(spec), dtype, pick_device(runtime.device), converted
     with loading_lock:
         if key not in _loaded or _loaded[key][0] != fingerprint(spec):
-            model = _load(kind, spec, dtype, runtime)
+            model = load(spec, dtype, runtime)
             _loaded[key] = fingerprint(spec), model  # a revision may be known only now
         return _loaded[key][1]
+
+
+def _convert(kind: str, spec: Any, dtype: str, runtime: Runtime, numbers: str) -> Any:
+    """A model for OpenVINO, converted once in the store's folder."""
+    from mars_score.models.engine.openvino import converted
+
+    if not is_name(spec):
+        raise UnsupportedModelError(
+            f'engine="openvino" converts models that have a name, got an object of {type(spec).__name__}; save it '
+            'and give its folder, or choose engine="torch"'
+        )
+    if runtime.device not in (None, "cpu"):
+        raise UnsupportedModelError(f'engine="openvino" runs on a CPU; leave out device={runtime.device!r}')
+    loaded = _load(kind, spec, dtype, replace(runtime, device="cpu"))
+    name, revision = fingerprint(spec).name, fingerprint(spec).revision
+    folder = runtime.store.folder
+    if folder and revision:
+        folder = folder / "models" / re.sub(r"[^\w.-]+", "-", f"{name}-{revision}-{numbers}")
+    runtime.report(f"convert {spec}", 0, 1)
+    model = converted(kind, loaded, folder if revision else None)
+    runtime.report(f"convert {spec}", 1, 1)
+    return model
 
 
 def _load(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:

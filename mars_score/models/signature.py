@@ -95,6 +95,9 @@ def make_signature(
         if name in _MODELS:
             entries[name] = str(fingerprint(value))
             shows = name in used_models(settings)
+        elif name == "engine":
+            shows = value != usual[name]
+            entries[name] = settings.models.numbers if shows else value
         elif name == "idf_corpus":
             entries[name] = "references" if value is None else _corpus(value)
             shows = True

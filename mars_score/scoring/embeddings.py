@@ -117,7 +117,7 @@ def encoder_of(models: ModelSettings, runtime: Runtime) -> Current[SentenceEncod
 
 
 def embeddings(
-    encoder: Current[SentenceEncoder], dtype: str, *, tokens: bool
+    encoder: Current[SentenceEncoder], numbers: str, *, tokens: bool
 ) -> Readings[SentenceEncoder, str, Embedding]:
     """The embedding of each text (section 2.3), with its tokens' if asked for.
 
@@ -126,7 +126,7 @@ def embeddings(
     return Readings(
         "embeddings",
         encoder,
-        (dtype, _METHOD, "tokens", _TOKENS_METHOD) if tokens else (dtype, _METHOD),
+        (numbers, _METHOD, "tokens", _TOKENS_METHOD) if tokens else (numbers, _METHOD),
         partial(_compute, tokens=tokens),
         encode=lambda embedding: embedding.packed,
         decode=lambda packed: Embedding(packed, tokens),
@@ -135,9 +135,9 @@ def embeddings(
 
 def _load(models: ModelSettings, runtime: Runtime) -> SentenceEncoder:
     from mars_score.models.engine.encoder import SentenceEncoder
-    from mars_score.models.loading import load_encoder
+    from mars_score.models.loading import reading_model
 
-    return SentenceEncoder(load_encoder(models.encoder, models.dtype, runtime), runtime.encoder_batch_size)
+    return SentenceEncoder(reading_model("encoder", models.encoder, models, runtime), runtime.encoder_batch_size)
 
 
 def _compute(

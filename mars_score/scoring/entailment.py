@@ -163,7 +163,7 @@ def _sentences_of(text: str) -> list[tuple[str, frozenset[str]]]:
 
 def entailments(models: ModelSettings, runtime: Runtime) -> Readings[Classifier, Pair, Entailment]:
     """What the first text of a pair says of the second; the model is loaded only for new pairs."""
-    method = (models.dtype, "entailment", _METHOD)
+    method = (models.numbers, "entailment", _METHOD)
     model = Current(models.entailment_model, partial(_load, models, runtime))
     compute = partial(_compute, size=runtime.encoder_batch_size)
     return Readings("scores", model, method, compute, parts=lambda pair: pair, decode=_decode)
@@ -176,9 +176,9 @@ def _decode(stored: bytes) -> Entailment:
 def _load(models: ModelSettings, runtime: Runtime) -> Classifier:
     """The model and the numbers of its classes for entailment and contradiction."""
     from mars_score.models.engine.entailment import classes
-    from mars_score.models.loading import model_and_tokenizer
+    from mars_score.models.loading import reading_model
 
-    model = model_and_tokenizer("classification", models.entailment_model, models.dtype, runtime)
+    model = reading_model("classification", models.entailment_model, models, runtime)
     return model, classes(model)
 
 

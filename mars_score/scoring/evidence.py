@@ -62,7 +62,7 @@ class Reader:
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._store, self._encoder = runtime.store, encoder_of(settings.models, runtime)
-        of_encoder = partial(embeddings, self._encoder, settings.models.dtype)
+        of_encoder = partial(embeddings, self._encoder, settings.models.numbers)
         of_pairs = entailments(settings.models, runtime)
         self._readings: dict[str, Readings[Any, Any, Any] | Contradictions] = {
             EMBED: of_encoder(tokens=False),

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mars_score.models.fingerprints import Current
-from mars_score.models.loading import causal_model
+from mars_score.models.loading import reading_model
 from mars_score.models.served import ServedModel, is_served, served_model
 from mars_score.models.stored import Readings
 from mars_score.settings import Settings
@@ -55,14 +55,14 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Readings[Any, Pair, Lik
     make: Callable[[], Any]
     compute: Callable[..., None]
     if is_served(models.language_model):
-        make, dtype, compute = partial(served_model, models.language_model), "served", _compute_served
+        make, numbers, compute = partial(served_model, models.language_model), "served", _compute_served
     else:
-        make, dtype = partial(causal_model, models, runtime), models.dtype
+        make, numbers = partial(reading_model, "causal", models.language_model, models, runtime), models.numbers
         compute = partial(_compute, batch_size=runtime.batch_size)
     return Readings(
         "scores",
         Current(models.language_model, make),
-        (dtype, "likelihood", _METHOD, most),
+        (numbers, "likelihood", _METHOD, most),
         partial(compute, max_context_tokens=most),
         parts=lambda pair: pair,
         encode=lambda one: to_json(astuple(one)),

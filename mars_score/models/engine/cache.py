@@ -68,6 +68,16 @@ class KeyValueCache:
                 to[len(self.lengths), :, :length] = of[row, :, :length]
         self.lengths.append(length)
 
+    def copy(self, row: int) -> KeyValueCache:
+        """A cache of its own for a row, without room for more."""
+        alone = KeyValueCache([], 1, self.lengths[row])
+        alone._storage = [
+            (keys[row : row + 1, :, : alone.capacity].clone(), values[row : row + 1, :, : alone.capacity].clone())
+            for keys, values in self._storage
+        ]
+        alone.lengths = [alone.capacity]
+        return alone
+
     def remove(self, row: int) -> None:
         """Take a row out; the last one takes its place."""
         length = self.lengths.pop()
@@ -122,8 +132,7 @@ class PromptMemory:
     def _add(self, model: PromptReader, prompt: tuple[int, ...], cache: KeyValueCache, row: int) -> None:
         if prompt in self._read_before or len(prompt) * model.token_bytes > self._most_bytes:
             return
-        self._read_before[prompt] = model.new_cache(1, len(prompt))
-        self._read_before[prompt].add(cache, row)
+        self._read_before[prompt] = cache.copy(row)
         self._bytes += len(prompt) * model.token_bytes
         while self._bytes > self._most_bytes:
             oldest, _ = self._read_before.popitem(last=False)

@@ -32,6 +32,8 @@ class CausalLanguageModel:
             ALiBi, recurrent layers, ...); the message says which.
     """
 
+    pack_tokens = 128  # of texts that are read as one row, after the prompt that they share
+
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model = model
         self.codec = TextCodec(tokenizer)

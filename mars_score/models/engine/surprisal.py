@@ -18,7 +18,7 @@ from mars_score.models.torch_modes import ordinary_mode
 
 MOST_TEXTS = 128  # default batch size
 TEXT_TOKENS = 1024  # of a text that are read; far more are no candidate, and would take minutes
-PACK_TOKENS = 128  # of texts that are read as one row, after the prompt that they share
+SHORT = 32  # tokens; prompts as short as that are read with all other short ones
 MASK_ENTRIES = 2**23  # attention mask entries of a forward pass over several such rows
 
 
@@ -93,17 +93,20 @@ def _read(
     room = cache_bytes(model.device) // 2 // model.token_bytes  # the other half is for copies of the attention
     waiting = sorted(lengths, key=lengths.__getitem__, reverse=True)
     while waiting:
-        count = max(1, min(batch_size, room // lengths[waiting[0]]))
-        prompts, waiting = waiting[:count], waiting[count:]
+        longest = lengths[waiting[0]]
+        count = max(1, min(batch_size, room // longest))
+        # Slots are as many as the longest prompt's: far shorter ones would leave most of theirs empty.
+        prompts = [prompt for prompt in waiting[:count] if lengths[prompt] >= longest // 2 - SHORT]
+        waiting = waiting[len(prompts) :]
         cache = memory.read(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
         rows = {prompt: row for row, prompt in enumerate(prompts)}
-        packs = _packs([reading for reading in readings if reading.prompt in rows], batch_size)
+        packs = _packs([reading for reading in readings if reading.prompt in rows], batch_size, model.pack_tokens)
         for batch in _batches(packs, batch_size):
             yield _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch])
 
 
-def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
-    """Texts of one prompt: at most ``most`` of ``PACK_TOKENS`` together, or one longer; longest packs first."""
+def _packs(readings: Sequence[Reading], most: int, most_tokens: int) -> list[list[Reading]]:
+    """Texts of one prompt: at most ``most`` of ``most_tokens`` together, or one longer; longest packs first."""
     packs: list[list[Reading]] = []
     room = 0
     for reading in sorted(readings, key=lambda reading: (reading.prompt, reading.length, len(reading.tokens))):
@@ -111,7 +114,7 @@ def _packs(readings: Sequence[Reading], most: int) -> list[list[Reading]]:
         same = packs and (packs[-1][0].prompt, packs[-1][0].length) == (reading.prompt, reading.length)
         if room < 0 or len(packs[-1]) == most or not same:
             packs.append([])
-            room = PACK_TOKENS - len(reading.tokens)
+            room = most_tokens - len(reading.tokens)
         packs[-1].append(reading)
     return sorted(packs, key=_tokens, reverse=True)
 
