@@ -156,10 +156,10 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 @contextmanager
-def mars_attention(config: Any) -> Iterator[None]:
-    """Within, the model with this ``config`` uses the attention of this module; not safe from other threads."""
+def mars_attention(config: Any, name: str = NAME) -> Iterator[None]:
+    """Within, the model with this ``config`` uses a registered attention; not safe from other threads."""
     usual = config._attn_implementation
-    config._attn_implementation = NAME
+    config._attn_implementation = name
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,20 +17,23 @@ import numpy as np
 import openvino
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
-from transformers import Cache
+from torch.nn.functional import pad, scaled_dot_product_attention
+from transformers import AttentionInterface, AttentionMaskInterface, Cache
+from transformers.masking_utils import sdpa_mask
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from mars_score.data.files import replaced
 from mars_score.errors import UnsupportedModelError, warn
-from mars_score.models.engine.attention import Feed
+from mars_score.models.engine.attention import Feed, mars_attention
 from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
 from mars_score.models.engine.language_model import VOCABULARY_ROWS, CausalLanguageModel
 from mars_score.models.memory import position_limit
 from mars_score.store.results import make_private
 
 T = TypeVar("T")
+GROUPED = "mars-grouped"  # the name of an attention
 STEP = 16  # lengths of texts are padded to multiples of this
+SLOTS = 64  # those of what is cached before them to multiples of this
 GROUP = 64  # activations of a token that are rounded with one scale
 TOLERANCE = 0.2  # median distance of a converted model's output vectors from torch's, in lengths of torch's
 EXAMPLE = "She waited for an hour at the garage, and then took the bus to her office in the city"
@@ -65,6 +68,18 @@ def converted(kind: str, loaded: Any, folder: Path | None) -> Any:
         ) from error
 
 
+class _Module(torch.nn.Module):
+    """A function of tensors as a module; a model that it calls is a part, as tracing asks for."""
+
+    def __init__(self, function: Callable[..., tuple[Tensor, ...]], model: torch.nn.Module) -> None:
+        super().__init__()
+        self._function, self.model = function, model
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """The function."""
+        return self._function(*inputs)
+
+
 class Graph:
     """A converted model; torch tensors in and out. Not for several threads at once."""
 
@@ -79,8 +94,8 @@ class Graph:
         self._outputs, self._process = range(len(model.outputs)), os.getpid()
 
     @classmethod
-    def of(cls, module: torch.nn.Module, example: Sequence[Tensor], folder: Path | None) -> Graph:
-        """The graph of a module, which is converted once and kept in a folder.
+    def of(cls, module: _Module, example: Sequence[Tensor], folder: Path | None) -> Graph:
+        """The graph of a module, converted once and kept in a folder.
 
         Raises:
             UnsupportedModelError: the graph's first output is not the module's.
@@ -139,13 +154,9 @@ def _save(model: openvino.Model, folder: Path) -> None:
             warn(f"{folder.name} cannot be stored in {folder.parent} ({error}) and is converted in each process")
 
 
-def _in(folder: Path | None, part: str) -> Path | None:
-    return folder.with_name(f"{folder.name}-{part}") if folder else None
-
-
-def _length(tokens: int, most: int) -> int:
-    """The length to which a text is padded."""
-    return min(max(STEP, -(-tokens // STEP) * STEP), max(most, tokens))
+def _length(tokens: int, most: int, step: int = STEP) -> int:
+    """The length to which a text is padded: a multiple of ``step``, or ``most``, if that is enough."""
+    return min(max(step, -(-tokens // step) * step), max(most, tokens))
 
 
 def _places(values: Sequence[T]) -> dict[T, list[int]]:
@@ -154,19 +165,6 @@ def _places(values: Sequence[T]) -> dict[T, list[int]]:
     for place, value in enumerate(values):
         places.setdefault(value, []).append(place)
     return places
-
-
-class _Outputs(torch.nn.Module):
-    """A transformer's last hidden state and, if it has one, its pooled output."""
-
-    def __init__(self, model: Any, names: Sequence[str]) -> None:
-        super().__init__()
-        self.model, self._names = model, names
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        outputs = self.model(**dict(zip(self._names, inputs, strict=True)))
-        pooled = getattr(outputs, "pooler_output", None)
-        return (outputs.last_hidden_state,) if pooled is None else (outputs.last_hidden_state, pooled)
 
 
 class ConvertedEncoder(torch.nn.Module):
@@ -181,15 +179,15 @@ class ConvertedEncoder(torch.nn.Module):
         if tokenizer.padding_side != "right":
             raise UnsupportedModelError('OpenVINO reads texts that are padded on the right; choose engine="torch"')
         self.config, self._most = model.config, position_limit(model) or 2**31
-        self._names = [
-            name
-            for name in ("input_ids", "attention_mask", "token_type_ids")
-            if name in tokenizer.model_input_names
-        ]
-        example = tokenizer(
-            [EXAMPLE, EXAMPLE[:30]], padding=True, max_length=STEP, truncation=True, return_tensors="pt"
-        )
-        self._graph = Graph.of(_Outputs(model, self._names), [example[name] for name in self._names], folder)
+        example = tokenizer([EXAMPLE, EXAMPLE[:30]], padding=True, max_length=STEP, truncation=True)
+        self._names = [name for name in tokenizer.model_input_names if name in example]
+
+        def read(*inputs: Tensor) -> tuple[Tensor, ...]:
+            outputs = model(**dict(zip(self._names, inputs, strict=True)))
+            pooled = getattr(outputs, "pooler_output", None)
+            return (outputs.last_hidden_state,) if pooled is None else (outputs.last_hidden_state, pooled)
+
+        self._graph = Graph.of(_Module(read, model), [torch.tensor(example[name]) for name in self._names], folder)
         self._fillers = {"input_ids": tokenizer.pad_token_id or 0}
         # What others ask of the model: its device and type, and where positions begin.
         tables = [module for name, module in model.named_modules() if name.endswith("position_embeddings")]
@@ -204,9 +202,7 @@ class ConvertedEncoder(torch.nn.Module):
         outputs: dict[int, tuple[Tensor, ...]] = {}
         for length, texts in _places(lengths).items():
             more = (0, max(0, length - width))
-            fed = [
-                pad(inputs[name][texts, :length], more, value=self._fillers.get(name, 0)) for name in self._names
-            ]
+            fed = [pad(inputs[name][texts, :length], more, value=self._fillers.get(name)) for name in self._names]
             hidden, *pooled = self._graph(*fed)
             hidden = pad(hidden[:, :width], (0, 0, 0, max(0, width - length)))
             outputs.update(zip(texts, zip(hidden, *pooled, strict=True), strict=True))
@@ -235,29 +231,19 @@ class _Past(Cache):  # type: ignore[misc]
         return 0
 
 
-class _Reading(torch.nn.Module):
-    """Hidden states, keys and values of tokens after given keys and values."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, tokens: Tensor, positions: Tensor, mask: Tensor, *past: Tensor) -> tuple[Tensor, ...]:
-        cache = _Past(past)
-        hidden = self.model(
-            input_ids=tokens, position_ids=positions, attention_mask=mask, past_key_values=cache, use_cache=True
-        ).last_hidden_state
-        return (hidden, *cache.new)
+def _attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, **more: Any
+) -> tuple[Tensor, None]:
+    """Query heads that share a key head stand one behind the other: its keys and values need not be copied."""
+    rows, heads, tokens, size = query.shape
+    shared = getattr(module, "num_key_value_groups", 1)
+    grouped = query.reshape(rows, heads // shared, shared * tokens, size)
+    output = scaled_dot_product_attention(grouped, key, value, mask.repeat(1, 1, shared, 1), scale=scaling)
+    return output.reshape(rows, heads, tokens, size).transpose(1, 2), None
 
 
-class _Surprisal(torch.nn.Module):
-    def __init__(self, head: Any) -> None:
-        super().__init__()
-        self.head = head
-
-    def forward(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor]:
-        logits = self.head(hidden)
-        return (logits.logsumexp(-1) - logits.gather(-1, targets[:, None])[:, 0],)
+AttentionInterface.register(GROUPED, _attention)
+AttentionMaskInterface.register(GROUPED, sdpa_mask)
 
 
 class ConvertedLanguageModel(CausalLanguageModel):
@@ -268,25 +254,31 @@ class ConvertedLanguageModel(CausalLanguageModel):
     def __init__(self, model: CausalLanguageModel, folder: Path | None) -> None:
         vars(self).update(vars(model))
         self.prompts = PromptMemory(PROMPT_BYTES)
+
+        def read(tokens: Tensor, positions: Tensor, mask: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
+            places = {"input_ids": tokens, "position_ids": positions, "attention_mask": mask}
+            cache = _Past(states)
+            hidden = self.model.base_model(**places, past_key_values=cache, use_cache=True).last_hidden_state
+            return (hidden, *cache.new)
+
+        def surprisal(hidden: Tensor, targets: Tensor) -> tuple[Tensor]:
+            logits = self.head(hidden)
+            return (logits.logsumexp(-1) - logits.gather(-1, targets[:, None])[:, 0],)
+
         tokens = self.tensor(self.codec.encode(EXAMPLE)[:STEP]).expand(2, -1)
-        past = [
-            state.new_zeros(2, state.shape[0], STEP, state.shape[2]) for layer in self._states for state in layer
-        ]
-        causal = torch.ones(2, STEP, STEP, dtype=torch.bool).tril()
-        mask = self.mask(pad(causal, (STEP, 0)))
-        with self.exclusive():
-            self._reading = Graph.of(
-                _Reading(self.model.base_model),
-                [tokens, torch.arange(STEP).expand(2, -1), mask, *past],
-                _in(folder, "reading"),
-            )
-            hidden = torch.randn(2, self.head.weight.shape[1])
-            self._surprisals = Graph.of(_Surprisal(self.head), [hidden, tokens[:, 0]], _in(folder, "surprisal"))
+        mask = self.mask(pad(torch.ones(2, STEP, STEP, dtype=torch.bool).tril(), (STEP, 0)))
+        past = [torch.zeros(2, len(state), STEP, state.shape[2]) for layer in self._states for state in layer]
+        example = [tokens, torch.arange(STEP).expand(2, -1), mask, *past]
+        hidden = torch.randn(2, self.head.weight.shape[1])
+        with self.exclusive(), mars_attention(self.model.config, GROUPED):
+            parts = _Module(read, self.model.base_model), _Module(surprisal, self.head)
+            self._reading = Graph.of(parts[0], example, folder and Path(f"{folder}-reading"))
+            self._surprisals = Graph.of(parts[1], [hidden, tokens[:, 0]], folder and Path(f"{folder}-surprisal"))
         self.model.to("meta")
 
     def new_cache(self, rows: int, capacity: int) -> KeyValueCache:
         """With room for padding."""
-        return super().new_cache(rows, _length(capacity, self.window))
+        return super().new_cache(rows, _length(capacity, self.window, SLOTS))
 
     def surprisal(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """As in torch."""
@@ -303,7 +295,7 @@ class ConvertedLanguageModel(CausalLanguageModel):
         texts, places = torch.split(tokens, list(feed.counts)), torch.split(positions, list(feed.counts))
         before = [int(place[0]) for place in places]
         shapes = [
-            (_length(count, self.window), _length(past, self.window))
+            (_length(count, self.window), _length(past, self.window, SLOTS))
             for count, past in zip(feed.counts, before, strict=True)
         ]
         outputs: dict[int, tuple[Tensor, ...]] = {}
