@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mars_score.cli.tables import show_table
+from mars_score.models.devices import wait_asleep
 from mars_score.report.contents import Table
 from mars_score.store.results import store_folder
 
+wait_asleep()  # as `mars` does: threads of what ran before would spin beside those of what runs now
 Runs = Mapping[str, Callable[[], float | None]]
 
 

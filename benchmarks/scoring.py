@@ -1,6 +1,6 @@
 """Scoring new candidates against kept references: the paper's form against BERTScore, the others against it.
 
-And what the entailment model costs: the others against themselves without it.
+And what the entailment model costs: the others against themselves without it; and what OpenVINO saves.
 
 All have their models loaded and score the same (candidate, reference) pairs, new candidates in each run. MARS
 finds augmented references and their embeddings in its store; BERTScore (no IDF, the same encoder's weights) reads
@@ -43,6 +43,8 @@ def main() -> None:
         scorers = {name: MarsScorer(variant=name, **settings) for name in ("paper", *VARIANTS)}
         for name in UNREAD:
             scorers[f"{name} unread"] = MarsScorer(variant=name, entailment_model=None, **settings)
+        for name in VARIANTS:
+            scorers[f"{name} in OpenVINO"] = MarsScorer(variant=name, engine="openvino", **settings)
         for name, scorer in scorers.items():
             progress(f"{args.pairs} references with variant {name}")
             scorer.score(*columns(texts))
@@ -52,6 +54,11 @@ def main() -> None:
         ratios += [
             Ratio(f"scoring, {name} / the same, nothing read for entailment", name, f"{name} unread", target)
             for name, target in UNREAD.items()
+        ]
+        ratios += [
+            Ratio("scoring, plus in OpenVINO / paper", "plus in OpenVINO", "paper", 6.0),
+            Ratio("scoring, fast in OpenVINO / BERTScore", "fast in OpenVINO", "bertscore", 1.0),
+            Ratio("scoring, fast / BERTScore", "fast", "bertscore"),
         ]
         report_ratios(args, runs, ratios)
 

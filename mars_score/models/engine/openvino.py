@@ -55,10 +55,9 @@ def converted(kind: str, loaded: Any, folder: Path | None) -> Any:
             return ConvertedLanguageModel(loaded, folder)
         if kind == "encoder":
             loaded[0].model = ConvertedEncoder(loaded[0].model, loaded.tokenizer, folder)
-            return loaded
-        classifier, tokenizer = loaded
-        base = ConvertedEncoder(classifier.base_model, tokenizer, folder)
-        setattr(classifier, classifier.base_model_prefix, base)
+        else:
+            model, tokenizer = loaded
+            setattr(model, model.base_model_prefix, ConvertedEncoder(model.base_model, tokenizer, folder))
         return loaded
     except UnsupportedModelError:
         raise
