@@ -24,7 +24,7 @@ from mars_score.settings import resolve_settings
 from mars_score.store.results import ResultStore, store_folder
 from mars_score.store.runtime import Runtime
 
-METRICS = "mars_plus,mars_fast,mars_no_planning,bertscore,reference_cosine,context_cosine,length"
+METRICS = "mars_plus,mars_fast,mars_no_planning,bertscore,rouge_l,reference_cosine,context_cosine,length"
 RESAMPLES = 1000
 Floats = NDArray[np.float64]
 
