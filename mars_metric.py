@@ -59,7 +59,7 @@ Args:
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
         all calls: `preset` (`"mini"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`
         (`"paper"`, `"plus"` or `"fast"`; also the second argument of `evaluate.load`), `language`, `task`,
-        `samples`, `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
+        `use_context`, `engine`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
 
 Returns:
     mars (`float`): mean score of the rows, mostly in [0, 1]; an unlikely or repetitive text may score below 0.

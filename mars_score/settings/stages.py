@@ -255,6 +255,7 @@ class ModelSettings(Checked):
         if self.engine == "torch":
             return self.dtype
         try:
+            # Kept models and results bear this name: another way to convert models needs another one.
             return f"openvino-{version('openvino')}-int8"
         except PackageNotFoundError:
             raise ImportError("openvino is not installed; run: pip install 'mars-score[openvino]'") from None

@@ -43,8 +43,9 @@ def converted(kind: str, loaded: Any, folder: Path | None) -> Any:
     """A model that reads by OpenVINO from now on; its weights in torch are released.
 
     Args:
-        kind: ``"encoder"``, ``"classification"`` or ``"causal"``.
-        loaded: a SentenceTransformer, (classifier, tokenizer), or a CausalLanguageModel, on the CPU in float32.
+        kind: ``"encoder"``, ``"classification"`` or ``"causal"``: a SentenceTransformer, (classifier, tokenizer),
+            or a CausalLanguageModel.
+        loaded: the model, on the CPU in float32.
         folder: where the converted model is kept; None: it is converted in each process.
 
     Raises:
@@ -62,8 +63,9 @@ def converted(kind: str, loaded: Any, folder: Path | None) -> Any:
     except UnsupportedModelError:
         raise
     except Exception as error:  # models of other architectures fail in many ways
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise UnsupportedModelError(
-            f'OpenVINO cannot convert the model ({str(error).splitlines()[0]}); choose engine="torch"'
+            f'OpenVINO cannot convert the model ({reason}); choose engine="torch"'
         ) from error
 
 
