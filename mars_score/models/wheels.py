@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,24 +76,31 @@ def _convert(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    with stored_folder(folder) as beside:
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own
+                tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+                model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+        except ImportError as error:
+            raise ModelUnavailableError(
+                f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
+            ) from error
+        # The weights are plain float32 by now; saving goes by these two marks.
+        del model.config.quantization_config
+        model.hf_quantizer = None
+        model.save_pretrained(beside)
+        tokenizer.save_pretrained(beside)
+
+
+@contextlib.contextmanager
+def stored_folder(folder: Path) -> Iterator[Path]:
+    """A new folder for a converted model in the store, which appears whole or not at all; OSError: it cannot."""
     make_private(folder.parent.parent)
     make_private(folder.parent)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own
-            tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-            model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-    except ImportError as error:
-        raise ModelUnavailableError(
-            f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
-        ) from error
-    # The weights are plain float32 by now; saving goes by these two marks.
-    del model.config.quantization_config
-    model.hf_quantizer = None
-    try:
         with replaced(folder) as beside:
             make_private(beside)
-            model.save_pretrained(beside)
-            tokenizer.save_pretrained(beside)
+            yield beside
     except OSError:
         if not folder.exists():  # else another process was faster
             raise

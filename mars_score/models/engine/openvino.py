@@ -22,13 +22,12 @@ from transformers import AttentionInterface, AttentionMaskInterface, Cache
 from transformers.masking_utils import sdpa_mask
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from mars_score.data.files import replaced
 from mars_score.errors import UnsupportedModelError, warn
 from mars_score.models.engine.attention import Feed, mars_attention
 from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
 from mars_score.models.engine.language_model import VOCABULARY_ROWS, CausalLanguageModel
 from mars_score.models.memory import position_limit
-from mars_score.store.results import make_private
+from mars_score.models.wheels import stored_folder
 
 T = TypeVar("T")
 GROUPED = "mars-grouped"  # the name of an attention
@@ -77,7 +76,6 @@ class _Module(torch.nn.Module):
         self._function, self.model = function, model
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """The function."""
         return self._function(*inputs)
 
 
@@ -112,8 +110,12 @@ class Graph:
         distance = (graph(*example)[0] - expected).norm(dim=-1) / expected.norm(dim=-1)
         if not distance.median() <= TOLERANCE:
             raise UnsupportedModelError('in OpenVINO the model gives other numbers; choose engine="torch"')
-        if folder:
-            _save(model, folder)
+        try:
+            if folder:
+                with stored_folder(folder) as beside:
+                    openvino.save_model(model, beside / "graph.xml", compress_to_fp16=False)
+        except (OSError, RuntimeError) as error:
+            warn(f"{folder} cannot be stored ({error}), and the model is converted in each process")
         return graph
 
     def __call__(self, *inputs: Tensor) -> list[Tensor]:
@@ -128,9 +130,7 @@ def _round_weights(model: openvino.Model) -> None:
     """Weights of linear layers to 8 bits, with one scale for each output."""
     from openvino import opset13 as ops
 
-    for operation in model.get_ordered_ops():
-        if operation.get_type_name() != "MatMul":
-            continue
+    for operation in (one for one in model.get_ordered_ops() if one.get_type_name() == "MatMul"):
         constant = operation.input_value(1).get_node()
         if constant.get_type_name() != "Constant" or len(constant.shape) != 2:
             continue
@@ -140,19 +140,6 @@ def _round_weights(model: openvino.Model) -> None:
         scale[scale == 0] = 1.0
         rounded = ops.convert(ops.constant(np.rint(weights / scale).astype(np.int8)), "f32")
         operation.input(1).replace_source_output(ops.multiply(rounded, ops.constant(scale)).output(0))
-
-
-def _save(model: openvino.Model, folder: Path) -> None:
-    """The folder appears whole or not at all."""
-    try:
-        make_private(folder.parent.parent)
-        make_private(folder.parent)
-        with replaced(folder) as beside:
-            make_private(beside)
-            openvino.save_model(model, beside / "graph.xml", compress_to_fp16=False)
-    except (OSError, RuntimeError) as error:
-        if not folder.exists():  # else another process was faster
-            warn(f"{folder.name} cannot be stored in {folder.parent} ({error}) and is converted in each process")
 
 
 def _length(tokens: int, most: int, step: int = STEP) -> int:
@@ -222,14 +209,12 @@ class _Past(Cache):  # type: ignore[misc]
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """The given keys and values of a layer with the new ones behind them."""
         self.new += [key_states, value_states]
         keys, values = self._past[2 * layer_idx : 2 * layer_idx + 2]
         return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
 
     def get_seq_length(self, *args: Any, **kwargs: Any) -> int:
-        """Nobody needs it, as positions and masks are given."""
-        return 0
+        return 0  # nobody needs it, as positions and masks are given
 
 
 def _attention(
