@@ -198,6 +198,8 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, capsys):
     assert lines == sorted((1, 2, 3), key=lambda line: data["scores"][line - 1])[:2]
     for one in data["explanations"]:
         assert sum(one["points"].values()) == one["score"] == data["scores"][one["line"] - 1]
+    assert main([*command, "--explain"]) == 0
+    assert {f"line {line}" for line in (1, 2, 3)} <= set(capsys.readouterr().out.splitlines())
     assert main([*command, "--explain", "2"]) == 0
     out = capsys.readouterr().out
     assert "line 3\n0.0000 (blank candidate)" in out

@@ -23,7 +23,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--detailed", action="store_true", help="also show the augmented references of every row")
     parser.add_argument(
-        "--explain", type=count, metavar="N", help="also explain the N lowest rows: matches by word, nearest texts"
+        "--explain",
+        type=count,
+        nargs="?",
+        const=3,
+        metavar="N",
+        help="also explain the N lowest rows (without a number: 3): matches by word, nearest texts",
     )
     parser.add_argument(
         "--scale",
