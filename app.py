@@ -8,6 +8,7 @@ Run: ``python app.py``.
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from pathlib import Path
 
@@ -24,17 +25,20 @@ try:
     from mars_score.space import limits
     from mars_score.space.engine import Engine
     from mars_score.space.handlers import Handlers
-    from mars_score.space.inputs import read_examples
+    from mars_score.space.inputs import Choices, Inquiry, read_examples
     from mars_score.space.layout import CSS, build, theme
 except ModuleNotFoundError as error:
     raise ImportError(f"{error.name} is not installed; run: pip install 'mars-score[space]'") from error
 
 
 def main() -> None:
-    """Start the server, then prepare models and examples in the background."""
+    """Answer the first example, start the server, and answer the other examples in the background."""
     warnings.simplefilter("ignore", MarsWarning)  # visitors see them on the page
     engine = Engine()
     examples = read_examples(Path(__file__).parent / "examples")
+    plus = [Inquiry(example.question, Choices()) for example in examples]
+    paper = [Inquiry(example.question, Choices(paper=True)) for example in examples if example.question.references]
+    engine.prepare(plus[:1])  # so that the first visitor of a new server sees a result at once
     page = build(Handlers(engine), examples)
     page.launch(
         theme=theme(),
@@ -47,8 +51,7 @@ def main() -> None:
         app_kwargs={"middleware": [Middleware(limits.Gate)]},
         prevent_thread_lock=True,
     )
-    # Only now: gradio gives up if its server does not answer within seconds, and loading models can delay that.
-    engine.prepare([example.question for example in examples])
+    threading.Thread(target=engine.prepare, args=[[*plus[1:], *paper]], daemon=True).start()
     page.block_thread()
 
 

@@ -496,7 +496,9 @@ def test_examples_are_answered_before_they_are_asked_for():
     allowance.charge("203.0.113.1")
     handlers = Handlers(engine, Work(allowance))
     assert "Press" in handlers.arrive("", example)[-1].ranking
-    engine.prepare([example.question, Question(STORY, (), ("A bus.",))]).join(60)
+    engine.prepare(
+        [Inquiry(example.question, Choices(paper=True)), Inquiry(Question(STORY, (), ("A bus.",)), Choices())]
+    )
     assert "MARS paper" in handlers.arrive("", example)[-1].ranking
     assert "MARS paper" in handlers.page(visitor(), STORY, "She took a bus.", "A bus.", *SETTINGS).ranking
     with pytest.raises(gr.Error, match="wait"):

@@ -26,6 +26,7 @@ QUESTION = {
     "candidates": ["We have to go out before it closes.", "The cat slept on the sofa."],
 }
 PAPER = ".mars-name:text-is('MARS paper')"
+RESULT_SECONDS = 2
 numbers = itertools.count(1)
 
 
@@ -43,7 +44,6 @@ def space(tmp_path_factory, converted):
     log = folder / "log.txt"
     environment = {"MARS_PRESET": "mini", "MARS_STORE": str(folder / "store")}
     with log.open("wb") as out, make.running_app(out, **environment) as (address, process):
-        client(address).predict(**QUESTION, api_name="/score")  # the models are loaded before the first answer
         yield address, process, log
 
 
@@ -67,6 +67,15 @@ def page(space, browser):
     yield page
     context.close()
     assert [request.url for request in foreign] == []
+
+
+def test_the_first_visitor_sees_a_result_at_once(space, browser):
+    """Two seconds after the page was opened, on a server that has just started."""
+    context = browser.new_context(extra_http_headers=new_visitor())
+    page = context.new_page()
+    page.goto(space[0], wait_until="commit")
+    page.wait_for_selector(".mars-main", timeout=RESULT_SECONDS * 1000)
+    context.close()
 
 
 def client(address):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from mars_score.scorer import MarsScorer
@@ -43,19 +42,10 @@ class Engine:
         usual = replace(inquiry.choices, paper=False) == Choices()
         return answer if answer and usual and (answer.paper or not inquiry.choices.paper) else None
 
-    def prepare(self, questions: Sequence[Question]) -> threading.Thread:
-        """Load the models and answer questions in the background: all by ``plus``, then also by the paper."""
-
-        def run() -> None:
-            for paper in (False, True):
-                for question in questions:
-                    if paper and not question.references:
-                        continue
-                    try:
-                        self._prepared[question] = self.answer(Inquiry(question, Choices(paper=paper)))
-                    except Exception:
-                        _log.exception("An example could not be prepared")
-
-        thread = threading.Thread(target=run, name="prepare", daemon=True)
-        thread.start()
-        return thread
+    def prepare(self, inquiries: Iterable[Inquiry]) -> None:
+        """Answer examples and keep their answers; an example that fails is logged."""
+        for inquiry in inquiries:
+            try:
+                self._prepared[inquiry.question] = self.answer(inquiry)
+            except Exception:
+                _log.exception("An example could not be prepared")
