@@ -1,18 +1,20 @@
 """What a planned decoding step costs: against a plain one, and against k + 1 forwards and k backwards.
 
 A forward is transformers' own, of one token per row after a cache, with logits; a backward is that of the
-reward with respect to the cached keys and values, by plain autograd through the same forward.
+reward with respect to the cached keys and values, by plain autograd through the same forward. The floor is the
+model's matrix products alone, of the same shapes, as often as the step needs them.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from benchmarks.arithmetic import synchronise
+from benchmarks.arithmetic import matrix_rate, synchronise
 from benchmarks.common import (
     in_turns,
     language_model,
@@ -54,12 +56,27 @@ def main() -> None:
         report(args, f"{name} / plain step", median_ratio(seconds["planned"], seconds["plain"]), 8.0, figures)
         ratio = median_ratio(seconds["planned"], parts)
         report(args, f"{name} / ({backwards + 1} forwards + {backwards} backwards)", ratio, 1.2, figures)
+        floor = [(2 * backwards + 1) * products for products in seconds["products"]]
+        weights = sum(weight.numel() for weight in _matrices(model))
+        figures = {
+            "rows": args.batch_size,
+            "gigaflop": 2e-9 * weights * args.batch_size * (2 * backwards + 1),
+            "gigabytes_of_weights": 4e-9 * weights * (2 * backwards + 1),
+            "gigaflop_a_second": 2e-9 * weights * args.batch_size / statistics.median(seconds["products"]),
+            "gigaflop_a_second_of_large_products": 1e-9 * matrix_rate(model.device),
+            "milliseconds_a_row": 1000 * statistics.median(seconds["planned"]) / args.batch_size,
+        }
+        report(args, f"{name} / its matrix products", median_ratio(seconds["planned"], floor), None, figures)
+
+
+def _matrices(model: CausalLanguageModel) -> list[Tensor]:
+    return [layer.weight for layer in model.model.modules() if isinstance(layer, torch.nn.Linear)]
 
 
 def _runs(
     model: CausalLanguageModel, rows: int, length: int, settings: PlanningSettings
 ) -> dict[str, Callable[[], float]]:
-    """The four things that are timed, on one cache of random tokens."""
+    """The five things that are timed, on one cache of random tokens."""
     generator = torch.Generator().manual_seed(0)
     texts = torch.randint(model.vocabulary, (rows, length), generator=generator).tolist()
     tokens = torch.randint(model.vocabulary, (rows,), generator=generator).to(model.device)
@@ -69,6 +86,8 @@ def _runs(
     model.model(input_ids=torch.tensor(texts, device=model.device), past_key_values=plain, use_cache=True)
     leaves = [state.requires_grad_() for layer in plain.layers for state in (layer.keys, layer.values)]
     future = torch.tensor(futures, device=model.device)
+    inputs = {size: torch.randn(rows, size) for size in {weight.shape[1] for weight in _matrices(model)}}
+    inputs = {size: states.to(model.device) for size, states in inputs.items()}
 
     def forward() -> Tensor:
         past = DynamicCache(list(zip(leaves[::2], leaves[1::2], strict=True)))
@@ -94,6 +113,7 @@ def _runs(
         "planned": lambda: timed(lambda: planned_step(model, cache, tokens, futures, settings)),
         "forward": lambda: timed(forward),
         "backward": backward,
+        "products": lambda: timed(lambda: [inputs[one.shape[1]] @ one.T for one in _matrices(model)]),
     }
 
 

@@ -1,8 +1,10 @@
-"""Where the time of the first score of a row goes: processor time of each stage, from an empty store.
+"""Where the processor time of a score goes, by stage: of a first score, and of new candidates afterwards.
 
     python -m benchmarks.stages
 
-Rows, contexts and references are invented (texts.py) and differ; models are loaded before.
+Prints a Markdown table by variant and length of the context. The store is empty for the first score; "new
+candidates" are for the same references and contexts. Rows, contexts and references are invented (texts.py) and
+differ; models are loaded before.
 """
 
 from __future__ import annotations
@@ -12,31 +14,38 @@ import time
 from collections import defaultdict
 
 from benchmarks.common import fresh_store, parse, speed_parser
-from benchmarks.texts import Text, columns, invented
+from benchmarks.rates import SENTENCES
+from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
-from mars_score.settings.presets import DEFAULT_VARIANT
+from mars_score.settings.presets import VARIANTS
 
 
 def main() -> None:
     """Run the benchmark."""
     options = speed_parser(__doc__)
     options.add_argument("--rows", type=int, default=8)
-    options.add_argument("--sentences", type=int, default=9, help="of a context, of about 11 words each")
-    options.add_argument("--variants", default=DEFAULT_VARIANT, help=f"with commas; default: {DEFAULT_VARIANT}")
+    options.add_argument("--sentences", default=SENTENCES, help=f"of a context, of 11 words; default: {SENTENCES}")
+    names = ",".join(VARIANTS)
+    options.add_argument("--variants", default=names, help=f"with commas; default: {names}")
     args = parse(options, rows=64)
-    texts = invented(args.rows, context_sentences=args.sentences)
+    if not args.json:
+        print("| variant | words of context | of a row | milliseconds | stages |\n|---|---:|---|---:|---|")
     for variant in args.variants.split(","):
-        seconds = _seconds(variant, texts)
-        if args.json:
-            print(json.dumps({"name": "stages", "variant": variant, "rows": args.rows, "seconds": seconds}))
-            continue
-        total = sum(seconds.values())
-        print(f"{variant}: {total / args.rows:.2g} seconds per row")
-        for stage, of_stage in seconds.items():
-            print(f"  {stage:<12} {of_stage / total:6.1%}")
+        for sentences in map(int, args.sentences.split(",")):
+            texts = invented(args.rows, context_sentences=sentences)
+            for what, seconds in _seconds(variant, texts).items():
+                line = {"variant": variant, "words": 11 * sentences, "of": what, "seconds": seconds}
+                if args.json:
+                    print(json.dumps({"name": "stages", "rows": args.rows, **line}))
+                    continue
+                total = sum(seconds.values())
+                shares = sorted(seconds.items(), key=lambda stage: -stage[1])
+                stages = ", ".join(f"{name} {share / total:.0%}" for name, share in shares if share > 0.01 * total)
+                each = 1000 * total / args.rows
+                print(f"| {variant} | {11 * sentences} | {what} | {each:.3g} | {stages} |", flush=True)
 
 
-def _seconds(variant: str, texts: list[Text]) -> dict[str, float]:
+def _seconds(variant: str, texts: list[Text]) -> dict[str, dict[str, float]]:
     """Seconds of processor time by stage; what is done before a stage reports belongs to it."""
     seconds: dict[str, float] = defaultdict(float)
     last = 0.0
@@ -47,14 +56,22 @@ def _seconds(variant: str, texts: list[Text]) -> dict[str, float]:
         seconds[stage] += now - last
         last = now
 
+    scores = {
+        "loading": invented(2, seed=-1),  # loads the models
+        "first score": texts,
+        "new candidates": with_new_candidates(texts, seed=1),
+    }
+    found = {}
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant=variant, store=store, progress=report)
-        for rows in (invented(2, seed=-1), texts):  # the first loads the models
+        for what, rows in scores.items():
             seconds.clear()
             last = time.process_time()
             scorer.score(*columns(rows))
-            report("score", 1, 1)
-    return dict(seconds)
+            report("rest", 1, 1)
+            found[what] = dict(seconds)
+    del found["loading"]
+    return found
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What the benchmarks of speed count, and that forms made from features are the scorer's."""
 
 import importlib
+import itertools
 import json
 from pathlib import Path
 
@@ -65,13 +66,16 @@ def test_rates(monkeypatch, capsys, tiny_mini):
 
 
 def test_stages(monkeypatch, capsys, tiny_mini):
-    """Each stage of a variant has a line, and together they are the whole."""
+    """Each variant has its stages, first and with new candidates, for which nothing is infilled."""
     stages = importlib.import_module("benchmarks.stages")
-    monkeypatch.setattr("sys.argv", ["stages", "--rows", "1", "--variants", "fast,paper", "--json"])
+    monkeypatch.setattr(
+        "sys.argv", ["stages", "--rows", "1", "--sentences", "2", "--variants", "fast,paper", "--json"]
+    )
     stages.main()
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["variant"] for line in lines] == ["fast", "paper"]
-    assert set(lines[0]["seconds"]) >= {"embed", "match", "score"}
-    assert set(lines[1]["seconds"]) >= {"infill", "embed", "score"}
-    assert "match" not in lines[1]["seconds"]
-    assert all(value >= 0 for line in lines for value in line["seconds"].values())
+    seconds = {(line["variant"], line["of"]): line["seconds"] for line in lines}
+    assert list(seconds) == list(itertools.product(["fast", "paper"], ["first score", "new candidates"]))
+    assert set(seconds["fast", "first score"]) >= {"embed", "match", "rest"}
+    assert set(seconds["paper", "first score"]) >= {"infill", "embed", "rest"}
+    assert "infill" not in seconds["paper", "new candidates"]
+    assert all(value >= 0 for of_stage in seconds.values() for value in of_stage.values())
