@@ -41,6 +41,10 @@ class FakeServer(ThreadingHTTPServer):
             return {"data": [{"id": "some/model"}, {"id": "other"}]}
         if path == "/tokenize":
             return {"tokens": [1] * bool(body["add_special_tokens"]) + [*body["prompt"].encode()]}
+        if path == "/v1/completions" and "echo" not in body:
+            return {
+                "choices": [{"text": f" They met {body['prompt'][-20:]}\n", "finish_reason": "stop"}] * body["n"]
+            }
         if path == "/v1/completions":
             logs = [None, *(-token / 100 for token in body["prompt"][1:])]
             return {"choices": [{"logprobs": {"token_logprobs": [*logs, -1.0]}}]}
@@ -148,7 +152,7 @@ def test_likelihoods_are_those_of_the_candidate_alone(client):
 )
 def test_what_passes_is_tried_again(server, client, faults):
     server.faults["/v1/chat/completions"] = iter(faults)
-    assert len(client.chat([], n=3)) == 3
+    assert len(client.write([], "", n=3)) == 3
     assert len(chats(server)) == len(faults) + 1
 
 
@@ -171,7 +175,7 @@ def test_what_passes_is_tried_again(server, client, faults):
 def test_what_does_not_pass_is_named(server, client, fault, message, tries):
     server.faults["/v1/chat/completions"] = itertools.repeat(fault)
     with pytest.raises(ServerError, match=f"{server.address}/chat/completions: .*{message}") as caught:
-        client.chat([])
+        client.write([], "")
     assert SECRET not in str(caught.value)
     assert len(chats(server)) == tries
 
@@ -180,11 +184,21 @@ def test_what_does_not_pass_is_named(server, client, fault, message, tries):
 def test_without_n_and_seed(server, client, status):
     refusals = [(status, f"unknown parameter: '{name}'", {}) for name in ("n", "seed")]
     server.faults["/v1/chat/completions"] = iter(refusals)
-    assert len(client.chat([], n=3, seed=5)) == 3
-    assert len(client.chat([], n=2, seed=5)) == 2
+    assert len(client.write([], "", n=3, seed=5)) == 3
+    assert len(client.write([], "", n=2, seed=5)) == 2
     assert [sorted(body.keys() - {"messages", "model"}) for body in chats(server)] == [["n", "seed"], ["seed"]] + [
         []
     ] * 5
+
+
+@pytest.mark.parametrize("refusal", [(404, "not found", {}), (400, "no Chat Template is there", {})])
+def test_a_server_without_chat_continues_texts(server, client, refusal):
+    server.faults["/v1/chat/completions"] = iter([refusal])
+    assert client.write([], "Once upon", n=2) == [("They met Once upon", True)] * 2
+    assert client.write([], "Twice upon", n=1) == [("They met Twice upon", True)]
+    asked = [(path, body) for path, body, _ in server.asked if "completions" in path]
+    assert [path for path, _ in asked] == ["/v1/chat/completions", "/v1/completions", "/v1/completions"]
+    assert all(body["stop"] == ["\n"] for _, body in asked[1:])
 
 
 def test_nothing_is_lost_when_the_server_goes(server, scorer):
@@ -269,7 +283,7 @@ def test_what_cannot_be_served(server, scorer, capsys, tmp_path):
     with pytest.raises(UnsupportedModelError, match=r'infills nothing: choose variant="plus"'):
         MarsScorer(**{**scorer_arguments(scorer), "variant": "paper"}).score(*ROWS)
     with pytest.raises(ServerError, match=r"has no model 'third'.*check the address"):
-        ServedModel(f"{server.address}#third").chat([])
+        ServedModel(f"{server.address}#third").write([], "")
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"prediction": "a b", "reference": "a", "context": "c"}\n', encoding="utf-8")
     assert (

@@ -21,6 +21,7 @@ TRIES = 5  # of a request that the server could not answer for now
 _TIMEOUT, _CONNECT_TIMEOUT = 300.0, 10.0  # seconds
 _LONGEST_WAIT = 60.0  # seconds between two tries
 _UNKNOWN = (400, 404, 405, 422, 501)  # HTTP statuses of what a server does not know
+_NO_CHAT = ("chat template", "not a chat model")  # in what vLLM and OpenAI say of models without chat
 _PROBE = "The cat sat on the mat."
 _REMEDIES = {
     401: f"set the environment variable {KEY} to a key that the server accepts",
@@ -58,6 +59,7 @@ class ServedModel:
         self._root = self.address.removesuffix("/v1")
         self._wait = wait
         self._refused: set[str] = set()  # options of a request that the server does not know
+        self._continues = False  # whether it has no chat, and continues texts
         if "@" in urlsplit(self.address).netloc:
             raise ServerError(f"the address of a served model must hold no password: put a key into {KEY}")
         self._key = os.environ.get(KEY, "").strip()
@@ -115,11 +117,12 @@ class ServedModel:
             finally:
                 threads.shutdown(cancel_futures=True)
 
-    def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> list[tuple[str, bool]]:
-        """Answers to messages, and whether each ended by itself.
+    def write(self, messages: Sequence[Mapping[str, str]], plain: str, **options: Any) -> list[tuple[str, bool]]:
+        """Texts that the model writes, each in one line, and whether each ended by itself.
 
         Args:
-            messages: with ``"role"`` and ``"content"``.
+            messages: to a chat model, with ``"role"`` and ``"content"``.
+            plain: what the first line continues of a model that has no chat, or no template for it.
             options: ``n``, ``seed``, ``max_tokens``, ``temperature``, ``top_p``. A server that refuses ``n`` is
                 asked several times, and one that refuses ``seed`` without it.
 
@@ -130,24 +133,36 @@ class ServedModel:
         if "n" in self._refused and count > 1:
             seed = options.get("seed", 0)
             return [
-                answer
+                text
                 for number in range(count)
-                for answer in self.chat(messages, **{**options, "n": 1, "seed": seed * count + number})
+                for text in self.write(messages, plain, **{**options, "n": 1, "seed": seed * count + number})
             ]
-        body = {"model": self._listed["id"], "messages": list(messages)}
+        continues = self._continues
+        asked = {"prompt": plain, "stop": ["\n"]} if continues else {"messages": list(messages)}
+        body = {"model": self._listed["id"], **asked}
         body |= {name: value for name, value in options.items() if name not in self._refused}
         refused: list[str] = []
 
-        def option_of(status: int, text: str) -> bool:
+        def is_refusal(status: int, text: str) -> bool:
+            text = text.lower()
+            no_chat = any(words in text for words in _NO_CHAT) or (
+                status in (404, 405, 501) and "model" not in text
+            )
+            if no_chat and not continues and status in _UNKNOWN:
+                self._continues = True
+                return True
             named = [name for name in ("n", "seed") if name in body and f"'{name}'" in text.replace('"', "'")]
             refused.extend(named if status in (400, 422) else [])
             return bool(refused)
 
-        answers = self._ask("POST", f"{self.address}/chat/completions", body, choices_of, option_of)
-        if refused:
+        path = "completions" if continues else "chat/completions"
+        texts: list[tuple[str, bool]] | None = self._ask(
+            "POST", f"{self.address}/{path}", body, choices_of, is_refusal
+        )
+        if texts is None:
             self._refused.update(refused)
-            return self.chat(messages, **options)
-        return answers or []
+            return self.write(messages, plain, **options)
+        return texts
 
     def log_probabilities(self, context: str, text: str, most: int | None = None) -> tuple[list[float], bool]:
         """Of each token of a text, in nats, given a context and a space, or given begin-of-text alone.
@@ -282,11 +297,12 @@ class ServedModel:
 
 
 def choices_of(answer: Any) -> list[tuple[str, bool]]:
-    """The texts of a chat's answer, each as one line, and whether it ended by itself."""
-    return [
-        (" ".join(str(choice["message"]["content"] or "").split()), choice.get("finish_reason") != "length")
-        for choice in answer["choices"]
-    ]
+    """The texts of an answer, each as one line, and whether it ended by itself."""
+    choices = []
+    for choice in answer["choices"]:
+        text = choice["message"]["content"] if "message" in choice else choice["text"]
+        choices.append((" ".join(str(text or "").split()), choice.get("finish_reason") != "length"))
+    return choices
 
 
 _clients: dict[str, ServedModel] = {}

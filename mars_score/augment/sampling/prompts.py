@@ -120,22 +120,24 @@ def _messages(system: str, turns: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _prompt_ids(codec: TextCodec, context: str, task: str, language: str) -> list[int]:
-    chat = bool(getattr(codec.tokenizer, "chat_template", None))
+    if task != "story" and getattr(codec.tokenizer, "chat_template", None):
+        if task == "dialogue":
+            turns = _turns(context)[-TURNS:] or [""]
+            return _chat_ids(codec.tokenizer, _in_language(SYSTEM_OF_DIALOGUE, language), turns)
+        system = _in_language(SYSTEM, language) if task in INSTRUCTIONS else SYSTEM
+        to_chat, _ = INSTRUCTIONS.get(task, (task, task))
+        return _chat_ids(codec.tokenizer, system, [to_chat.replace(CONTEXT, context)])
+    ids = codec.encode(plain_prompt(context, task))
+    return [codec.begin, *ids] if codec.adds_begin or not ids else ids
+
+
+def plain_prompt(context: str, task: str) -> str:
+    """What a model that was not trained to chat continues."""
+    context = as_prose(context)
     if task == "dialogue":
         turns = _turns(context)[-TURNS:] or [""]
-        if chat:
-            return _chat_ids(codec.tokenizer, _in_language(SYSTEM_OF_DIALOGUE, language), turns)
-        text = "\n".join(f"{'BA'[(len(turns) - index) % 2]}: {turn}" for index, turn in enumerate(turns)) + "\nB:"
-    elif task == "story":
-        text = context
-    else:
-        to_chat, plain = INSTRUCTIONS.get(task, (task, task))
-        if chat:
-            system = _in_language(SYSTEM, language) if task in INSTRUCTIONS else SYSTEM
-            return _chat_ids(codec.tokenizer, system, [to_chat.replace(CONTEXT, context)])
-        text = plain.replace(CONTEXT, context)
-    ids = codec.encode(text)
-    return [codec.begin, *ids] if codec.adds_begin or not ids else ids
+        return "\n".join(f"{'BA'[(len(turns) - index) % 2]}: {turn}" for index, turn in enumerate(turns)) + "\nB:"
+    return INSTRUCTIONS.get(task, ("", CONTEXT if task == "story" else task))[1].replace(CONTEXT, context)
 
 
 def _in_language(system: str, language: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mars_score.augment.sampling.prompts import chat_messages, make_prompt, task_of
+from mars_score.augment.sampling.prompts import chat_messages, make_prompt, plain_prompt, task_of
 from mars_score.data.overlap import copied_share
 from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current
@@ -158,7 +158,8 @@ def chat_options(request: Request, settings: SamplingSettings, language: str) ->
 def _draw_served(model: ServedModel, settings: SamplingSettings, request: Request, language: str) -> Samples:
     def write(numbers: range) -> Iterable[tuple[str, bool]]:
         seed = settings.sample_seed + numbers.start
-        return model.chat(**chat_options(request, settings, language), n=len(numbers), seed=seed)
+        plain = plain_prompt(request.context, request.task)
+        return model.write(**chat_options(request, settings, language), plain=plain, n=len(numbers), seed=seed)
 
     return _gated(write, request, settings.sample_count)
 
