@@ -133,3 +133,21 @@ def test_signals(many):
     assert {pair.source for pair, of_pair in zip(pairs, read, strict=True) if of_pair} == infilled
     last = read_signals(pairs[-1:], of_models, Runtime(), seed=1)
     assert all(last[name][0] == pytest.approx(signals[name][-1], abs=1e-4, nan_ok=True) for name in signals)
+
+
+@pytest.mark.usefixtures("presets_as_they_are")
+def test_signals_of_the_entailment_model(many):
+    """The one of the settings reads the pairs, for MARS's own score, too; no other preset's is looked for."""
+    pairs = many[1][:5]
+    of_models = resolve_settings("mini", variant="fast", encoder=tiny_models.tiny_encoder(4))
+    signals = read_signals(pairs, of_models, Runtime())
+    assert signals["entailment"].shape == (5, 2)
+    for pair, said in zip(pairs, signals["entailment"], strict=True):
+        scorer = MarsScorer("mini", variant="fast", encoder=of_models.models.encoder, store=False)
+        row = [pair.candidate], [pair.source.text], [pair.source.context]
+        assert scorer.score(*row).scores[0] == pytest.approx(
+            float(signals["MARS"][pairs.index(pair), 0]), abs=1e-6
+        )
+        sole = read_signals([pair], of_models, Runtime())["entailment"][0]
+        assert 0 <= said.min() <= said.sum() <= 1 + 1e-9
+        assert said == pytest.approx(sole, abs=1e-5)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mars_score.errors import MarsWarning
 from mars_score.learning.pairs import Pair, in_share
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.evidence import LIKELIHOOD, Reader
+from mars_score.scoring.evidence import ENTAILMENT, LIKELIHOOD, Reader
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
 
@@ -22,9 +22,10 @@ Signals = Mapping[str, NDArray[np.float64]]  # by name (pairs, size), nan where 
 def read_signals(pairs: Sequence[Pair], settings: Settings, runtime: Runtime, seed: int = 0) -> Signals:
     """The signals of pairs that small models can give, in this order.
 
-    They are ``"MARS"``: its own score by variant ``"fast"``; ``"BLEU"``; and ``"likelihood"``: the mean log
-    probability given the context with what the context adds to it, in nats. ROUGE-L and matched token vectors,
-    which BLEURT learns besides, changed nothing (research/learning.md).
+    They are ``"MARS"``: its own score by variant ``"fast"``; ``"BLEU"``; ``"likelihood"``: the mean log
+    probability given the context with what the context adds to it, in nats; and, with an entailment model,
+    ``"entailment"``: the probabilities that the text entails and that it contradicts what was made of it.
+    ROUGE-L and matched token vectors, which BLEURT learns besides, changed nothing (research/learning.md).
 
     Args:
         pairs: of texts and what was made of them.
@@ -42,17 +43,23 @@ def read_signals(pairs: Sequence[Pair], settings: Settings, runtime: Runtime, se
         raise ImportError("sacrebleu is not installed; run: pip install 'mars-score[meta]'") from error
     bleu = BLEU(effective_order=True)
     overlaps = [bleu.sentence_score(pair.candidate, [pair.source.text]).score / 100 for pair in pairs]
-    return {
+    signals = {
         MARS: _mars_scores(pairs, settings, runtime),
         "BLEU": np.array(overlaps)[:, None],
         "likelihood": _likelihoods(pairs, settings, runtime, seed),
     }
+    if settings.models.entailment_model is not None:
+        compared = [(pair.source.text, pair.candidate) for pair in pairs]
+        read = Reader(settings, runtime).read(ENTAILMENT, compared)
+        signals["entailment"] = np.array([read[each] for each in compared])
+    return signals
 
 
 def _mars_scores(pairs: Sequence[Pair], settings: Settings, runtime: Runtime) -> NDArray[np.float64]:
     """Without a store: token vectors of all pairs would fill it."""
-    models = {"encoder": settings.models.encoder, "dtype": settings.models.dtype, "device": runtime.device}
-    scorer = MarsScorer(variant="fast", store=False, encoder_batch_size=runtime.encoder_batch_size, **models)
+    models = {name: getattr(settings.models, name) for name in ("encoder", "entailment_model", "dtype")}
+    models |= {"device": runtime.device, "encoder_batch_size": runtime.encoder_batch_size}
+    scorer = MarsScorer(variant="fast", store=False, **models)
     columns = zip(*((pair.candidate, pair.source.text, pair.source.context) for pair in pairs), strict=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)  # a blank context is nobody's mistake here
