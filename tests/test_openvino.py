@@ -149,5 +149,5 @@ def test_a_model_that_cannot_be_converted(folders, monkeypatch):
     with pytest.raises(UnsupportedModelError, match="in OpenVINO the model gives other numbers"):
         converted("encoder", encoder, None)
     monkeypatch.setattr(openvino, "convert_model", not_installed)
-    with pytest.raises(UnsupportedModelError, match="OpenVINO cannot convert the model"):
+    with pytest.raises(UnsupportedModelError, match="OpenVINO cannot convert it"):
         converted("encoder", encoder, None)

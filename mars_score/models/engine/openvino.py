@@ -63,9 +63,7 @@ def converted(kind: str, loaded: Any, folder: Path | None) -> Any:
         raise
     except Exception as error:  # models of other architectures fail in many ways
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise UnsupportedModelError(
-            f'OpenVINO cannot convert the model ({reason}); choose engine="torch"'
-        ) from error
+        raise UnsupportedModelError(f'OpenVINO cannot convert it ({reason}); choose engine="torch"') from error
 
 
 class _Module(torch.nn.Module):
@@ -156,11 +154,7 @@ def _places(values: Sequence[T]) -> dict[T, list[int]]:
 
 
 class ConvertedEncoder(torch.nn.Module):
-    """Stands in the place of a transformer without a head; padding is on the right.
-
-    Raises:
-        UnsupportedModelError: padding is on the left; or as :meth:`Graph.of`.
-    """
+    """Stands in the place of a transformer without a head; UnsupportedModelError where padding is on the left."""
 
     def __init__(self, model: Any, tokenizer: Any, folder: Path | None) -> None:
         super().__init__()
