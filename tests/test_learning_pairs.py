@@ -142,12 +142,10 @@ def test_signals_of_the_entailment_model(many):
     of_models = resolve_settings("mini", variant="fast", encoder=tiny_models.tiny_encoder(4))
     signals = read_signals(pairs, of_models, Runtime())
     assert signals["entailment"].shape == (5, 2)
+    scorer = MarsScorer("mini", variant="fast", encoder=of_models.models.encoder, store=False)
+    columns = [p.candidate for p in pairs], [p.source.text for p in pairs], [p.source.context for p in pairs]
+    assert signals["MARS"][:, 0] == pytest.approx(scorer.score(*columns).scores, abs=1e-6)
     for pair, said in zip(pairs, signals["entailment"], strict=True):
-        scorer = MarsScorer("mini", variant="fast", encoder=of_models.models.encoder, store=False)
-        row = [pair.candidate], [pair.source.text], [pair.source.context]
-        assert scorer.score(*row).scores[0] == pytest.approx(
-            float(signals["MARS"][pairs.index(pair), 0]), abs=1e-6
-        )
         sole = read_signals([pair], of_models, Runtime())["entailment"][0]
         assert 0 <= said.min() <= said.sum() <= 1 + 1e-9
         assert said == pytest.approx(sole, abs=1e-5)

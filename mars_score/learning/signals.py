@@ -43,33 +43,37 @@ def read_signals(pairs: Sequence[Pair], settings: Settings, runtime: Runtime, se
         raise ImportError("sacrebleu is not installed; run: pip install 'mars-score[meta]'") from error
     bleu = BLEU(effective_order=True)
     overlaps = [bleu.sentence_score(pair.candidate, [pair.source.text]).score / 100 for pair in pairs]
+    reader = Reader(settings, runtime)
     signals = {
         MARS: _mars_scores(pairs, settings, runtime),
         "BLEU": np.array(overlaps)[:, None],
-        "likelihood": _likelihoods(pairs, settings, runtime, seed),
+        "likelihood": _likelihoods(pairs, reader, seed),
     }
     if settings.models.entailment_model is not None:
         compared = [(pair.source.text, pair.candidate) for pair in pairs]
-        read = Reader(settings, runtime).read(ENTAILMENT, compared)
+        read = reader.read(ENTAILMENT, compared)
         signals["entailment"] = np.array([read[each] for each in compared])
     return signals
 
 
 def _mars_scores(pairs: Sequence[Pair], settings: Settings, runtime: Runtime) -> NDArray[np.float64]:
     """Without a store: token vectors of all pairs would fill it."""
-    models = {name: getattr(settings.models, name) for name in ("encoder", "entailment_model", "dtype")}
-    models |= {"device": runtime.device, "encoder_batch_size": runtime.encoder_batch_size}
-    scorer = MarsScorer(variant="fast", store=False, **models)
+    arguments = {
+        **vars(settings.models),
+        "device": runtime.device,
+        "encoder_batch_size": runtime.encoder_batch_size,
+    }
+    scorer = MarsScorer(variant="fast", store=False, **arguments)
     columns = zip(*((pair.candidate, pair.source.text, pair.source.context) for pair in pairs), strict=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)  # a blank context is nobody's mistake here
         return np.array(scorer.score(*map(list, columns)).scores)[:, None]
 
 
-def _likelihoods(pairs: Sequence[Pair], settings: Settings, runtime: Runtime, seed: int) -> NDArray[np.float64]:
+def _likelihoods(pairs: Sequence[Pair], reader: Reader, seed: int) -> NDArray[np.float64]:
     """Nan for texts that the language model does not read."""
     keys = [
         (pair.source.context, pair.candidate.strip()) if in_share(pair.source, seed) else None for pair in pairs
     ]
-    read = Reader(settings, runtime).read(LIKELIHOOD, list(dict.fromkeys(filter(None, keys))))
+    read = reader.read(LIKELIHOOD, list(dict.fromkeys(filter(None, keys))))
     return np.array([(read[key].given_context, read[key].lift) if key else (np.nan, np.nan) for key in keys])
