@@ -144,9 +144,9 @@ class ServedModel:
         refused: list[str] = []
 
         def is_refusal(status: int, text: str) -> bool:
-            text = text.lower()
-            no_chat = any(words in text for words in _NO_CHAT) or (
-                status in (404, 405, 501) and "model" not in text
+            said = text.lower()
+            no_chat = any(words in said for words in _NO_CHAT) or (
+                status in (404, 405, 501) and "model" not in said
             )
             if no_chat and not continues and status in _UNKNOWN:
                 self._continues = True

@@ -107,7 +107,7 @@ def chat_messages(context: str, task: str, language: str = ENGLISH) -> list[dict
     """What a chat model is asked: messages with ``"role"`` and ``"content"``, the first of the system."""
     context = as_prose(context.strip())
     if task == "dialogue":
-        return _messages(_in_language(SYSTEM_OF_DIALOGUE, language), _turns(context)[-TURNS:] or [""])
+        return _messages(_in_language(SYSTEM_OF_DIALOGUE, language), _last_turns(context))
     system = _in_language(SYSTEM, language) if task in TO_CHAT else SYSTEM
     return _messages(system, [TO_CHAT.get(task, task).replace(CONTEXT, context)])
 
@@ -122,8 +122,7 @@ def _messages(system: str, turns: Sequence[str]) -> list[dict[str, str]]:
 def _prompt_ids(codec: TextCodec, context: str, task: str, language: str) -> list[int]:
     if task != "story" and getattr(codec.tokenizer, "chat_template", None):
         if task == "dialogue":
-            turns = _turns(context)[-TURNS:] or [""]
-            return _chat_ids(codec.tokenizer, _in_language(SYSTEM_OF_DIALOGUE, language), turns)
+            return _chat_ids(codec.tokenizer, _in_language(SYSTEM_OF_DIALOGUE, language), _last_turns(context))
         system = _in_language(SYSTEM, language) if task in INSTRUCTIONS else SYSTEM
         to_chat, _ = INSTRUCTIONS.get(task, (task, task))
         return _chat_ids(codec.tokenizer, system, [to_chat.replace(CONTEXT, context)])
@@ -134,10 +133,13 @@ def _prompt_ids(codec: TextCodec, context: str, task: str, language: str) -> lis
 def plain_prompt(context: str, task: str) -> str:
     """What a model that was not trained to chat continues."""
     context = as_prose(context)
+    if task == "story":
+        return context
     if task == "dialogue":
-        turns = _turns(context)[-TURNS:] or [""]
+        turns = _last_turns(context)
         return "\n".join(f"{'BA'[(len(turns) - index) % 2]}: {turn}" for index, turn in enumerate(turns)) + "\nB:"
-    return INSTRUCTIONS.get(task, ("", CONTEXT if task == "story" else task))[1].replace(CONTEXT, context)
+    _, plain = INSTRUCTIONS.get(task, (task, task))
+    return plain.replace(CONTEXT, context)
 
 
 def _in_language(system: str, language: str) -> str:
@@ -146,6 +148,11 @@ def _in_language(system: str, language: str) -> str:
 
 def _turns(context: str) -> list[str]:
     return [line.strip() for line in context.splitlines() if line.strip()]
+
+
+def _last_turns(context: str) -> list[str]:
+    """The turns of a dialogue that are read; a blank one where there is none."""
+    return _turns(context)[-TURNS:] or [""]
 
 
 def _ends_with(text: str, marks: tuple[str, ...]) -> bool:
