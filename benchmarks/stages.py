@@ -33,8 +33,8 @@ def main() -> None:
     for variant in args.variants.split(","):
         for sentences in map(int, args.sentences.split(",")):
             texts = invented(args.rows, context_sentences=sentences)
-            for what, seconds in _seconds(variant, texts).items():
-                line = {"variant": variant, "words": 11 * sentences, "of": what, "seconds": seconds}
+            for kind, seconds in _seconds(variant, texts).items():
+                line = {"variant": variant, "words": 11 * sentences, "of": kind, "seconds": seconds}
                 if args.json:
                     print(json.dumps({"name": "stages", "rows": args.rows, **line}))
                     continue
@@ -42,11 +42,11 @@ def main() -> None:
                 shares = sorted(seconds.items(), key=lambda stage: -stage[1])
                 stages = ", ".join(f"{name} {share / total:.0%}" for name, share in shares if share > 0.01 * total)
                 each = 1000 * total / args.rows
-                print(f"| {variant} | {11 * sentences} | {what} | {each:.3g} | {stages} |", flush=True)
+                print(f"| {variant} | {11 * sentences} | {kind} | {each:.3g} | {stages} |", flush=True)
 
 
 def _seconds(variant: str, texts: list[Text]) -> dict[str, dict[str, float]]:
-    """Seconds of processor time by stage; what is done before a stage reports belongs to it."""
+    """Seconds of processor time by kind of row and stage; what is done before a stage reports belongs to it."""
     seconds: dict[str, float] = defaultdict(float)
     last = 0.0
 
@@ -56,22 +56,17 @@ def _seconds(variant: str, texts: list[Text]) -> dict[str, dict[str, float]]:
         seconds[stage] += now - last
         last = now
 
-    scores = {
-        "loading": invented(2, seed=-1),  # loads the models
-        "first score": texts,
-        "new candidates": with_new_candidates(texts, seed=1),
-    }
-    found = {}
+    by_kind = {}
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant=variant, store=store, progress=report)
-        for what, rows in scores.items():
+        scorer.score(*columns(invented(2, seed=-1)))  # loads the models
+        for kind, rows in (("first score", texts), ("new candidates", with_new_candidates(texts, seed=1))):
             seconds.clear()
             last = time.process_time()
             scorer.score(*columns(rows))
             report("rest", 1, 1)
-            found[what] = dict(seconds)
-    del found["loading"]
-    return found
+            by_kind[kind] = dict(seconds)
+    return by_kind
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ KINDS = {
 }
 RESAMPLES = 1000
 WITHIN = 0.02  # of r
+LIFT_LIMIT, ALONE = 2.5, 0.5  # as in mars_score.scoring.form
 Floats = NDArray[np.float64]
 Features = Mapping[str, Floats]  # by name, one value per candidate
 
@@ -173,8 +174,8 @@ def form(
     close: float = 0.7,
     data: float = 1,
     likelihood_words: float = 20,
-    lift: float = 2.5,
-    alone: float = 0.5,
+    lift: float = LIFT_LIMIT,
+    alone: float = ALONE,
     dull: float = 1,
     repetition: float = 0.3,
     copying: float = 1,
@@ -196,12 +197,18 @@ def form(
         (1 - of_context - of_cosine) * recall
         + of_cosine * one["cosine"]
         + of_context * one["near"]
-        + of_likelihood * (alone * one["alone"] + np.minimum(one["lift"], lift))
+        + of_likelihood * likelihood_term(one, alone, lift)
         + of_samples * np.maximum(0, one.get("nearest", one["recall"]) - recall)
         - repetition * repeated
         - contradiction * np.maximum(0, recall) ** 2 * one["denied"]
     )
     return scores
+
+
+def likelihood_term(one: Features, alone: float = ALONE, lift: float = LIFT_LIMIT) -> Floats:
+    """The value of the form's term "likelihood" for each candidate."""
+    values: Floats = alone * one["alone"] + np.minimum(one["lift"], lift)
+    return values
 
 
 def table(sets: Mapping[str, Features], variant: str, whole: Callable[..., Floats]) -> str:
@@ -234,7 +241,7 @@ def beside_parts(sets: Mapping[str, Features], variant: str, whole: Callable[...
             "token recall": one["recall"],
             "cosine": one["cosine"],
             "context": one["near"],
-            "likelihood": 0.5 * one["alone"] + np.minimum(one["lift"], 2.5),
+            "likelihood": likelihood_term(one),
             "repetition": -one["repetition"],
             "contradiction": -one["denied"],
         }

@@ -18,6 +18,7 @@ from mars_score import MarsScorer
 from mars_score.data.rated import read_rated_sets
 from mars_score.learning.ratings import TrainingSet, training_sets
 from mars_score.learning.terms import learn_weights
+from mars_score.scoring.heads import TermsHead
 from mars_score.scoring.row import Example, weighted_sum
 from research.agreement import drawn, pearson
 
@@ -59,8 +60,7 @@ def source(name: str) -> str:
 def gain(weights: Mapping[str, float], data: TrainingSet, examples: Sequence[Example]) -> float:
     """Pearson's r of the corrected score minus that of the score itself."""
     own = np.array([weighted_sum(example.terms) for example in examples])
-    rows = [{**{term.name: term.value for term in example.terms}, **example.features} for example in examples]
-    corrected = own + [sum(weight * row.get(name, 0.0) for name, weight in weights.items()) for row in rows]
+    corrected = np.array([weighted_sum(terms) for terms in TermsHead(weights).score(examples)])
     return pearson(corrected, data.ratings) - pearson(own, data.ratings)
 
 
