@@ -17,7 +17,7 @@ from mars_score.cli import main
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.data.sentences import sentences
-from mars_score.data.words import plain_words, split_words, word_spans
+from mars_score.data.words import is_english, plain_words, split_words, word_spans
 from mars_score.learning.pairs import drop_words
 from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings import language, presets, resolve_settings
@@ -82,6 +82,21 @@ def test_words_of_text_with_spaces_are_what_whitespace_separates():
 def test_han_characters_and_hiragana_are_words(text, words, plain):
     assert split_words(text) == words.split() == [text[start:end] for start, end in word_spans(text)]
     assert plain_words(text) == plain.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She went to the market and then to the river, as they had said it would not rain. " * 2, True),
+        ("Marie Curie, Pierre Curie, Irene Joliot, Lise Meitner, Otto Hahn, Max Planck, Niels Bohr, " * 4, True),
+        (TEXTS["de"][0] * 3, False),
+        (TEXTS["es"][0] * 2, False),
+        (TEXTS["de"][1], True),  # too short to tell
+    ],
+)
+def test_a_text_may_be_english(text, expected):
+    """Lists of names are of no language."""
+    assert is_english(text) == expected
 
 
 @pytest.mark.parametrize("unit", ["（", "中", "a（", "（中", "。。a"])

@@ -42,6 +42,9 @@ def plain_words(text: str) -> list[str]:
 
 
 def is_english(text: str) -> bool:
-    """Whether a text may be English: it is short, or at least a tenth of its words are frequent in English."""
-    words = plain_words(text)
+    """Whether a text may be English: it is short, or at least a tenth of its words are frequent in English.
+
+    Words with a capital do not count: lists of names are of no language.
+    """
+    words = [word for word in _PLAIN_WORD.findall(text) if not word[0].isupper()]
     return len(words) < _FEW or sum(word in _ENGLISH for word in words) * 10 >= len(words)

@@ -19,7 +19,7 @@ from mars_score.settings import Settings
 from mars_score.store.lookup import Results, from_json, to_json
 
 KIND = "rows"  # of results in the store
-_METHOD = 7  # part of the keys; to be raised when the same texts and settings come to give other scores
+_METHOD = 8  # part of the keys; to be raised when the same texts and settings come to give other scores
 
 
 @dataclass(frozen=True)
