@@ -5,14 +5,12 @@ name under which pip finds the package, and by nothing else.
 """
 
 import inspect
-from collections.abc import Container
 from typing import Any
 
 import datasets
 import evaluate
 
 import mars_score  # From: mars-score
-from mars_score.compare.anchors import find_anchors  # From: mars-score
 from mars_score.integrations import evaluate_rows  # From: mars-score
 from mars_score.models.loading import free_models  # From: mars-score
 
@@ -55,7 +53,6 @@ Args:
         a row has none. May be omitted.
     detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
     explain (`bool`): also return why each score is what it is.
-    scale (`bool`): also return where the mean lies between an unrelated reference and the reference itself.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
         all calls: `preset` (`"mini"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`
         (`"paper"`, `"plus"` or `"fast"`; also the second argument of `evaluate.load`), `language`, `task`,
@@ -69,8 +66,6 @@ Returns:
         repetitions; none where the candidate is blank; with `detailed=True`.
     explanations (`list` of `dict`): for each row what each term gave, the words of each reference with the
         candidate's words that they match, the nearest sample and sentence of the context; with `explain=True`.
-    scale (`dict`): `percent`, 0 for the mean score of references of other rows (`unrelated`), 100 for that of each
-        row's own first reference (`identical`); with `scale=True`.
 
 Examples:
 
@@ -118,7 +113,6 @@ Examples:
     ['mars']
 """
 
-_MORE = ("detailed", "explain", "scale")  # what compute() can be asked for
 # Arguments of evaluate's own constructor, which silently ignores all others.
 _EVALUATE_ARGUMENTS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
 
@@ -170,7 +164,6 @@ class Mars(evaluate_rows.MetricOfRows):
         samples: Any = None,
         detailed: bool = False,
         explain: bool = False,
-        scale: bool = False,
         **settings: Any,
     ) -> dict[str, Any] | None:
         """Score the rows given here together with those that were added before.
@@ -191,7 +184,8 @@ class Mars(evaluate_rows.MetricOfRows):
             (predictions, references, contexts, samples),
             options.get("use_context", True),
             scorer=scorer,
-            asked={name for name, wanted in zip(_MORE, (detailed, explain, scale), strict=True) if wanted},
+            detailed=detailed,
+            explain=explain,
         )
 
     @staticmethod
@@ -206,18 +200,17 @@ class Mars(evaluate_rows.MetricOfRows):
         contexts: list[str],
         scorer: Any = None,
         samples: Any = None,
-        asked: Container[str] = (),
+        detailed: bool = False,
+        explain: bool = False,
     ) -> dict[str, Any]:
         evaluate_rows.check_mix({not row for row in references})  # also of other processes
         given = references if any(references) else None
-        result = scorer.score(predictions, given, contexts, samples=samples, explain="explain" in asked)
+        result = scorer.score(predictions, given, contexts, samples=samples, explain=explain)
         found: dict[str, Any] = {"mars": result.score}
-        if "detailed" in asked:
+        if detailed:
             found["scores"] = result.scores
             found["signature"] = str(result.signature)
             found["augmented_references"] = [list(row.texts) for row in result.rows]
-        if "explain" in asked:
+        if explain:
             found["explanations"] = [one.to_dict() for one in result.explanations]
-        if "scale" in asked:
-            found["scale"] = find_anchors(scorer, references, contexts).to_dict(result.score)
         return found

@@ -57,7 +57,7 @@ class UnsupportedModelError(ValueError):
 
 
 class WorkerError(RuntimeError):
-    """A process or actor that did a part of the work died; what it had done is in the store."""
+    """A process that did a part of the work died; what it had done is in the store."""
 
 
 class MarsWarning(UserWarning):

@@ -219,18 +219,3 @@ def test_without_references(options):
     assert one.score == result.scores[0] == sum(one.points.values())
     assert "context" in one.points
     assert one.matches[-1].text in CONTEXT
-
-
-def test_compute_with_a_scale(options):
-    metric = mars_metric.Mars(**options)
-    columns = {"predictions": ["A walk.", "Bread."], "references": ["A walk by the river.", "The bread is warm."]}
-    contexts = ["The children walk.", "The baker opens her shop."]
-    found = metric.compute(**columns, contexts=contexts, scale=True)
-    scale = found["scale"]
-    assert scale["identical"] > scale["unrelated"]
-    ends = [
-        metric.compute(**{**columns, "predictions": texts}, contexts=contexts)["mars"]
-        for texts in (columns["references"][::-1], columns["references"])
-    ]
-    assert (scale["unrelated"], scale["identical"]) == pytest.approx(ends)
-    assert scale["percent"] == pytest.approx(100 * (found["mars"] - ends[0]) / (ends[1] - ends[0]))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import evaluate
 import harnesses
+import jsonl
 import numpy as np
 import pytest
 import tiny_models
@@ -77,6 +78,29 @@ def test_datasets_map(real, tiny_mini):
     assert names["scored"]["mars"] == pytest.approx(together, abs=1e-9)
     alone = [scorer.score(*([column[row]] for column in rows.values())).scores[0] for row in range(4)]
     assert alone != pytest.approx(together, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_ray(real, tmp_path, monkeypatch):
+    """A real cluster of this machine, with the models of preset "mini"."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"prediction": f"She took bus {number}.", "reference": "She went by bus.", "context": "Her car broke down."}
+        for number in range(20)
+    ]
+    jsonl.write(tmp_path / "rows.jsonl", rows)
+    (block,) = blocks("Ray")
+    ray.init(include_dashboard=False, num_cpus=4)
+    try:
+        exec(block.replace("batch_size=256", "batch_size=8"), names := {"__name__": "recipe"})
+    finally:
+        ray.shutdown()
+    scored = [row for path in (tmp_path / "scored").iterdir() for row in jsonl.read(path)]
+    expected = names["Score"]().scorer.score(rows).scores
+    assert {row["prediction"]: row["mars"] for row in scored} == pytest.approx(
+        {row["prediction"]: score for row, score in zip(rows, expected, strict=True)}, abs=1e-6
+    )
 
 
 def test_torchmetrics(capsys):

@@ -60,8 +60,3 @@ def test_threads_of_workers_wait_asleep_unless_asked_not_to(given, expected, mon
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start, (work, 0, 1)) as pool:
         assert pool.submit(os.getenv, "OMP_WAIT_POLICY").result() == expected
     assert os.environ.get("OMP_WAIT_POLICY") == given  # of this process nothing was changed
-    pytest.importorskip("ray")
-    from mars_score.runs.ray import _Actor
-
-    _Actor(work)
-    assert os.environ["OMP_WAIT_POLICY"] == expected

@@ -24,14 +24,12 @@ class Shown:
     Attributes:
         run: its work is done.
         tally: the summary of its scores.
-        scale: the place of the mean between its anchors; None: not asked for.
         explanations: of the lowest rows.
         detailed: whether all rows are shown with what they were compared with.
     """
 
     run: Run
     tally: Tally
-    scale: dict[str, float] | None = None
     explanations: Sequence[Explanation] = field(default=())
     detailed: bool = False
 
@@ -47,8 +45,6 @@ def show_json(shown: Shown) -> None:
         "settings": signature.to_dict(),
         "notices": list(tally.notices.sentences(lines=True)),
     }
-    if shown.scale:
-        pieces["scale"] = shown.scale
     if shown.explanations:
         lowest = zip(tally.lowest, shown.explanations, strict=False)
         pieces["explanations"] = [{"line": row.number + 1, **one.to_dict()} for row, one in lowest]
@@ -76,11 +72,6 @@ def show_text(shown: Shown) -> None:
         else "no interval: fewer than 10 contexts"
     )
     print_line(f"MARS {tally.mean:.4f}   {told}   rows {tally.rows}")
-    if scale := shown.scale:
-        ends = (
-            f"an unrelated reference ({scale['unrelated']:.4f}) to the reference itself ({scale['identical']:.4f})"
-        )
-        print_line(f"scale: {scale['percent']:.1f} % of the way from {ends}")
     print_line(f"signature {run.signature}")
     for notice in tally.notices.sentences(lines=True):
         print_line(f"notice: {notice}")

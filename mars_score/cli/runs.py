@@ -31,9 +31,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "large files", "A stopped run goes on when the same command is given again: the store has what was done."
     )
-    group.add_argument("--workers", type=count, metavar="N", help="parallel processes (default: 1)")
-    group.add_argument("--ray", action="store_true", help="the workers are actors of a Ray cluster")
-    group.add_argument("--ray-address", metavar="ADDRESS", help="the cluster (default: a new Ray on this machine)")
+    group.add_argument("--workers", type=count, default=1, metavar="N", help="parallel processes (default: 1)")
     group.add_argument(
         "--chunk-size",
         type=count,
@@ -58,16 +56,15 @@ def count(text: str) -> int:
 def complete_run(args: argparse.Namespace, task: Literal["score", "augment"]) -> Iterator[tuple[Run, Path]]:
     """A run whose work is done, and its folder, which is removed at the end of the block."""
     from mars_score.runs.output import run_folder
-    from mars_score.runs.run import Parallel, Run
+    from mars_score.runs.run import Run
     from mars_score.runs.workers import Work
 
-    parallel = Parallel(args.workers, args.ray or bool(args.ray_address), args.ray_address, args.chunk_size)
     with _readable_again(args), run_folder(args.out) as folder:
         with progress_bars(quiet=args.quiet) as progress, scoring() as warned:
             work = Work(task, scorer_arguments(args))
-            run = Run(args.file, columns(args), work, parallel, folder, progress)
+            run = Run(args.file, columns(args), work, folder, args.chunk_size, progress)
             run.read(args.out)
-            run.do()
+            run.do(args.workers)
         print_notices(warned)
         yield run, folder
 

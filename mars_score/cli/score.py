@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score.cli.options import add_input_options, add_scorer_options
 from mars_score.cli.runs import OUT, add_run_options, complete_run, count
-
-if TYPE_CHECKING:
-    from mars_score.runs.run import Run, Tally
 
 
 def add_parser(commands: Any) -> None:
@@ -29,11 +26,6 @@ def add_parser(commands: Any) -> None:
         const=3,
         metavar="N",
         help="also explain the N lowest rows (without a number: 3): matches by word, nearest texts",
-    )
-    parser.add_argument(
-        "--scale",
-        action="store_true",
-        help="also say where the mean lies from an unrelated reference (0 %%) to the reference itself (100 %%)",
     )
     gate = parser.add_argument_group("gates", "Exit status 3, with the rows on standard error, if")
     gate.add_argument("--fail-under", type=float, metavar="X", help="the mean score is below X")
@@ -60,9 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
     with complete_run(args, "score") as (a_run, folder):
         tally = a_run.tally(args.explain or 0)
-        scale = _scale(a_run, tally) if args.scale else None
         lowest = tally.lowest[: args.explain or 0]
-        shown = Shown(a_run, tally, scale, a_run.explain([row.row for row in lowest]), args.detailed)
+        shown = Shown(a_run, tally, a_run.explain([row.row for row in lowest]), args.detailed)
         if args.out is not None:
             write(a_run.output(), folder, args.out)
         if args.out != "-":
@@ -79,17 +70,3 @@ def run(args: argparse.Namespace) -> int:
     for line in failed:
         print(f"mars: {line}", file=sys.stderr)
     return 3 if failed else 0
-
-
-def _scale(run: Run, tally: Tally) -> dict[str, float]:
-    """Where the mean lies between its anchors.
-
-    Raises:
-        ValueError: see :func:`mars_score.compare.anchors.find_anchors`.
-    """
-    from mars_score.compare.anchors import anchor_rows, find_anchors
-
-    chosen = set(anchor_rows(tally.rows))
-    rows = [row for number, row in enumerate(run.rows()) if number in chosen]
-    references = [list(row.references) for row in rows]
-    return find_anchors(run.scorer, references, [row.context for row in rows]).to_dict(tally.mean)

@@ -22,12 +22,6 @@ class Row(NamedTuple):
     context: str
     samples: tuple[str, ...] = ()  # texts that others than the candidate's system wrote for the context
 
-    @classmethod
-    def from_lists(cls, values: Sequence[Any]) -> Row:
-        """A row out of JSON, which holds its tuples as lists."""
-        candidate, references, context, samples = values
-        return cls(candidate, tuple(references), context, tuple(samples))
-
 
 _NO_MIX = "To score every row by its context alone, give no references at all"
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"

@@ -111,4 +111,7 @@ def rows_of(state: Tensor | list[Tensor]) -> list[Row]:
     """The rows of tensors of :func:`to_tensor`, in order; syncing makes one tensor of them."""
     parts = [state] if isinstance(state, Tensor) else state
     lines = b"".join(part.cpu().numpy().tobytes() for part in parts).splitlines()
-    return [Row.from_lists(json.loads(line)) for line in lines]
+    return [
+        Row(candidate, tuple(references), context, tuple(samples))
+        for candidate, references, context, samples in map(json.loads, lines)
+    ]

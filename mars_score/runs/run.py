@@ -94,30 +94,19 @@ Result = TypeVar("Result")
 AUGMENT_COLUMNS = ("augmented_references", "augmentations", "samples")
 
 
-@dataclass(frozen=True)
-class Parallel:
-    """How the work is divided."""
-
-    # Number of processes or actors; None: one, or as many as a Ray cluster has room for.
-    workers: int | None = None
-    ray: bool = False  # whether actors of Ray do the work
-    ray_address: str | None = None  # of the cluster; see :func:`mars_score.runs.ray.on_ray`
-    chunk_size: int = 256  # rows that are scored together
-
-
 class Run:
-    """A run."""
+    """A run; ``chunk_size`` rows are scored together."""
 
     def __init__(
         self,
         path: str,
         columns: Columns,
         work: Work,
-        parallel: Parallel,
         folder: Path,
+        chunk_size: int,
         progress: Progress | None = None,
     ) -> None:
-        self._parallel = parallel
+        self._chunk_size = chunk_size
         self._report: Progress = progress or (lambda stage, done, total: None)
         arguments = dict(work.arguments)
         if store_folder(arguments.get("store")) is None:
@@ -147,17 +136,13 @@ class Run:
         origin = "given" if self._rows.columns.sample else ""
         return make_signature(self.settings, pipeline, self.survey.reference_counts, origin)
 
-    def do(self) -> None:
-        """Do the work on all rows."""
-        chunks, parallel = (part.rows for part in self._parts()), self._parallel
+    def do(self, workers: int = 1) -> None:
+        """Do the work on all rows, in this process or in several."""
+        chunks = (part.rows for part in self._parts())
         stage, count = self._work.task, self.survey.rows
         self._report(stage, 0, count)
-        if parallel.ray:
-            from mars_score.runs.ray import on_ray
-
-            results = on_ray(self._work, chunks, parallel.workers, parallel.ray_address)
-        elif (parallel.workers or 1) > 1:
-            results = in_processes(self._work, chunks, parallel.workers or 1)
+        if workers > 1:
+            results = in_processes(self._work, chunks, workers)
         else:
             results = chain.from_iterable(map(Worker(self._work, self._report), chunks))
         with self._results.open("wb") as file:
@@ -168,10 +153,6 @@ class Run:
     def scored(self) -> Iterator[tuple[Part, list[ScoredRow]]]:
         """The rows, some at a time, with their scores."""
         return self._with_results(decode)
-
-    def rows(self) -> Iterator[Row]:
-        """All rows, as they are scored."""
-        return (row for part in self._parts() for row in part.rows)
 
     def explain(self, rows: Sequence[Row]) -> tuple[Explanation, ...]:
         """Why some rows have their scores."""
@@ -211,4 +192,4 @@ class Run:
                 yield part, [read(line) for line in islice(file, len(part.rows))]
 
     def _parts(self) -> Iterator[Part]:
-        return self._rows.parts(self._parallel.chunk_size)
+        return self._rows.parts(self._chunk_size)

@@ -1,4 +1,4 @@
-"""Who does the work of a run: this process, several processes of this machine, or a Ray cluster."""
+"""Who does the work of a run: this process, or several processes of this machine."""
 
 from __future__ import annotations
 
