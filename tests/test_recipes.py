@@ -85,10 +85,8 @@ def test_ray(real, tmp_path, monkeypatch):
     """A real cluster of this machine, with the models of preset "mini"."""
     ray = pytest.importorskip("ray")
     monkeypatch.chdir(tmp_path)
-    rows = [
-        {"prediction": f"She took bus {number}.", "reference": "She went by bus.", "context": "Her car broke down."}
-        for number in range(20)
-    ]
+    row = {"reference": "She went by bus.", "context": "Her car broke down."}
+    rows = [{"prediction": f"She took bus {number}.", **row} for number in range(20)]
     jsonl.write(tmp_path / "rows.jsonl", rows)
     (block,) = blocks("Ray")
     ray.init(include_dashboard=False, num_cpus=4)
