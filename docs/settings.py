@@ -1,4 +1,4 @@
-"""Writes the tables of all settings into docs/settings.md, from the settings dataclasses.
+"""Writes the table of all settings into docs/settings.md, from the settings dataclasses.
 
 python -m docs.settings
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.fields import NAMED, POSITIVE, Checked, Setting, settings_of
-from mars_score.settings.presets import VARIANTS
+from mars_score.settings.presets import PRESETS, VARIANTS
 
 PAGE = Path(__file__).with_suffix(".md")
 START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"
@@ -26,16 +26,14 @@ def render(page: str) -> str:
 
 
 def tables() -> str:
-    """One Markdown table for each stage of the pipeline, with the defaults of the default variant."""
+    """A Markdown table with a part for each stage of the pipeline and the defaults of the default variant."""
     defaults = dict(resolve_settings("base").items())
-    lines = []
+    lines = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
     stages: tuple[type[Checked], ...] = (Settings, *Settings.STAGES.values())
     for stage in stages:
         title = stage.__name__.removesuffix("Settings") or "General"
-        lines += [f"### {title}", ""]
-        if stage is not Settings:
-            lines += [str(inspect.getdoc(stage)), ""]
-        lines += ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
+        about = "" if stage is Settings else inspect.getdoc(stage)
+        lines.append(f"| **{title}** | | | {about} |")
         for setting in settings_of(stage):
             cells = [
                 f"`{setting.name}`",
@@ -44,12 +42,11 @@ def tables() -> str:
                 _meaning(setting, defaults),
             ]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-        lines.append("")
-    return "\n".join(lines).strip()
+    return "\n".join(lines)
 
 
 def _default(setting: Setting, defaults: dict[str, Any]) -> str:
-    if setting.name in ("language_model", "encoder", "masked_language_model"):
+    if setting.name in PRESETS["base"]:
         return "the preset's"
     return _code(defaults[setting.name])
 

@@ -164,20 +164,15 @@ def test_links_lead_somewhere(page):
             assert heading in {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}, target
 
 
-def test_variants_are_those_of_the_code():
-    named = [re.findall(r"`([\w-]+)`", row[0])[0] for row in table("docs/settings.md", "Variants")]
-    assert named == list(presets.VARIANTS)
-    (default,) = (row for row in table("docs/settings.md", "Variants") if "(default)" in row[0])
-    assert default[0].startswith(f"`{presets.DEFAULT_VARIANT}`")
-
-
+@pytest.mark.usefixtures("presets_as_they_are")
 def test_presets_are_those_of_the_code():
     rows = {re.findall(r"`(\w+)`", row[0])[0]: row for row in table("docs/settings.md", "Presets")}
     assert set(rows) == set(presets.PRESETS)
-    for name, (_, language_model, encoder, masked, _) in rows.items():
+    for name, (_, language_model, encoder, masked, entailment, _) in rows.items():
         preset = presets.PRESETS[name]
         assert f"`{preset['language_model']}`" in language_model
         assert f"`{preset['encoder']}`" in encoder
+        assert f"`{preset['entailment_model']}`" in entailment
         assert masked == (f"`{preset['masked_language_model']}`" if preset["masked_language_model"] else "none")
         assert ("default" in rows[name][0]) == (name == presets.DEFAULT_PRESET)
 

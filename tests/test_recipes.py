@@ -1,6 +1,5 @@
 """The snippets of docs/recipes.md run, most of them with the scores of tests/word_recall.py."""
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -243,17 +242,6 @@ def test_mlflow(tmp_path, monkeypatch, result):
     assert run.data.params == {"mars_signature": result.signature.short}
     table = mlflow.load_table("mars.json")
     assert list(table["mars"]) == result.scores
-
-
-def test_weights_and_biases(tmp_path, monkeypatch, result):
-    pytest.importorskip("wandb")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    (block,) = blocks("Weights and Biases")
-    exec(block, {"result": result})
-    [table] = tmp_path.rglob("*.table.json")
-    rows = json.loads(table.read_text(encoding="utf-8"))
-    assert [row[rows["columns"].index("mars")] for row in rows["data"]] == result.scores
 
 
 def test_contradictions(presets_as_they_are, real, capsys):
