@@ -138,7 +138,7 @@ class ServedModel:
                 for text in self.write(messages, plain, **{**options, "n": 1, "seed": seed * count + number})
             ]
         continues = self._continues
-        asked = {"prompt": plain, "stop": ["\n"]} if continues else {"messages": list(messages)}
+        asked = {"prompt": plain} if continues else {"messages": list(messages)}
         body = {"model": self._listed["id"], **asked}
         body |= {name: value for name, value in options.items() if name not in self._refused}
         refused: list[str] = []
@@ -297,11 +297,16 @@ class ServedModel:
 
 
 def choices_of(answer: Any) -> list[tuple[str, bool]]:
-    """The texts of an answer, each as one line, and whether it ended by itself."""
+    """The texts of an answer, each as one line (of a continuation the first), and whether it ended by itself."""
     choices = []
     for choice in answer["choices"]:
-        text = choice["message"]["content"] if "message" in choice else choice["text"]
-        choices.append((" ".join(str(text or "").split()), choice.get("finish_reason") != "length"))
+        chats = "message" in choice
+        text = str((choice["message"]["content"] if chats else choice["text"]) or "").strip()
+        ended = choice.get("finish_reason") != "length"
+        if not chats:
+            text, line_end, _ = text.partition("\n")
+            ended = ended or bool(line_end)
+        choices.append((" ".join(text.split()), ended))
     return choices
 
 
