@@ -26,7 +26,6 @@ QUESTION = {
     "candidates": ["We have to go out before it closes.", "The cat slept on the sofa."],
 }
 PAPER = ".mars-name:text-is('MARS paper')"
-RESULT_SECONDS = 2
 numbers = itertools.count(1)
 
 
@@ -69,12 +68,12 @@ def page(space, browser):
     assert [request.url for request in foreign] == []
 
 
-def test_the_first_visitor_sees_a_result_at_once(space, browser):
-    """Two seconds after the page was opened, on a server that has just started."""
+def test_the_first_visitor_sees_a_result_without_a_click(space, browser):
+    """On a server that has just started: its example was answered before it opened."""
     context = browser.new_context(extra_http_headers=new_visitor())
     page = context.new_page()
     page.goto(space[0], wait_until="commit")
-    page.wait_for_selector(".mars-main", timeout=RESULT_SECONDS * 1000)
+    page.wait_for_selector(".mars-main")
     context.close()
 
 
