@@ -5,8 +5,6 @@ Run: ``python app.py``.
 ``MARS_PRESET`` names the models; without it, ``mini`` where its wheels are installed, else ``base``.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import warnings

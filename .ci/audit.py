@@ -1,7 +1,5 @@
 """Asks pip-audit for known vulnerabilities of the pinned versions; exits with 75 if it could not be asked."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

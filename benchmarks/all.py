@@ -1,7 +1,5 @@
 """All benchmarks of speed, one after the other, each in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -5,8 +5,6 @@ of them, spread evenly over the jobs sorted by length, and its time extrapolated
 tokens. Also: the share of this machine's arithmetic that goes into the method (see arithmetic.py).
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What the benchmarks share: options, stores, timing, printing."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -3,8 +3,6 @@
 The texts are invented (see texts.py) and new in each run. Peak memory: that of a process with one engine alone.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -4,8 +4,6 @@ Each number is measured in a new process that scores invented rows (see texts.py
 empty store. Time leaves the loading of models and a warm-up out; memory is the process's peak.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

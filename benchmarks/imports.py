@@ -1,7 +1,5 @@
 """How long ``import mars_score`` and ``mars --help`` take in a new process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import partial

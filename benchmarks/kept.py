@@ -6,8 +6,6 @@ loads the encoder with sentence-transformers, embeds as many candidates and does
 "fast", of which many rows are scored quickly. The texts are invented (see texts.py).
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

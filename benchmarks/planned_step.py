@@ -5,8 +5,6 @@ reward with respect to the cached keys and values, by plain autograd through the
 model's matrix products alone, of the same shapes, as often as the step needs them.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 

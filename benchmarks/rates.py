@@ -7,8 +7,6 @@ Prints a Markdown table. "Cold": the store is empty, so every reference is augme
 reference, a context and a candidate of its own (invented, see texts.py); models are loaded before.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Callable

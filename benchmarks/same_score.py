@@ -5,8 +5,6 @@
 Real rows, nothing stored. Of the texts that the language model wrote the share that differs is reported, too.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

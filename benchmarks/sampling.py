@@ -1,7 +1,5 @@
 """Real rows for a benchmark, and the jobs of their templates."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass

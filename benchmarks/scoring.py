@@ -7,8 +7,6 @@ finds augmented references and their embeddings in its store; BERTScore (no IDF,
 both texts of each pair. The texts are invented (see texts.py).
 """
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import count
 from typing import Any

@@ -6,8 +6,6 @@ cache, so this is also a fair opponent in time. It shares no code with the engin
 only.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ candidates" are for the same references and contexts. Rows, contexts and referen
 differ; models are loaded before.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import defaultdict

@@ -5,8 +5,6 @@ row besides the models' work. Each number of rows is a new process; rows per sec
 is measured with each different row once.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

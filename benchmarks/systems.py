@@ -4,8 +4,6 @@ The systems are scored one after the other with one scorer, and all in one call.
 examples/, candidates are invented (see texts.py).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from benchmarks.common import Ratio, fresh_store, parse, report_ratios, seconds_of, speed_parser

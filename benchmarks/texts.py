@@ -1,7 +1,5 @@
 """Texts to time with: those of ``examples/``, and any number of invented ones."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

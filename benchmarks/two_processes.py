@@ -4,8 +4,6 @@ All score rows of their own from an empty store, with the encoder and without a 
 twice the work cannot take less than one that uses all cores, twice over: 2 is the floor.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

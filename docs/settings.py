@@ -3,8 +3,6 @@
 python -m docs.settings
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from pathlib import Path

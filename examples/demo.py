@@ -3,8 +3,6 @@
 Usage: python examples/demo.py [--limit N] [--paper N] [FILES...]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

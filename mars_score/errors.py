@@ -1,7 +1,5 @@
 """Exceptions and warnings, and notices: how many rows were treated in a special way, and which ones."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ Whole groups (a context with its candidates) are taken until a set has about ``-
 read comes from the store where it is there, so that a second call needs no models.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 

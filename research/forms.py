@@ -7,8 +7,6 @@ prints Markdown from that: the mean Pearson's r without each constant minus that
 needs no models and no data.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ Prints the mean difference of Pearson's r on sets whose sources taught nothing, 
 50, 100 and 200 of its own ratings; groups are never split.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

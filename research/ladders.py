@@ -5,8 +5,6 @@ candidates of nine other kinds. Prints a Markdown table of the mean score of eac
 ladders in which a better kind scores above a worse one.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ RATED_FOLDER holds newsroom.jsonl, openmeva_roc.jsonl, evouna_nq.jsonl, evouna_t
 for ``mars meta``; ``--sets`` measures some of them again. Published figures are in research/published.json.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """Measures what docs/paper.md shows, with the models of preset ``mini``; see :mod:`research.paper`."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping, Sequence

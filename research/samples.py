@@ -8,8 +8,6 @@ same context. Prints Pearson's r with human ratings with samples minus without. 
 FEATURES.json: a second call needs no models and no data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -7,8 +7,6 @@ range from the 10th to the 90th percentile. The kinds are those of ``examples/RE
 judgement: the reference itself, and the reference of another example.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections import defaultdict

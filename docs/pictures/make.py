@@ -3,8 +3,6 @@
 Run: ``python -m docs.pictures.make``; needs Debian's chromium and the extra ``dev``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What augmentation gives: references with their infilled templates."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Exit codes: 0 done; 1 a model is not available, or a worker died; 2 bad input or
 130 interrupted; 143 terminated.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

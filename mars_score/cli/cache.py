@@ -1,7 +1,5 @@
 """``mars cache``: what is kept between runs, shown or removed."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

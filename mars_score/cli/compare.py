@@ -1,7 +1,5 @@
 """``mars compare``: two or more systems over the same references and contexts."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A comparison of systems as people read it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

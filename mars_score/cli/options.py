@@ -1,7 +1,5 @@
 """Options that the commands share; those of the settings are made from their dataclasses."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import inspect

@@ -1,7 +1,5 @@
 """What commands that read rated candidates have in common: their options."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 

@@ -1,7 +1,5 @@
 """``mars references``: what the references of a data set are like, before anyone scores with them."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What the commands share while they compute: notices, and a standard output of their own."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """``mars score``: MARS of the candidates in a file."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any

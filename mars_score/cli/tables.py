@@ -1,7 +1,5 @@
 """What people read: a table on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 

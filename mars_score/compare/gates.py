@@ -1,7 +1,5 @@
 """Thresholds that scores must reach: for builds (``mars score --fail-under``) and for tests."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 

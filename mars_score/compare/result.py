@@ -1,7 +1,5 @@
 """What a comparison of systems returns: frozen, and only read by what prints, draws or writes it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

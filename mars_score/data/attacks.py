@@ -3,8 +3,6 @@
 ``ATTACKS`` are those of the paper's Table 4, for ``mars meta``; ``CHANGES`` are what a newcomer tries first.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,7 +1,5 @@
 """Contexts that are more than a text: turns of a dialogue, chat messages and retrieved passages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

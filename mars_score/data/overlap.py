@@ -1,7 +1,5 @@
 """A context beside a candidate: the parts of it that an encoder reads whole, and what was copied from it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Rows of a file of any length, one at a time: JSONL, CSV, TSV (also compressed), Parquet, and saved data sets."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """How much a text repeats its words: what degenerate text does, and no similarity sees."""
 
-from __future__ import annotations
-
 import re
 
 from mars_score.data.words import CJK

@@ -1,7 +1,5 @@
 """Sentences of a text by their punctuation, the same for everything here that reads a context by the sentence."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

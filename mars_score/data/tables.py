@@ -1,7 +1,5 @@
 """Tables and lists of rows -> columns: pandas, polars, pyarrow, datasets, dicts of columns, lists of dicts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

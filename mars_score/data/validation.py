@@ -5,8 +5,6 @@ column of a dataset. The functions return plain lists, tuples and strings; a tex
 characters alone is blank and becomes "". ``where`` names a row in an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 

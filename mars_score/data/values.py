@@ -1,7 +1,5 @@
 """Single values of rows: entries of a column, text that can be written, values as JSON holds them."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Set

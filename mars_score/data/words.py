@@ -5,8 +5,6 @@ for Chinese); a run of katakana is one word. Korean has spaces. Thai, Lao, Khmer
 phrases only, and a phrase counts as a word.
 """
 
-from __future__ import annotations
-
 import re
 
 # For a character class: Han characters, their iteration marks, and hiragana.

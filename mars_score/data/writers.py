@@ -1,7 +1,5 @@
 """Rows in the format that a file's name asks for; :mod:`mars_score.data.readers` reads it."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -4,8 +4,6 @@ evaluate guesses the format of references from the first row and silently mangle
 when scoring fails.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -1,7 +1,5 @@
 """MARS as the metric ``mars`` of lm-evaluation-harness, for tasks of class :class:`MarsTask`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scoring in one process of a distributed run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """MARS in a ``Trainer`` of transformers, which passes token ids where MARS needs texts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 How a network is trained is :mod:`mars_score.learning.trainer`; here is what it learns from, and the two losses.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

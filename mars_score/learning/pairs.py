@@ -4,8 +4,6 @@ What becomes of a text depends on the text, its context and the seed alone (and 
 them takes its place).
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random

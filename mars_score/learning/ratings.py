@@ -1,7 +1,5 @@
 """Rated sets as data to learn from: ratings on one scale, checked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is known of synthetic pairs without ratings (BLEURT, section 4.2)."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 

@@ -6,8 +6,6 @@ number of groups per set: few ratings change little. What is a merit by its mean
 and repetition never a positive one.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any

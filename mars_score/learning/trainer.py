@@ -1,7 +1,5 @@
 """Training of a network by sentence-transformers: batches, schedule, mixed precision, checkpoints and resuming."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Scores and ratings -> how well each metric agrees with people, and whether MARS agrees better."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

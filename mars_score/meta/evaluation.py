@@ -1,7 +1,5 @@
 """The whole of a meta-evaluation: sets, metrics and attacks -> one frozen result."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), MARS against the others."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable

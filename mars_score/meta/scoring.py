@@ -1,7 +1,5 @@
 """Every metric over a rated set and over its attacks; scores are stored, so that a run can be resumed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

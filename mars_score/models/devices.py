@@ -1,7 +1,5 @@
 """Where models run, and threads that do not wait at other processes' expense."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Fingerprints of models: a wheel's version, a Hub revision, a hash of files or weights; nothing is loaded."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """How much a model reads at once: positions, memory of a batch, and smaller batches where memory runs out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

@@ -5,8 +5,6 @@ matrices of each linear layer, whose product is added to its weight (Hu et al. 2
 https://openreview.net/forum?id=nZeVKeeFYf9), and the biases, norms, pooler and classifier as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

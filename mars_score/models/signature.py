@@ -1,7 +1,5 @@
 """The signature: all that a score depends on besides the texts, as sacreBLEU does it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping

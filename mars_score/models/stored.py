@@ -1,7 +1,5 @@
 """What a model says of texts, stored or new: the model is loaded only for what is new."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar

@@ -4,8 +4,6 @@ A process that is forked after scoring scores with one thread: OpenMP's threads 
 would wait for them for ever. A model on a GPU cannot be used in it at all; use "spawn".
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

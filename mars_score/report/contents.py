@@ -1,7 +1,5 @@
 """What is shown to people: tables, computed and ordered already."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

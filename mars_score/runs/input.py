@@ -1,7 +1,5 @@
 """The rows of a run's input, checked, some at a time; the first pass checks all and counts words for IDF."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence

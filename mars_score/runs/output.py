@@ -1,7 +1,5 @@
 """The output of a run: written beside its place, in the format of its name, and moved there when complete."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

@@ -1,7 +1,5 @@
 """Who does the work of a run: this process, or several processes of this machine."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

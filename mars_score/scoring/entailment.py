@@ -1,7 +1,5 @@
 """What an entailment model says of a candidate: of each sentence against the references and the context."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial

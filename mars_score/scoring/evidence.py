@@ -1,7 +1,5 @@
 """What must be read of a row before it can be scored, and the reader of it: each different item once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any

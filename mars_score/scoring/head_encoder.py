@@ -5,8 +5,6 @@ https://aclanthology.org/2020.acl-main.704); ``"ls"`` is LS_Score (Wu et al. 202
 https://aclanthology.org/2020.emnlp-main.294), which looks at no reference.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self

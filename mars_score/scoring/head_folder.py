@@ -1,7 +1,5 @@
 """The folder of a learned head: ``head.json`` says what it is, ``head.safetensors`` holds its numbers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Learned heads: what they score and from what, how one is loaded, and the head ``"terms"``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

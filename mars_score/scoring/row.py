@@ -1,7 +1,5 @@
 """A row to be scored, the terms of its score, and the row as learned heads see it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Scores of whole rows, stored or new: what is in the store needs neither models nor vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The terms of a row's score: their values, from what was read of the row."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache

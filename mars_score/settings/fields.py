@@ -1,7 +1,5 @@
 """Dataclass fields that carry their help text and range, and the checks that follow from them."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

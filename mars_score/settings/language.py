@@ -1,7 +1,5 @@
 """The spaCy pipeline of a language, which splits texts into words and tags them."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

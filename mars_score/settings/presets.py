@@ -1,7 +1,5 @@
 """Presets name the models, variants the form of the score with all its constants."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 DEFAULT_PRESET = "base"

@@ -4,8 +4,6 @@ A setting is added here and nowhere else: its checks, its command line option, i
 part of the store's keys follow from its type and from what :func:`mars_score.settings.fields.setting` says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """The scorer behind the Space: requests share the loaded models."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from dataclasses import replace

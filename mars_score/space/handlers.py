@@ -1,7 +1,5 @@
 """The functions behind the buttons and the API; exceptions become messages without a traceback."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The layout of the page, and the events that call the handlers."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Limits on what a visitor may send, how often, and how long it may take; each refusal says what to do instead."""
 
-from __future__ import annotations
-
 import ipaddress
 import threading
 import time

@@ -1,7 +1,5 @@
 """A link to a question: its texts and settings as query parameters of the page's address."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs, urlencode

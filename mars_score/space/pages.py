@@ -1,7 +1,5 @@
 """Answers as HTML; texts of visitors and models are escaped here."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

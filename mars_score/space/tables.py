@@ -1,7 +1,5 @@
 """What the candidates were compared with, and changed versions of one, as HTML; texts are escaped here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher

@@ -6,8 +6,6 @@ Spearman's rho and Kendall's tau-b. What is undefined is NaN with a reason, neve
 rating are to be left out by the caller: a missing rating (NaN) makes a result undefined.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal

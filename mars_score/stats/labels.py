@@ -1,7 +1,5 @@
 """Which rows belong together: labels, as numbers 0, 1, ..."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any

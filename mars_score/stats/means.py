@@ -1,7 +1,5 @@
 """Confidence of mean scores and of differences of means, from resamples of whole groups of rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

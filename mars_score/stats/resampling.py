@@ -5,8 +5,6 @@ Methods". Level, groups and ratings are those of :func:`mars_score.stats.correla
 independent of each other each is a group.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Look results up in the store, compute the missing ones and save them as they are computed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -1,7 +1,5 @@
 """Progress on standard error: bars on a terminal, else lines for logs."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Results saved between processes in one SQLite file: checksummed, limited in size, never in the way."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

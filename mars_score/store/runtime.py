@@ -1,7 +1,5 @@
 """How models are run, where results are saved and progress is reported; scores do not depend on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

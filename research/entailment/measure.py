@@ -8,8 +8,6 @@ where the lowest support minus contradiction is below a threshold, which is chos
 Markdown.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ learned from. Rules change sentences of the references and contexts of rated set
 ``RULES``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

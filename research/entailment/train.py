@@ -13,8 +13,6 @@ ANLI, .514 (.527) on SICK, .632 (.653) on CAD, and on about 300 pairs each .690 
 MoNLI and .615 (.598) on RTE (:mod:`research.entailment.measure`).
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 from pathlib import Path

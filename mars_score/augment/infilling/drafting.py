@@ -5,8 +5,6 @@ block, one after each prefix; the attention mask and the position ids let each c
 block's last token is not fed: nothing is predicted from it yet, and it is fed when the next blank begins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

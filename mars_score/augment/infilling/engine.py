@@ -1,7 +1,5 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A job: one template in token ids, which the language model infills, and the state of this work."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The paper's naive baseline: a masked language model fills one mask token per masked token."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

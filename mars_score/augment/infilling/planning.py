@@ -7,8 +7,6 @@ the expected gradient of a reward that does not depend on the action, which is z
 the gradient of the reward itself, through the cache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

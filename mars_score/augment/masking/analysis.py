@@ -1,7 +1,5 @@
 """Words of a text with their part-of-speech tags, from spaCy."""
 
-from __future__ import annotations
-
 import re
 import string
 import sys

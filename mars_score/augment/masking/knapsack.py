@@ -1,7 +1,5 @@
 """0/1 knapsack: the words to mask within a budget (section 2.1), exact and with one answer for ties."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Texts that a language model writes after a prompt, drawn by transformers' ``generate``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

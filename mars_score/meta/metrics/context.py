@@ -1,7 +1,5 @@
 """Metrics that compare a candidate with its context by the preset's models: cosines and perplexities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Metrics of words and letters: BLEU, chrF, ROUGE-L, METEOR and length; their packages are imported when used."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """MARS and its variants: any settings."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

@@ -1,7 +1,5 @@
 """Metrics that match the token vectors of the preset's encoder: BERTScore, MoverScore and sentence mover's."""
 
-from __future__ import annotations
-
 import math
 import string
 from abc import abstractmethod

@@ -5,8 +5,6 @@ are padded. Here the tokens of all rows are fed as one sequence; only the attent
 :class:`Feed`, knows to which row each token belongs and where its past is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

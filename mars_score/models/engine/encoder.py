@@ -1,7 +1,5 @@
 """Sentence embeddings (section 2.3): any SentenceTransformer, mean-pooled RoBERTa in the paper."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

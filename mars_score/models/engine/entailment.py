@@ -1,7 +1,5 @@
 """Classifiers for natural language inference: how probable each relation of a premise and a hypothesis is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

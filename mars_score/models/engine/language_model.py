@@ -1,7 +1,5 @@
 """A causal language model with an explicit cache, positions and attention mask."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Gradient steps on cached keys and values, which are never written out (section 2.2)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Encoding and decoding pieces of a text, and which tokens of the vocabulary an infill may hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, TypeVar

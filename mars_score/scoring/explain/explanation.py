@@ -1,7 +1,5 @@
 """What explains a score: as plain data, as text, and as HTML, in which all texts are escaped."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
