@@ -50,7 +50,7 @@ def _default(setting: Setting, defaults: dict[str, Any]) -> str:
 
 
 def _allowed(setting: Setting) -> str:
-    if setting.choices and setting.kind is str:
+    if setting.choices:
         return ", ".join(map(_code, setting.choices))
     return "" if setting.convert else setting.allowed()
 

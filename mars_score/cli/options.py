@@ -105,10 +105,8 @@ def _parsing(setting: Setting) -> dict[str, Any]:
     """What argparse needs to parse a setting."""
     if setting.kind is bool:
         return {"action": argparse.BooleanOptionalAction}
-    if setting.choices and setting.kind is str:
-        return {"choices": setting.choices}
     if setting.choices:
-        return {"type": partial(_number_or_text, setting.kind), "metavar": "X"}
+        return {"choices": setting.choices}
     parsings: dict[Any, tuple[Callable[[str], Any], str]] = {
         int: (int, "N"),
         float: (float, "X"),
@@ -117,13 +115,6 @@ def _parsing(setting: Setting) -> dict[str, Any]:
     }
     parse, metavar = parsings.get(setting.kind, (str, "NAME"))
     return {"type": parse, "metavar": metavar}
-
-
-def _number_or_text(kind: type, text: str) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        return text
 
 
 def _json(text: str) -> Any:

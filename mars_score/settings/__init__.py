@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from typing import Any, ClassVar
 
 from mars_score.settings.fields import (
+    NAMED,
+    POSITIVE,
     Checked,
     Setting,
     learned_head,
     setting,
     settings_of,
     unknown,
-    with_value,
 )
 from mars_score.settings.language import ENGLISH, check_language
-from mars_score.settings.presets import (
-    DEFAULT_PRESET,
-    DEFAULT_VARIANT,
-    PRESETS,
-    REFERENCE_FREE,
-    VARIANTS,
-    Variant,
-)
+from mars_score.settings.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
 from mars_score.settings.stages import (
-    POS_TAGS,
     InfillingSettings,
     MaskingSettings,
     ModelSettings,
@@ -36,7 +29,6 @@ from mars_score.settings.stages import (
 )
 
 __all__ = [
-    "POS_TAGS",
     "SETTINGS",
     "SETTING_NAMES",
     "InfillingSettings",
@@ -107,17 +99,16 @@ class Settings(Checked):
             raise ValueError(
                 "without references a candidate is scored by its context: leave out use_context=False"
             )
-        return _settings_from({**dict(self.items()), "max_mask_ratio": 0.0})
+        return replace(self, masking=replace(self.masking, max_mask_ratio=0.0))
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """All settings as flat (name, value) pairs, in pipeline order."""
         for values in (self, *(getattr(self, stage) for stage in self.STAGES)):
-            for one in settings_of(type(values)):
-                yield one.name, getattr(values, one.name)
+            yield from ((setting.name, getattr(values, setting.name)) for setting in settings_of(type(values)))
 
 
 SETTINGS: dict[str, Setting] = {
-    one.name: one for cls in (Settings, *Settings.STAGES.values()) for one in settings_of(cls)
+    setting.name: setting for cls in (Settings, *Settings.STAGES.values()) for setting in settings_of(cls)
 }
 SETTING_NAMES: tuple[str, ...] = tuple(SETTINGS)
 
@@ -155,34 +146,33 @@ def resolve_settings(
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
     usual = {**PRESETS[preset], **VARIANTS[variant], **trained}
     values = {**usual, **overrides, "variant": variant}
-    settings = _settings_from(values)
+    stages: dict[str, Any] = {stage: cls(**_of(cls, values)) for stage, cls in Settings.STAGES.items()}
+    settings = Settings(**_of(Settings, values), **stages)
     _refuse_without_effect(settings, {name: usual.get(name, SETTINGS[name].default) for name in overrides})
     return settings
 
 
-def _settings_from(values: Mapping[str, Any]) -> Settings:
-    stages = {stage: _make(cls, values) for stage, cls in Settings.STAGES.items()}
-    settings: Settings = _make(Settings, values, **stages)
-    return settings
-
-
-def _make(cls: type[Checked], values: Mapping[str, Any], **stages: Checked) -> Any:
-    return cls(**{one.name: values[one.name] for one in settings_of(cls) if one.name in values}, **stages)
+def _of(cls: type[Checked], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {setting.name: values[setting.name] for setting in settings_of(cls) if setting.name in values}
 
 
 def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None:
     """Raise ValueError where a setting differs from its usual value but others leave it without effect."""
     values = dict(settings.items())
     for name, before in usual.items():
-        if values[name] != before and (needed := _unmet_need(name, values)):
-            other, wanted = needed
+        if values[name] != before and (unmet := _unmet_need(name, values)):
+            other, remedy = unmet
             effect = f"{name}={values[name]!r:.60} has no effect with {other}={values[other]!r}"
-            raise ValueError(f"{effect}; set {other}{with_value(wanted)} or leave {name} out")
+            raise ValueError(f"{effect}; set {other}{remedy} or leave {name} out")
 
 
-def _unmet_need(name: str, values: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """The setting, with the value that it must have, without which another has no effect; None: it has one."""
-    needs = SETTINGS[name].needs
-    if needs is None:
+def _unmet_need(name: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The setting that leaves another without effect, and what it must be; None: the other has an effect."""
+    if (needs := SETTINGS[name].needs) is None:
         return None
-    return needs if values[needs[0]] != needs[1] else _unmet_need(needs[0], values)
+    other, wanted = needs
+    if wanted in (POSITIVE, NAMED):
+        met, remedy = bool(values[other]), f" {wanted}"
+    else:
+        met, remedy = values[other] == wanted, f"={wanted!r}"
+    return _unmet_need(other, values) if met else (other, remedy)

@@ -31,7 +31,7 @@ def check_language(name: str, language: Any) -> str:
             f"{name} must be a language code of spaCy ({', '.join(sorted(_codes()))}) or the name of an installed "
             f"pipeline, got {language!r:.60}"
         )
-    if _folder(language) is None:
+    if _version(language) is None:
         raise ValueError(
             f"{name}: the spaCy pipeline {language!r:.60} is not installed; install it (python -m spacy download) "
             f'or give the code "{language_code(language)}"'
@@ -49,9 +49,8 @@ def language_name(language: str) -> str:
     from spacy.util import get_lang_class
 
     code = language_code(language)
-    return (
-        re.sub(r"(?<=[a-z])(?=[A-Z])", " ", get_lang_class(code).__name__) if code != "xx" else "the same language"
-    )
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", get_lang_class(code).__name__)
+    return "the same language" if code == "xx" else spaced
 
 
 def find_pipeline(language: str) -> tuple[str, str] | None:
@@ -62,8 +61,8 @@ def find_pipeline(language: str) -> tuple[str, str] | None:
     """
     known = PIPELINES if language == ENGLISH else [pattern.format(language) for pattern in _USUAL]
     for name in [language] if "_" in language else known:
-        if folder := _folder(name):
-            return name, json.loads((folder / "meta.json").read_text(encoding="utf-8"))["version"]
+        if version := _version(name):
+            return name, version
     if language != ENGLISH:
         return None
     raise PipelineMissingError(
@@ -94,8 +93,8 @@ def _codes() -> frozenset[str]:
     return frozenset(path.parent.name for path in folder.glob("*/__init__.py"))
 
 
-def _folder(pipeline: str) -> Path | None:
-    """Where a pipeline is installed, without importing it."""
+def _version(pipeline: str) -> str | None:
+    """The version of a pipeline, without importing it; None: it is not installed."""
     spec = importlib.util.find_spec(pipeline) if pipeline.isidentifier() else None
-    folder = Path(spec.origin).parent if spec and spec.origin else None
-    return folder if folder and (folder / "meta.json").is_file() else None
+    meta = Path(spec.origin).with_name("meta.json") if spec and spec.origin else None
+    return str(json.loads(meta.read_bytes())["version"]) if meta and meta.is_file() else None

