@@ -39,10 +39,11 @@ def main() -> None:
     args = parse(options, sequential_jobs=16, repeats=3)
     settings = resolve_settings("mini", "paper", planner=args.planner)
     model = CausalLanguageModel(*language_model())
+    batched = CausalInfiller(model, settings.planning, settings.infilling, args.batch_size)
     pairs = example_pairs(args.references)
-    make_jobs(model, pairs[:1], settings.masking, settings.infilling.sigma)  # imports spaCy
+    make_jobs(batched, pairs[:1], settings.masking)  # imports spaCy
     start = time.perf_counter()
-    templates = make_jobs(model, pairs, settings.masking, settings.infilling.sigma)
+    templates = make_jobs(batched, pairs, settings.masking)
     jobs = [*templates]
     masking = time.perf_counter() - start
     drafted = {job: planned_tokens(job, settings.infilling.sigma) for job in jobs}
@@ -50,7 +51,6 @@ def main() -> None:
     share = sum(drafted[job] for job in timed) / sum(drafted.values())
     progress(f"{len(pairs)} references, {len(jobs)} jobs, {len(timed)} of them for the sequential side")
 
-    batched = CausalInfiller(model, settings.planning, settings.infilling, args.batch_size)
     sequential = SequentialInfiller(*language_model(), settings.planning, settings.infilling)
     infills: dict[Job, tuple[Infill, ...]] = {}
     plain: dict[Job, Infilled] = {}

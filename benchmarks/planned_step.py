@@ -79,7 +79,9 @@ def _runs(
     texts = torch.randint(model.vocabulary, (rows, length), generator=generator).tolist()
     tokens = torch.randint(model.vocabulary, (rows,), generator=generator).to(model.device)
     futures = [torch.randperm(model.vocabulary, generator=generator)[:FUTURE].sort()[0].tolist() for _ in texts]
-    cache, _ = model.read(texts, capacity=length + 1)
+    cache = model.new_cache(rows, length + 1)
+    cache.lengths = [0] * rows
+    model.read(texts, cache)
     plain = DynamicCache()
     model.model(input_ids=torch.tensor(texts, device=model.device), past_key_values=plain, use_cache=True)
     leaves = [state.requires_grad_() for layer in plain.layers for state in (layer.keys, layer.values)]

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import Job, fit_context, make_job
+from mars_score.augment.infilling.jobs import Job, make_job
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.files import read_rows
-from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.settings import MaskingSettings
 
 
@@ -65,7 +64,7 @@ def _fitting(path: str, max_context_words: int, min_reference_words: int) -> lis
 
 
 def make_jobs(
-    model: CausalLanguageModel, pairs: Sequence[tuple[str, str]], masking: MaskingSettings, sigma: int
+    infiller: CausalInfiller, pairs: Sequence[tuple[str, str]], masking: MaskingSettings
 ) -> dict[Job, tuple[str, Template]]:
     """The different jobs with a blank of (context, reference) pairs, with their contexts and templates."""
     analyser = WordAnalyser()
@@ -76,9 +75,8 @@ def make_jobs(
     idf = Idf.count({analysis.text: analysis.lower_words for analysis in analyses})
     jobs = {}
     for context, analysis, words in zip(contexts, analyses, analyser.words(contexts), strict=True):
-        window = fit_context(model.codec, context, analysis.text, model.window)
         for _, template in make_templates(analysis, words, idf, masking):
             if template.blanks:
-                job = make_job(model.codec, template, window, sigma, CausalInfiller.shortest_start)
+                job, _ = make_job(infiller, context, template)
                 jobs[job] = context, template
     return jobs

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from itertools import compress, islice
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augment.augmented import Augmented, cuts
+from mars_score.augment.augmented import AugmentedReference, cuts
 from mars_score.augment.augmenter import Augmenter, prepare_rows
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
@@ -198,7 +198,7 @@ class MarsScorer:
         augmented = self.augment_rows(self._checked(references, contexts))
         _warn(range(len(augmented)), cuts([row for row, _ in augmented]))
         return [
-            list(dict.fromkeys([*(text for one in row for text in one.reference.texts), *samples.texts]))
+            list(dict.fromkeys([*(text for reference in row for text in reference.texts), *samples.texts]))
             for row, samples in augmented
         ]
 
@@ -239,7 +239,9 @@ class MarsScorer:
             return self._score(rows, self.settings_for(() if with_references else None), idf)
 
     @unchanging()
-    def augment_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[tuple[list[Augmented], Samples]]:
+    def augment_rows(
+        self, rows: Sequence[Row], idf: Idf | None = None
+    ) -> list[tuple[list[AugmentedReference], Samples]]:
         """The augmented references of each row and the samples of its context; args as for :meth:`score_rows`."""
         with self._reports.bars():
             augmented = self._augment(rows, idf)
@@ -302,7 +304,7 @@ class MarsScorer:
 
     def _augment(
         self, rows: Sequence[Row], idf: Idf | None = None, needed: Sequence[bool] | None = None
-    ) -> list[list[Augmented]]:
+    ) -> list[list[AugmentedReference]]:
         """Augmented references of each row; those of a row that is not ``needed`` count for the IDF only."""
         pairs = [[(row.context, text) for text in row.references] for row in rows]
         wanted = (

@@ -15,9 +15,8 @@ import transformers
 from mars_score import MarsScorer
 from mars_score.augment.infilling import drafting, engine
 from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import JobState, fit_context, make_job
+from mars_score.augment.infilling.jobs import JobState, augment, make_job
 from mars_score.augment.infilling.masked import MaskedInfiller
-from mars_score.augment.infilling.pipeline import augment
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.models.engine import language_model
@@ -62,12 +61,7 @@ def pairs(seed=0):
 
 
 def jobs_of(infiller, of_pairs, limit=None):
-    """The jobs as :func:`augment` makes them."""
-    jobs = []
-    for context, template in of_pairs:
-        window = fit_context(infiller.codec, context, template.reference, infiller.window, limit)
-        jobs.append(make_job(infiller.codec, template, window, infiller.sigma, infiller.shortest_start))
-    return jobs
+    return [make_job(infiller, *pair, limit)[0] for pair in of_pairs]
 
 
 def texts_of(infiller, work, limit=None):
@@ -174,7 +168,8 @@ def test_prompts_are_read_once(causal, monkeypatch, batch_size):
     infiller.infill(jobs)
     prompts = {job.prompt for job in jobs}
     assert len(prompts) < len(jobs)
-    assert sorted(read) == sorted([*prompts, *(job.lead for job in jobs if job.lead)])
+    leads = [(job.prompt[-1], *job.lead[:-1]) for job in jobs if job.lead]
+    assert sorted(read) == sorted([*(prompt[:-1] for prompt in prompts if prompt[1:]), *leads])
 
 
 def test_no_more_rows_than_memory_holds(causal, monkeypatch):

@@ -179,8 +179,8 @@ def plain_surprisal(pair, context, text, window, most=None):
     return torch.nn.functional.cross_entropy(logits, torch.tensor(ids)).item()
 
 
-def means(model, pairs, batch_size=None, prompts=None):
-    return [one.mean for one in surprisal.surprisals(model, pairs, batch_size, prompts)]
+def means(model, pairs, batch_size=None):
+    return [one.mean for one in surprisal.surprisals(model, pairs, batch_size)]
 
 
 LONG = "The work began in March. " * 40
@@ -223,20 +223,16 @@ def test_prompts_that_are_remembered_are_not_read_again(causal, monkeypatch):
     pairs = [(context, text) for context in contexts for text in ("He said so.", "rain")]
     expected = means(model, [*pairs, ("", "rain")])
     lengths = [len(model.codec.encode(context)) - (not model.codec.adds_begin) for context in contexts]
-    memory = PromptMemory(sum(lengths[1:]) * model.token_bytes)
+    model.prompts = PromptMemory(sum(lengths[1:]) * model.token_bytes)
     fed, read = [], model.read
     monkeypatch.setattr(model, "read", lambda texts, *args: fed.extend(map(len, texts)) or read(texts, *args))
-
-    def again(some):
-        return means(model, some, None, memory)
-
-    assert again(pairs[2:]) == again(pairs[2:]) == pytest.approx(expected[2:-1], rel=1e-9)
+    assert means(model, pairs[2:]) == means(model, pairs[2:]) == pytest.approx(expected[2:-1], rel=1e-9)
     assert sorted(fed) == sorted(lengths[1:])
     fed.clear()
-    assert again(pairs[2:4]) == pytest.approx(expected[2:4], rel=1e-9)
-    assert again(pairs[:2]) == pytest.approx(expected[:2], rel=1e-9)  # in the place of the last one
-    assert again([*pairs[:4], ("", "rain")]) == pytest.approx([*expected[:4], expected[-1]], rel=1e-9)
-    assert again(pairs[4:]) == pytest.approx(expected[4:-1], rel=1e-9)
+    assert means(model, pairs[2:4]) == pytest.approx(expected[2:4], rel=1e-9)
+    assert means(model, pairs[:2]) == pytest.approx(expected[:2], rel=1e-9)  # in the place of the last one
+    assert means(model, [*pairs[:4], ("", "rain")]) == pytest.approx([*expected[:4], expected[-1]], rel=1e-9)
+    assert means(model, pairs[4:]) == pytest.approx(expected[4:-1], rel=1e-9)
     assert fed == [lengths[0], lengths[2]]
 
 

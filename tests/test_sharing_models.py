@@ -64,13 +64,16 @@ def test_threads_load_a_model_once(named_models):
 
 def test_another_thread_waits(gpt2):
     model = CausalLanguageModel(*gpt2)
-    entered = threading.Event()
+    tokens = model.codec.encode("A car")
+    cache = model.new_cache(rows=1, capacity=len(tokens))
+    cache.lengths, entered = [0], threading.Event()
     with ThreadPoolExecutor(1) as pool:
         with model.exclusive(), model.exclusive():  # re-entrant
-            reading = pool.submit(lambda: (entered.set(), model.read([[1, 2]], capacity=2)))
+            reading = pool.submit(lambda: (entered.set(), model.read([tokens], cache)))
             entered.wait()
             assert not reading.done()
-        assert reading.result()[1][0].lengths == [2]
+        reading.result()
+        assert cache.lengths == [len(tokens)]
 
 
 def test_modes_of_modules_are_restored(encoder):

@@ -1,7 +1,7 @@
 """What augmentation gives: references with their infilled templates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mars_score.augment.masking.template import Template
 from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED
@@ -22,6 +22,7 @@ class AugmentedReference:
 
     reference: str
     augmentations: tuple[Augmentation, ...]
+    notices: frozenset[str] = field(default=frozenset(), compare=False)  # those below that concern it
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -29,20 +30,9 @@ class AugmentedReference:
         return (self.reference, *(augmentation.text for augmentation in self.augmentations))
 
 
-@dataclass(frozen=True)
-class Augmented:
-    """An augmented reference and what could not be done with it."""
-
-    reference: AugmentedReference  # the reference with its augmentations
-    context_cut: bool  # whether the language model did not read the context to its end
-    reference_cut: bool  # whether the end of the reference was not augmented
-    untagged: bool = False  # whether its words were masked without knowing their parts of speech
-
-
-def cuts(augmented: Sequence[Sequence[Augmented]]) -> dict[str, list[bool]]:
+def cuts(augmented: Sequence[Sequence[AugmentedReference]]) -> dict[str, list[bool]]:
     """For each notice about augmentation, whether it concerns each row."""
     return {
-        CONTEXT_CUT: [any(reference.context_cut for reference in row) for row in augmented],
-        REFERENCE_CUT: [any(reference.reference_cut for reference in row) for row in augmented],
-        UNTAGGED: [any(reference.untagged for reference in row) for row in augmented],
+        notice: [any(notice in reference.notices for reference in row) for row in augmented]
+        for notice in (CONTEXT_CUT, REFERENCE_CUT, UNTAGGED)
     }

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augment.augmented import Augmentation, Augmented, AugmentedReference
-from mars_score.augment.infilling.pipeline import AugmentedText, TemplateInContext, augment
+from mars_score.augment.augmented import Augmentation, AugmentedReference
+from mars_score.augment.infilling.jobs import AugmentedText, TemplateInContext, augment
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.validation import Row
-from mars_score.errors import ModelUnavailableError
+from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, ModelUnavailableError
 from mars_score.models.fingerprints import Current
 from mars_score.models.stored import Readings
 from mars_score.settings import MaskingSettings, Settings
@@ -54,7 +54,7 @@ class Augmenter:
 
     def augment(
         self, pairs: Sequence[Pair], others: Sequence[str] = (), idf: Idf | None = None
-    ) -> dict[Pair, Augmented]:
+    ) -> dict[Pair, AugmentedReference]:
         """Augment the references of a call, each different pair of context and reference once.
 
         IDF: ``idf``, else of the settings' corpus, else counted over the references of ``pairs`` and ``others``.
@@ -118,7 +118,9 @@ class Augmenter:
         )
         return readings.read(self.runtime.store, blanked, partial(self.runtime.report, "infill"))
 
-    def _join(self, pair: Pair, templates: Templates, filled: dict[TemplateInContext, AugmentedText]) -> Augmented:
+    def _join(
+        self, pair: Pair, templates: Templates, filled: dict[TemplateInContext, AugmentedText]
+    ) -> AugmentedReference:
         """The augmented reference of a pair; a template with nothing masked yields the reference itself."""
         context, reference = pair
         itself = AugmentedText(reference, context_cut=False, reference_cut=False)
@@ -127,12 +129,13 @@ class Augmenter:
             Augmentation(ratio, template, augmented.text)
             for (ratio, template), augmented in zip(templates, infilled, strict=True)
         )
-        return Augmented(
-            AugmentedReference(reference, augmentations),
-            context_cut=any(augmented.context_cut for augmented in infilled),
-            reference_cut=any(augmented.reference_cut for augmented in infilled),
-            untagged=bool(templates) and not self.analyser.tags,
-        )
+        concerns = {
+            CONTEXT_CUT: any(augmented.context_cut for augmented in infilled),
+            REFERENCE_CUT: any(augmented.reference_cut for augmented in infilled),
+            UNTAGGED: bool(templates) and not self.analyser.tags,
+        }
+        notices = frozenset(notice for notice, holds in concerns.items() if holds)
+        return AugmentedReference(reference, augmentations, notices)
 
     @cached_property
     def _infiller(self) -> Current[CausalInfiller | MaskedInfiller]:

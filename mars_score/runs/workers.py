@@ -51,15 +51,14 @@ class Worker:
             scored = self._scorer.score_rows(rows, self._work.idf, with_references=self._work.with_references)
             return [encode(row) for row in scored]
         results = []
-        for augmented, samples in self._scorer.augment_rows(rows, self._work.idf):
-            references = [each.reference for each in augmented]
+        for references, samples in self._scorer.augment_rows(rows, self._work.idf):
             texts = [*(text for reference in references for text in reference.texts), *samples.texts]
             columns = {
                 "augmented_references": list(dict.fromkeys(texts)),
                 "augmentations": [augmented_to_dict(reference) for reference in references],
                 "samples": list(samples.texts),
             }
-            flags = {notice: flag for notice, (flag,) in cuts([augmented]).items()}
+            flags = {notice: flag for notice, (flag,) in cuts([references]).items()}
             results.append(json.dumps([columns, flags]).encode())
         return results
 

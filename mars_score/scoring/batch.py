@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augment.augmented import Augmented, cuts
+from mars_score.augment.augmented import AugmentedReference, cuts
 from mars_score.augment.sampling.samples import Request, Samples
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
@@ -65,7 +65,7 @@ class Scorable:
     """
 
     rows: Sequence[Row]
-    augmented: Sequence[Sequence[Augmented]]
+    augmented: Sequence[Sequence[AugmentedReference]]
     requests: Sequence[Request]
     samples: Mapping[Request, Samples]
     form: Form
@@ -111,13 +111,7 @@ class Scorable:
     def _rows(self) -> list[ScorableRow]:
         columns = zip(self.rows, self.augmented, self.requests, self._samples, strict=True)
         return [
-            ScorableRow(
-                row.candidate,
-                tuple(one.reference for one in references),
-                row.context,
-                request.task,
-                samples.texts,
-            )
+            ScorableRow(row.candidate, tuple(references), row.context, request.task, samples.texts)
             for row, references, request, samples in columns
         ]
 

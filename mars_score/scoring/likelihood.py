@@ -87,7 +87,7 @@ def _compute(
         part = in_order[start : start + _PART]
         new = list(dict.fromkeys(candidate for _, candidate in part if candidate not in alone))
         both = [*part, *(("", candidate) for candidate in new)]
-        read = surprisals(model, both, batch_size, model.prompts, max_context_tokens)
+        read = surprisals(model, both, batch_size, max_context_tokens)
         alone.update((candidate, one.mean) for candidate, one in zip(new, read[len(part) :], strict=True))
         for pair, given in zip(part, read, strict=False):
             done(pair, Likelihood(-min(given.mean, most), -min(alone[pair[1]], most), given.cut))

@@ -1,20 +1,18 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 
 from mars_score.augment.infilling.drafting import Batch, Drafter
 from mars_score.augment.infilling.jobs import Infill, Job, JobState, OnInfilled
-from mars_score.models.engine.cache import KeyValueCache
+from mars_score.models.engine.cache import KeyValueCache, PromptMemory
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.memory import cache_bytes, is_out_of_memory
 from mars_score.models.torch_modes import ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
 
-MOST_JOBS = {"cpu": 128}  # default batch size; larger batches are hardly faster
-MOST_JOBS_ELSEWHERE = 1024
+MOST_JOBS, MOST_JOBS_ON_GPU = 128, 1024  # default batch sizes; larger batches are hardly faster on a CPU
 
 
 class CausalInfiller:
@@ -33,7 +31,7 @@ class CausalInfiller:
         self.codec = model.codec
         self.window = model.window
         self.sigma = infilling.sigma
-        self.batch_size = batch_size or MOST_JOBS.get(model.device.type, MOST_JOBS_ELSEWHERE)
+        self.batch_size = batch_size or (MOST_JOBS if model.device.type == "cpu" else MOST_JOBS_ON_GPU)
         self.drafter = Drafter(model, planning, infilling.sigma)
 
     def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
@@ -71,16 +69,6 @@ class CausalInfiller:
         return [job for job in jobs if 2 * job.most_tokens(self.sigma) > longest], max(1, fitting)
 
 
-@dataclass(frozen=True)
-class _Prompt:
-    """A prompt that was read: its row of a cache, and the hidden state of its last token."""
-
-    tokens: tuple[int, ...]
-    cache: KeyValueCache
-    row: int
-    last: torch.Tensor
-
-
 class _Run:
     """Infilling of some jobs."""
 
@@ -89,9 +77,9 @@ class _Run:
         self.model = drafter.model
         self.size = min(size, len(jobs))
         self._waiting = _by_work(jobs, drafter.sigma)[::-1]  # taken from the end
-        self._prompt: _Prompt | None = None
         self._finished: list[JobState] = []
         capacity = max(job.most_tokens(drafter.sigma) for job in jobs)
+        self._prompts = PromptMemory(capacity * self.model.token_bytes)  # the last one: the next job may have it
         self._main = Batch(self.model.new_cache(self.size, capacity))
         # A job whose current blank ends the text has nothing to plan towards. Such jobs wait in a smaller batch
         # of their own until it is full or no other job is left.
@@ -115,44 +103,27 @@ class _Run:
             self._start(jobs)
 
     def _start(self, jobs: Sequence[Job]) -> None:
-        """Read the prompts (each different one once) and the text blocks before the first blanks."""
-        prompts = self._read_prompts(jobs)
+        """Read the prompts (each different one once) and the text blocks before the first blanks.
+
+        The last written token of each job, of its prompt or of its first text block, is not read yet.
+        """
+        prompts = list(dict.fromkeys(job.prompt[:-1] for job in jobs))
+        read = self._prompts.read(self.model, prompts)
         cache = self.model.new_cache(len(jobs), max(len(job.prompt) + len(job.lead) for job in jobs))
         for job in jobs:
-            cache.add(prompts[job.prompt].cache, prompts[job.prompt].row)
-        surprises = self._read_leads(jobs, [prompts[job.prompt].last for job in jobs], cache)
-        for index, (job, surprise) in enumerate(zip(jobs, surprises, strict=True)):
-            cache.lengths[index] -= 1  # the last token is pending
-            self._place(JobState(job, surprise, len(job.lead)), cache, index)
-
-    def _read_leads(
-        self, jobs: Sequence[Job], before: Sequence[torch.Tensor], cache: KeyValueCache
-    ) -> list[float]:
-        """Read the text blocks that some jobs begin with, given their prompts; total surprisals in nats."""
-        leading = [index for index, job in enumerate(jobs) if job.lead]
+            cache.add(read, prompts.index(job.prompt[:-1]))
         surprises = [0.0] * len(jobs)
-        if leading:
+        if leading := [index for index, job in enumerate(jobs) if job.lead]:
             leads = [jobs[index].lead for index in leading]
-            _, hidden = self.model.read(leads, cache, leading)
-            predicting = [
-                torch.cat([before[index][None], of_lead[:-1]])
-                for index, of_lead in zip(leading, hidden, strict=True)
-            ]
+            before = [(jobs[index].prompt[-1], *lead[:-1]) for index, lead in zip(leading, leads, strict=True)]
+            predicting = torch.cat(self.model.read(before, cache, leading))
             targets = self.model.tensor([token for lead in leads for token in lead])
-            surprise = self.model.surprisal(torch.cat(predicting), targets).double().cpu()
-            for index, of_lead in zip(leading, torch.split(surprise, [len(lead) for lead in leads]), strict=True):
+            of_tokens = self.model.surprisal(predicting, targets).double().cpu()
+            of_leads = torch.split(of_tokens, [len(lead) for lead in leads])
+            for index, of_lead in zip(leading, of_leads, strict=True):
                 surprises[index] = float(of_lead.sum())
-        return surprises
-
-    def _read_prompts(self, jobs: Sequence[Job]) -> dict[tuple[int, ...], _Prompt]:
-        """The jobs' prompts; that of the next waiting job is remembered."""
-        known = {self._prompt.tokens: self._prompt} if self._prompt else {}
-        new = [prompt for prompt in dict.fromkeys(job.prompt for job in jobs) if prompt not in known]
-        if new:
-            cache, hidden = self.model.read(new, capacity=max(map(len, new)))
-            known |= {prompt: _Prompt(prompt, cache, row, hidden[row][-1]) for row, prompt in enumerate(new)}
-        self._prompt = known.get(self._waiting[-1].prompt) if self._waiting else None
-        return known
+        for index, (job, surprise) in enumerate(zip(jobs, surprises, strict=True)):
+            self._place(JobState(job, surprise, len(job.lead)), cache, index)
 
     def _place(self, state: JobState, source: KeyValueCache, index: int) -> None:
         """Put a job, whose written tokens are row ``index`` of a cache, into the batch for its next blank."""

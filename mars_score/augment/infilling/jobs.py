@@ -1,18 +1,29 @@
-"""A job: one template in token ids, which the language model infills, and the state of this work."""
+"""Templates as jobs in token ids, which a language model infills, and their texts afterwards."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from mars_score.augment.masking.template import Template
-from mars_score.data.contexts import as_prose
-from mars_score.models.engine.tokens import TextCodec, has_line_break
+from mars_score.models.engine.tokens import has_line_break
 
 if TYPE_CHECKING:
-    pass
+    from mars_score.augment.infilling.engine import CausalInfiller
+    from mars_score.augment.infilling.masked import MaskedInfiller
 
 RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
+TemplateInContext = tuple[str, Template]  # the context may be blank; the template has at least one blank
+
+
+class AugmentedText(NamedTuple):
+    """An infilled template."""
+
+    text: str  # the augmented reference
+    context_cut: bool  # whether the end of the context was left out
+    reference_cut: bool  # whether blanks beyond the window keep the reference's own words
 
 
 @dataclass(frozen=True)
@@ -116,44 +127,60 @@ class JobState:
 OnInfilled = Callable[[Job, tuple[Infill, ...]], None]  # called when all blanks of a job are filled
 
 
-@dataclass(frozen=True)
-class FittedContext:
-    """A context, cut so that the language model's window has room for a reference."""
+def augment(
+    infiller: CausalInfiller | MaskedInfiller,
+    pairs: Sequence[TemplateInContext],
+    done: Callable[[TemplateInContext, AugmentedText], None],
+    max_context_tokens: int | None = None,
+) -> None:
+    """Infill templates, given their contexts; ``done`` is called with each different pair and its text."""
+    pairs_of: dict[Job, list[tuple[TemplateInContext, bool]]] = {}
+    for pair in dict.fromkeys(pairs):
+        job, context_cut = make_job(infiller, *pair, max_context_tokens)
+        pairs_of.setdefault(job, []).append((pair, context_cut))
 
-    tokens: tuple[int, ...]  # the first token ids of the context, or all
-    cut: bool  # whether some are left out
-    window: int  # positions of the language model
+    def join(job: Job, infills: tuple[Infill, ...]) -> None:
+        texts = [infiller.codec.decode(infill.tokens) for infill in infills]
+        for pair, context_cut in pairs_of[job]:
+            template = pair[1]
+            # The space between context and reference belongs to a leading blank's infill, but not to the text.
+            text = template.fill(texts).strip()
+            done(pair, AugmentedText(text, context_cut, reference_cut=len(infills) < len(template.blanks)))
+
+    infiller.infill(list(pairs_of), join)
 
 
-def fit_context(
-    codec: TextCodec, context: str, reference: str, window: int, max_context_tokens: int | None = None
-) -> FittedContext:
-    """Keep the first ``window - (2 x reference tokens + 64)`` tokens of the context, whatever the template."""
-    ids = codec.encode(as_prose(context.strip())) if context.strip() else []
-    reference_tokens = len(codec.encode(" " + reference if ids else reference))
-    limit = max(0, window - (2 * reference_tokens + RESERVE))
+def make_job(
+    infiller: CausalInfiller | MaskedInfiller,
+    context: str,
+    template: Template,
+    max_context_tokens: int | None = None,
+) -> tuple[Job, bool]:
+    """Tokenise a template piece by piece and put it after its context; what is beyond the window is left out.
+
+    Whatever is masked, the first ``window - (2 x reference tokens + RESERVE)`` tokens of the context are kept, and
+    at most ``max_context_tokens``. Returns the job and whether some of the context is left out.
+    """
+    codec, window, sigma = infiller.codec, infiller.window, infiller.sigma
+    of_context = codec.encode_context(context)
+    of_reference = codec.encode(" " + template.reference if of_context else template.reference)
+    limit = max(0, window - (2 * len(of_reference) + RESERVE))
     if max_context_tokens is not None:
         limit = min(limit, max_context_tokens)
-    return FittedContext(tuple(ids[:limit]), len(ids) > limit, window)
-
-
-def make_job(codec: TextCodec, template: Template, context: FittedContext, sigma: int, shortest_start: int) -> Job:
-    """Tokenise a template piece by piece and put it after its context; what is beyond the window is left out."""
-    pieces = list(template.pieces)
-    prompt = list(context.tokens)
-    if codec.adds_begin or not prompt:
-        prompt.insert(0, codec.begin)
-    joiner = " " if context.tokens else ""
-    texts = [joiner + pieces[0].text, *(piece.text for piece in pieces[1:])]
+    prompt = codec.prompt(of_context[:limit])
+    pieces = template.pieces
+    texts = [piece.text for piece in pieces]
+    if of_context[:limit]:
+        texts[0] = " " + texts[0]
     tokens = [codec.encode(text) for text in texts]
-    while len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < shortest_start:
+    while len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < infiller.shortest_start:
         prompt.insert(0, codec.begin)
 
     lead: tuple[int, ...] = ()
     blanks: list[Blank] = []
     position = len(prompt)
     for piece, text, ids in zip(pieces, texts, tokens, strict=True):
-        space = context.window - position
+        space = window - position
         if piece.blank:
             length = max(1, len(ids))
             if length + sigma > space:
@@ -163,10 +190,11 @@ def make_job(codec: TextCodec, template: Template, context: FittedContext, sigma
             continue
         fitting = tuple(ids[:space])
         if blanks:
-            blanks[-1] = Blank(blanks[-1].length, blanks[-1].begins_word, fitting)
+            blanks[-1] = replace(blanks[-1], after=fitting)
         else:
             lead = fitting
         position += len(fitting)
         if len(fitting) < len(ids):
             break
-    return Job(tuple(prompt), lead, tuple(blanks), has_line_break(template.reference))
+    job = Job(tuple(prompt), lead, tuple(blanks), has_line_break(template.reference))
+    return job, len(of_context) > limit

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mars_score.models.engine.attention import Feed
 from mars_score.models.engine.cache import KeyValueCache, LayerStates
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.perturbation import LayerPerturbation
@@ -29,22 +28,12 @@ class Step:
     scores: Tensor  # by which the next token is chosen, (rows, vocabulary)
     # Per layer, keys and values of the fed token from the unperturbed cache, (heads, rows, head size).
     states: LayerStates
-    # The reward before and after each gradient step, (plan_iterations + 1, rows); None if not planned.
-    rewards: Tensor | None = None
-
-
-def _feed(model: CausalLanguageModel, cache: KeyValueCache, precision: torch.dtype) -> tuple[Tensor, Feed]:
-    """Positions of the next token of each row of the cache, and the feed for it."""
-    lengths = model.tensor(cache.lengths)
-    visible = torch.arange(cache.slots + 1, device=model.device) < lengths[:, None]
-    visible[:, -1] = True  # the token itself
-    return lengths, Feed([1] * len(lengths), model.mask(visible[:, None], precision), cache, slots=cache.slots)
 
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
     """Feed ``tokens`` (rows,) after the cached ones; the next token is chosen by the plain logits."""
-    positions, feed = _feed(model, cache, model.dtype)
-    hidden, states = model.forward(tokens, positions, feed)
+    positions, feed = model.causal_feed([1] * len(tokens), cache)
+    hidden, states = model.forward(tokens, model.tensor(positions), feed)
     logits = model.logits(hidden)
     return Step(logits, logits, states)
 
@@ -61,28 +50,21 @@ def planned_step(
     future = model.tensor(padded(futures, 0))
     shares = padded([[1 / len(row)] * len(row) for row in futures], 0.0)
     weights = torch.tensor(shares, dtype=model.precise, device=model.device)
-    positions, feed = _feed(model, cache, model.precise)
-    tiny = torch.finfo(model.precise).tiny
-    perturbations = [LayerPerturbation() for _ in range(model.layers)]
-    feed.perturbations = perturbations
-    rewards = []
+    positions, feed = model.causal_feed([1] * len(tokens), cache, precision=model.precise)
+    feed.perturbations = perturbations = [LayerPerturbation() for _ in range(model.layers)]
     for iteration in range(settings.plan_iterations + 1):
         climbing = iteration < settings.plan_iterations
-        for perturbation in perturbations:
-            perturbation.climbing = climbing
         with torch.set_grad_enabled(climbing):
-            hidden, states = model.forward(tokens, positions, feed)
+            hidden, states = model.forward(tokens, model.tensor(positions), feed)
             logits = model.logits(hidden)
         if iteration == 0:
             plain = logits.detach().clone()
             plain_states = [(keys.detach(), values.detach()) for keys, values in states]
-        # The reward (Eq. 5) is the mean log-probability of the future's tokens.
         planned = logits.detach().div_(settings.plan_temperature)
-        probabilities = torch.softmax(planned, dim=-1)
-        rewards.append((probabilities.gather(1, future).clamp(min=tiny).log() * weights).sum(1))
         if climbing:
-            # Its gradient with respect to the logits: the future's weights - the probabilities, over xi.
-            upstream = probabilities.mul_(-1 / settings.plan_temperature)
+            # The gradient, with respect to the logits, of the reward (Eq. 5: the mean log-probability of the
+            # future's tokens) is the future's weights - the probabilities, over xi.
+            upstream = torch.softmax(planned, dim=-1).mul_(-1 / settings.plan_temperature)
             upstream.scatter_add_(1, future, weights / settings.plan_temperature)
             places = [place for of_layer in perturbations for place in (of_layer.scores, of_layer.output)]
             gradients = torch.autograd.grad(logits, places, upstream)
@@ -92,4 +74,4 @@ def planned_step(
     if settings.plan_fusion < 1:
         planned = torch.log_softmax(planned, dim=-1)
         scores = settings.plan_fusion * planned + (1 - settings.plan_fusion) * torch.log_softmax(plain, dim=-1)
-    return Step(plain, scores, plain_states, torch.stack(rewards))
+    return Step(plain, scores, plain_states)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from mars_score.models.engine.language_model import CausalLanguageModel
 
 PROMPT_BYTES = 2**29  # about 11,000 tokens of preset mini's language model
 LayerStates = list[tuple[Tensor, Tensor]]  # per layer: keys and values
@@ -89,29 +92,15 @@ class KeyValueCache:
         self.lengths[row] = length
 
 
-class PromptReader(Protocol):
-    """The language model, as far as a memory of prompts needs it."""
-
-    @property
-    def token_bytes(self) -> int:
-        """Memory of the cached keys and values of one token, in bytes."""
-
-    def new_cache(self, rows: int, capacity: int) -> KeyValueCache:
-        """A cache for at most ``rows`` rows of ``capacity`` tokens, none of them in use."""
-
-    def read(self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int]) -> Any:
-        """Read texts into rows of a cache."""
-
-
 class PromptMemory:
-    """Keys and values of the prompts that were used last, of one model."""
+    """Keys and values of the prompts that were used last, at most ``most_bytes`` of them, of one model."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._read_before: OrderedDict[tuple[int, ...], KeyValueCache] = OrderedDict()  # the last used last
         self._bytes = 0
 
-    def read(self, model: PromptReader, prompts: Sequence[tuple[int, ...]]) -> KeyValueCache:
+    def read(self, model: CausalLanguageModel, prompts: Sequence[tuple[int, ...]]) -> KeyValueCache:
         """A cache with one row for each prompt (token ids; may be empty); unknown prompts are read."""
         cache = model.new_cache(len(prompts), max(1, *map(len, prompts)))
         new = []
@@ -129,7 +118,7 @@ class PromptMemory:
             self._add(model, prompts[row], cache, row)
         return cache
 
-    def _add(self, model: PromptReader, prompt: tuple[int, ...], cache: KeyValueCache, row: int) -> None:
+    def _add(self, model: CausalLanguageModel, prompt: tuple[int, ...], cache: KeyValueCache, row: int) -> None:
         if prompt in self._read_before or len(prompt) * model.token_bytes > self._most_bytes:
             return
         self._read_before[prompt] = cache.copy(row)

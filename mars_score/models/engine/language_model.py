@@ -84,8 +84,10 @@ class CausalLanguageModel:
         plain = self.model(input_ids=inputs, use_cache=False).logits[0, -1]
         feed = Feed([6], torch.ones(1, 1, 6, 6, dtype=self.dtype, device=self.device).tril().log())
         _, self._states = self.forward(inputs[0], torch.arange(6, device=self.device), feed)
-        cache, _ = self.read([tokens[:2], tokens[:4]], capacity=6)
-        _, hidden = self.read([tokens[2:], tokens[4:]], cache)
+        cache = self.new_cache(rows=2, capacity=6)
+        cache.lengths = [0, 0]
+        self.read([tokens[:2], tokens[:4]], cache)
+        hidden = self.read([tokens[2:], tokens[4:]], cache)
         ours = self.logits(torch.stack([row[-1] for row in hidden]))
         tolerance = 1e-2 if self.dtype in (torch.float16, torch.bfloat16) else 1e-4
         scale = plain.abs().max().clamp(min=1e-6)
@@ -142,20 +144,13 @@ class CausalLanguageModel:
         return torch.cat(parts)
 
     def read(
-        self,
-        texts: Sequence[Sequence[int]],
-        cache: KeyValueCache | None = None,
-        rows: Sequence[int] | None = None,
-        capacity: int = 0,
-    ) -> tuple[KeyValueCache, list[Tensor]]:
+        self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int] | None = None
+    ) -> list[Tensor]:
         """Feed texts (token ids, at least one each) after the cached tokens of their rows, and cache them.
 
-        Without a cache a new one has a row of ``capacity`` slots per text; without ``rows`` the texts are those of
-        all rows in order. Returns the cache and, per text, the hidden states of its tokens, (tokens, hidden size).
+        Without ``rows`` the texts are those of all rows in order. Returns for each text the hidden states of its
+        tokens, (tokens, hidden size).
         """
-        if cache is None:
-            cache = self.new_cache(len(texts), capacity)
-            cache.lengths = [0] * len(texts)
         rows = range(len(texts)) if rows is None else rows
         hidden: list[list[Tensor]] = [[] for _ in texts]
         for part in _passes(texts):
@@ -163,28 +158,38 @@ class CausalLanguageModel:
             of_part = self._read(fed, cache, [rows[index] for index, _, _ in part])
             for (index, _, _), states in zip(part, of_part, strict=True):
                 hidden[index].append(states)
-        return cache, [torch.cat(parts) for parts in hidden]
+        return [torch.cat(parts) for parts in hidden]
 
     def _read(self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int]) -> Sequence[Tensor]:
         """One forward pass of :meth:`read`."""
         counts = [len(text) for text in texts]
-        before = [cache.lengths[row] for row in rows]
-        slots, longest = max(before), max(counts)
-        places = torch.arange(longest, device=self.device)
-        past = torch.arange(slots, device=self.device) < self.tensor(before)[:, None]
-        past = past[:, None].expand(-1, longest, -1)
-        causal = (places <= places[:, None]).expand(len(rows), -1, -1)
-        whole = list(rows) == list(range(len(cache.lengths)))  # then nothing need be copied
-        chosen = None if whole else self.tensor(rows)
-        feed = Feed(counts, self.mask(torch.cat([past, causal], dim=2)), cache, chosen, slots)
+        all_rows = list(rows) == list(range(len(cache.lengths)))  # then nothing need be copied
+        positions, feed = self.causal_feed(counts, cache, None if all_rows else rows)
         tokens = [token for text in texts for token in text]
-        positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
         hidden, states = self.forward(self.tensor(tokens), self.tensor(positions), feed)
         of_tokens = [row for row, count in zip(rows, counts, strict=True) for _ in range(count)]
         cache.write(states, of_tokens, positions)
         for row, count in zip(rows, counts, strict=True):
             cache.lengths[row] += count
         return torch.split(hidden, counts)
+
+    def causal_feed(
+        self,
+        counts: Sequence[int],
+        cache: KeyValueCache,
+        rows: Sequence[int] | None = None,
+        precision: torch.dtype | None = None,
+    ) -> tuple[list[int], Feed]:
+        """Positions and feed of the next tokens of rows (None: all), each of which sees all before it."""
+        before = cache.lengths if rows is None else [cache.lengths[row] for row in rows]
+        slots, longest = max(before), max(counts)
+        past = torch.arange(slots, device=self.device) < self.tensor(before)[:, None]
+        places = torch.arange(longest, device=self.device)
+        causal = (places <= places[:, None]).expand(len(counts), -1, -1)
+        visible = torch.cat([past[:, None].expand(-1, longest, -1), causal], dim=2)
+        chosen = None if rows is None else self.tensor(rows)
+        positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
+        return positions, Feed(counts, self.mask(visible, precision), cache, chosen, slots)
 
     def tensor(self, values: Any) -> Tensor:
         """Numbers in (nested) lists of equal lengths as a tensor on the model's device."""

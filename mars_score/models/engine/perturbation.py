@@ -21,7 +21,6 @@ class LayerPerturbation:
     """
 
     def __init__(self) -> None:
-        self.climbing = True  # record what the next step needs
         self._keys: list[tuple[Tensor, Tensor]] = []  # factor of each slot, direction
         self._values: list[tuple[Tensor, Tensor]] = []
 
@@ -30,7 +29,7 @@ class LayerPerturbation:
         if self._keys:
             slots, directions = (torch.cat(factors, dim=2) for factors in zip(*self._keys, strict=True))
             scores = scores + query @ directions.transpose(2, 3) @ slots
-        if self.climbing:
+        if torch.is_grad_enabled():  # a step follows
             if not scores.requires_grad:  # the graph begins at the first scores
                 scores.requires_grad_()
             self._query, self.scores = query.detach(), scores
@@ -41,7 +40,7 @@ class LayerPerturbation:
         if self._values:
             slots, directions = (torch.cat(factors, dim=2) for factors in zip(*self._values, strict=True))
             output = output + weights @ slots.transpose(2, 3) @ directions
-        if self.climbing:
+        if torch.is_grad_enabled():
             self._weights, self.output = weights.detach(), output
         return output
 

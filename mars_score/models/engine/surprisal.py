@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from mars_score.data.contexts import as_prose
 from mars_score.models.engine.attention import Feed
-from mars_score.models.engine.cache import KeyValueCache, PromptMemory
+from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec, padded
 from mars_score.models.memory import BatchSize, cache_bytes
@@ -36,7 +35,7 @@ class Reading:
         """At most ``most`` tokens of the context's beginning, fewer where they do not fit; as in ``make_job``."""
         tokens = codec.encode((" " if context else "") + text.strip())
         beginning = context[:most]
-        prompt = [*([codec.begin] if codec.adds_begin or not context else []), *beginning]
+        prompt = codec.prompt(beginning)
         cut = len(beginning) < len(context) or len(prompt) + len(tokens) > window or len(tokens) > TEXT_TOKENS
         tokens = tokens[: min(window - 1, TEXT_TOKENS)]
         return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
@@ -54,18 +53,13 @@ def surprisals(
     model: CausalLanguageModel,
     pairs: Sequence[tuple[str, str]],
     batch_size: int | None = None,
-    prompts: PromptMemory | None = None,
     max_context_tokens: int | None = None,
 ) -> list[Surprisal]:
     """The surprisal of each text given its context (blank: begin-of-text only), each of which is read once.
 
-    ``prompts`` are remembered from call to call; ``max_context_tokens`` of a context's beginning are read.
+    The model remembers contexts from call to call; ``max_context_tokens`` of the beginning of each are read.
     """
-    memory = PromptMemory(0) if prompts is None else prompts
-    contexts = {
-        context: model.codec.encode(as_prose(context.strip())) if context.strip() else []
-        for context in dict.fromkeys(context for context, _ in pairs)
-    }
+    contexts = {context: model.codec.encode_context(context) for context in {context for context, _ in pairs}}
     different = {
         (context, text): Reading.of(model.codec, model.window, contexts[context], text, max_context_tokens)
         for context, text in dict.fromkeys(pairs)
@@ -74,7 +68,7 @@ def surprisals(
     means: dict[Reading, float] = {}
 
     def read(size: int) -> None:
-        for of_batch in _read(model, [reading for reading in readings if reading not in means], size, memory):
+        for of_batch in _read(model, [reading for reading in readings if reading not in means], size):
             means.update(of_batch)
 
     if readings:
@@ -84,7 +78,7 @@ def surprisals(
 
 
 def _read(
-    model: CausalLanguageModel, readings: Sequence[Reading], batch_size: int, memory: PromptMemory
+    model: CausalLanguageModel, readings: Sequence[Reading], batch_size: int
 ) -> Iterator[dict[Reading, float]]:
     """Mean surprisals, batch by batch; a prompt's last token is read with its texts: it predicts their first."""
     lengths: dict[tuple[int, ...], int] = {}
@@ -98,7 +92,7 @@ def _read(
         # Slots are as many as the longest prompt's: far shorter ones would leave most of theirs empty.
         prompts = [prompt for prompt in waiting[:count] if lengths[prompt] >= longest // 2 - SHORT]
         waiting = waiting[len(prompts) :]
-        cache = memory.read(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
+        cache = model.prompts.read(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
         rows = {prompt: row for row, prompt in enumerate(prompts)}
         packs = _packs([reading for reading in readings if reading.prompt in rows], batch_size, model.pack_tokens)
         for batch in _batches(packs, batch_size):

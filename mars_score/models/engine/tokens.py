@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.data.contexts import as_prose
 from mars_score.errors import UnsupportedModelError
 
 T = TypeVar("T")
@@ -58,6 +59,14 @@ class TextCodec:
             return self._encode(piece)
         ids = self._encode(_ANCHOR + piece)
         return ids[len(self._anchor) :] if ids[: len(self._anchor)] == self._anchor else self._encode(piece)
+
+    def encode_context(self, context: str) -> list[int]:
+        """Token ids of a context, whose passages become paragraphs; none of a blank one."""
+        return self.encode(as_prose(context.strip())) if context.strip() else []
+
+    def prompt(self, context: Sequence[int]) -> list[int]:
+        """A context's token ids after begin-of-text, where the tokenizer puts it or there is no context."""
+        return [self.begin, *context] if self.adds_begin or not context else list(context)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of token ids, leading whitespace included, spaces not cleaned up."""
