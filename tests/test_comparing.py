@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import word_recall
 
-from mars_score.compare import rank_systems
-from mars_score.compare.result import SystemPair, SystemRanking, SystemScore
+from mars_score.compare import SystemPair, SystemRanking, SystemScore, rank_systems
 from mars_score.errors import BLANK
 from mars_score.scorer import MarsScorer
 from mars_score.stats.draws import Interval

@@ -1,15 +1,26 @@
 """``mars compare``: two or more systems over the same references and contexts."""
 
+from __future__ import annotations
+
 import argparse
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
-from mars_score.cli.running import scoring
+from mars_score.cli.running import print_line, scoring
+from mars_score.cli.tables import fitted, show_table
 from mars_score.data.files import RowFile, read_rows
+from mars_score.data.values import one_line
+from mars_score.report.contents import MISSING, Table
 from mars_score.store.progress import progress_bars
+
+if TYPE_CHECKING:
+    from mars_score.compare import SystemRanking
+    from mars_score.stats.draws import Interval
 
 TABLES = ("text", "markdown", "latex")
 
@@ -19,25 +30,24 @@ def add_parser(commands: Any) -> None:
     text = "Compare the candidates of two or more systems for the same references and contexts."
     example = "example: mars compare ours.jsonl theirs.jsonl --preset mini --table latex"
     parser = commands.add_parser("compare", help=text, description=text, epilog=example)
-    parser.add_argument(
-        "files", metavar="FILE", nargs="+", help="of each system its candidates, the other columns being the same"
-    )
+    add = parser.add_argument
+    add("files", metavar="FILE", nargs="+", help="of each system its candidates, the other columns being the same")
     add_column_options(parser, ("prediction", "reference", "context"))
-    parser.add_argument(
+    add(
         "--group-column",
         metavar="NAME",
         help="column of the first file; rows with one value are drawn together (default: rows of one context)",
     )
-    parser.add_argument(
+    add(
         "--samples-from-others",
         action="store_true",
         help="each candidate's samples are the other systems' texts; scores then depend on who takes part",
     )
-    parser.add_argument("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
-    parser.add_argument("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
-    parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
-    parser.add_argument("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
+    add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
+    add("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
+    add("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
+    add("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser)
     parser.set_defaults(run=run)
 
@@ -57,7 +67,6 @@ def run(args: argparse.Namespace) -> None:
         samples = names.samples(files[0])
     remedy = "add it or name another with --group-column"
     groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
-    from mars_score.cli.compared import show_ranking
     from mars_score.compare import rank_systems
     from mars_score.scorer import MarsScorer
 
@@ -74,8 +83,8 @@ def run(args: argparse.Namespace) -> None:
         )
     if args.json:
         print(json.dumps(ranking.to_dict(args.rows)))  # in ASCII: safe on any terminal
-        return
-    show_ranking(ranking, args.rows, args.table)
+    else:
+        _show(ranking, args.rows, args.table)
 
 
 def _read(args: argparse.Namespace) -> list[RowFile]:
@@ -85,29 +94,25 @@ def _read(args: argparse.Namespace) -> list[RowFile]:
         OSError: a file cannot be read.
         ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ.
     """
-    first, *others = map(read_rows, args.files)
+    first, *others = files = [read_rows(path) for path in args.files]
     names = columns(args)
-    references, contexts = names.references(first), names.contexts(first) or ()
+    for name, values in ((args.reference_column, names.references), (args.context_column, names.contexts)):
+        expected = values(first) or ()
+        for other in others:
+            for row, (wanted, value) in enumerate(zip(expected, values(other) or (), strict=False)):
+                if value != wanted:
+                    raise ValueError(
+                        f"{other.place(name)(row)} differs from {first.path}:{row + 1}; all files need the same "
+                        "references and contexts, line by line"
+                    )
     for other in others:
-        _check(first, other, args.reference_column, references, names.references(other))
-        _check(first, other, args.context_column, contexts, names.contexts(other) or ())
-        longer, shorter = sorted((first, other), key=lambda file: -len(file.rows))
-        if len(longer.rows) > len(shorter.rows):
-            number = len(shorter.rows)
+        shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
+        number = len(shorter.rows)
+        if len(longer.rows) > number:
             raise ValueError(
                 f"{longer.path}:{number + 1}: {shorter.path} has only {number} lines; all files need the same rows"
             )
-    return [first, *others]
-
-
-def _check(first: RowFile, other: RowFile, name: str, first_values: Sequence[Any], values: Sequence[Any]) -> None:
-    """Raise ValueError at the first row in which a column differs; the files may differ in length."""
-    for row, (first_value, value) in enumerate(zip(first_values, values, strict=False)):
-        if first_value != value:
-            raise ValueError(
-                f"{other.place(name)(row)} differs from {first.path}:{row + 1}; all files need the same "
-                "references and contexts, line by line"
-            )
+    return files
 
 
 def _names(files: Sequence[str]) -> list[str]:
@@ -116,3 +121,74 @@ def _names(files: Sequence[str]) -> list[str]:
     if len(set(names)) == len(names):
         return names
     return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]
+
+
+def _show(ranking: SystemRanking, rows: int, form: str) -> None:
+    """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
+
+    In the forms "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
+    are shown.
+    """
+    scores, pairs = _tables(ranking)
+    notices = (f"notice: {notice}" for notice in ranking.notices)
+    lines = [
+        one_line(line) for line in (f"verdict: {ranking.verdict}", f"signature {ranking.signature}", *notices)
+    ]
+    if form != "text":
+        scores = replace(scores, note="\n".join(f"{line}." for line in (scores.note, *lines)))
+        lines, rows = [], 0
+    show_table(scores, form)
+    show_table(pairs, form)
+    for line in (*lines, *_row_lines(ranking, rows)):
+        print_line(line)
+
+
+def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
+    """The systems' scores, and the difference of each two systems with its p-value."""
+    groups = f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
+    interval = f"{ranking.confidence:.0%} interval"
+    scores = Table(
+        f"{len(ranking.rows)} rows, {len(ranking.systems)} systems",
+        f"bootstrap intervals over {groups}",
+        ("system", "MARS", interval),
+        tuple(
+            (one_line(system.name), f"{system.score:.4f}", _ends(system.interval)) for system in ranking.systems
+        ),
+    )
+    count = len(ranking.pairs)
+    adjusted = f", p adjusted for {count} tests (Holm)" if count > 1 else ""
+    pairs = Table(
+        "differences",
+        f"approximate randomisation, {ranking.resamples} resamples of {groups}{adjusted}",
+        ("systems", "difference", interval, "p", "wins, ties, losses"),
+        tuple(
+            (
+                one_line(f"{pair.first} - {pair.second}"),
+                f"{pair.difference:+.4f}",
+                _ends(pair.interval),
+                MISSING if math.isnan(pair.p) else f"{pair.p:.2g}",
+                f"{pair.wins}, {pair.ties}, {pair.losses}",
+            )
+            for pair in ranking.pairs
+        ),
+    )
+    return scores, pairs
+
+
+def _ends(interval: Interval) -> str:
+    return MISSING if interval.reason else f"{interval.low:.4f} .. {interval.high:.4f}"
+
+
+def _row_lines(ranking: SystemRanking, count: int) -> Iterator[str]:
+    """The rows that differ most, each with its texts."""
+    rows = ranking.most_different(count)
+    if rows:
+        yield from ("", "rows that differ most")
+    for row in rows:
+        yield f"line {row.row + 1}: {row.spread:.4f} apart"
+        texts = [("context", row.context)] if row.context else []
+        texts += [("reference", reference) for reference in row.references]
+        for system, score, text in zip(ranking.systems, row.scores, row.candidates, strict=True):
+            texts.append((f"{one_line(system.name)} {score:.4f}", text))
+        for name, text in texts:
+            yield fitted(f"{name}: {text}", indent=2)

@@ -44,21 +44,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Rated:
-    """Scores and ratings as they are compared at a level.
-
-    Attributes:
-        scores: (n,).
-        ratings: (n,).
-        groups: (n,) numbers of the items' groups; at level "systems" those of the systems.
-        group_count: of all groups; at level "within_groups" some have no items that are compared.
-        reason: why there is no coefficient; None otherwise.
-    """
+    """Scores and ratings as they are compared at a level, (n,) each."""
 
     scores: Floats
     ratings: Floats
-    groups: Codes
-    group_count: int
-    reason: str | None = None
+    groups: Codes  # numbers of the items' groups, (n,); at level "systems" those of the systems
+    group_count: int  # of all groups; at level "within_groups" some have no items that are compared
+    reason: str | None = None  # why there is no coefficient
 
     @property
     def telling_groups(self) -> int:
@@ -128,19 +120,22 @@ def at_level(
 
     Arguments and errors are those of :func:`correlation`.
     """
-    x, y = _paired(scores, ratings)
+    x, y = (np.asarray(values, dtype=np.float64) for values in (scores, ratings))
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"one score and one rating per item, got shapes {x.shape} and {y.shape}")
     labels = {"groups": groups, "systems": systems}
-    name = "systems" if level == "systems" else "groups"
-    if labels[name] is None and level != "items":
-        raise ValueError(f'level "{level}" needs {name}')
-    names, codes = {name: codes_of(name, of_items, len(x)) for name, of_items in labels.items()}[name]
+    needed = "systems" if level == "systems" else "groups"
+    if labels[needed] is None and level != "items":
+        raise ValueError(f'level "{level}" needs {needed}')
+    codes = {name: codes_of(name, values, len(x)) for name, values in labels.items()}[needed]
+    group_count = int(codes.max(initial=-1)) + 1
     bad = {"ratings": (~np.isfinite(y)).sum(), "scores": (~np.isfinite(x)).sum()}
     reasons = [f"{bad[name]} of {len(x)} {name} are missing or not finite" for name in bad if bad[name]]
     if level == "within_groups":
         several = np.bincount(codes)[codes] > 1
         x, y, codes = x[several], y[several], codes[several]
     if reasons:
-        return Rated(x, y, codes, len(names), reasons[0])
+        return Rated(x, y, codes, group_count, reasons[0])
     if level == "systems":
         x, y = (_means(values, codes) for values in (x, y))
         codes = np.arange(len(x))
@@ -154,7 +149,7 @@ def at_level(
         reason = f"{len(x)} {unit}, fewer than {_FEWEST}"
     elif equal := [name for name, values in (("ratings", y), ("scores", x)) if np.ptp(_scaled(values)) == 0]:
         reason = f"{every} {equal[0]} are equal"
-    return Rated(x, y, codes, len(names), reason)
+    return Rated(x, y, codes, group_count, reason)
 
 
 def _scaled(values: Floats) -> Floats:
@@ -170,13 +165,6 @@ def _scaled(values: Floats) -> Floats:
         return np.zeros_like(values)
     values = values - values.mean()
     return np.asarray(values / np.abs(values).max())
-
-
-def _paired(scores: Values, ratings: Values) -> tuple[Floats, Floats]:
-    x, y = (np.asarray(values, dtype=np.float64) for values in (scores, ratings))
-    if x.ndim != 1 or x.shape != y.shape:
-        raise ValueError(f"one score and one rating per item, got shapes {x.shape} and {y.shape}")
-    return x, y
 
 
 def _means(values: Floats, systems: Codes) -> Floats:

@@ -22,13 +22,7 @@ Statistic = Callable[[Floats], Floats]  # from draws to one value per resample, 
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval.
-
-    Attributes:
-        low: lower end, or NaN.
-        high: upper end, or NaN.
-        reason: why the ends are NaN; None otherwise.
-    """
+    """A confidence interval; where its ends are NaN, ``reason`` says why."""
 
     low: float = math.nan
     high: float = math.nan
@@ -74,11 +68,7 @@ def draw_signs(rng: np.random.Generator, resamples: int, groups: int) -> Floats:
 
 
 def resample(statistic: Statistic, groups: int, resamples: int, seed: int, draw: Draw = draw_counts) -> Floats:
-    """The values of a statistic in resamples of groups, (resamples,); the same seed gives the same draws.
-
-    Raises:
-        ValueError: fewer than one resample.
-    """
+    """The values of a statistic in resamples of groups, (resamples,); the same seed gives the same draws."""
     check_resampling(resamples)
     rng = np.random.default_rng(seed)
     part = max(1, AT_ONCE // max(groups, 1))

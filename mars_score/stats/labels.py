@@ -13,8 +13,8 @@ Values = Sequence[float] | NDArray[Any]
 Labels = Sequence[str] | Sequence[int] | NDArray[Any]
 
 
-def codes_of(name: str, labels: Labels | None, count: int) -> tuple[list[str | int], Codes]:
-    """The different labels, sorted so that the order of items does not matter, and the place of each item's label.
+def codes_of(name: str, labels: Labels | None, count: int) -> Codes:
+    """The place of each item's label, (items,), among the different ones in order: that of items does not matter.
 
     Args:
         name: of the labels in errors.
@@ -25,15 +25,14 @@ def codes_of(name: str, labels: Labels | None, count: int) -> tuple[list[str | i
         ValueError: another number of labels, or labels of another type.
     """
     if labels is None:
-        return list(range(count)), np.arange(count)
+        return np.arange(count)
     listed = list(labels)
     if len(listed) != count:
         raise ValueError(f"{name} must be one label per item, got {len(listed)} for {count} items")
     # numpy would turn a missing label (None, NaN) among strings into the string "nan".
     if not any(all(isinstance(label, kind) for label in listed) for kind in (str, int | np.integer)):
         raise ValueError(f"{name} must be all strings or all integers")
-    names, codes = np.unique(np.array(listed, dtype=None if listed else np.int64), return_inverse=True)
-    return names.tolist(), codes.astype(np.int64)
+    return np.unique(np.array(listed, dtype=None if listed else np.int64), return_inverse=True)[1].astype(np.int64)
 
 
 class ContextLabels:

@@ -29,8 +29,7 @@ def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: f
     """
     check_resampling(confidence=confidence)
     sums, sizes = _group_sums(scores, groups)
-    reason = too_few(len(sums))
-    if reason:
+    if reason := too_few(len(sums)):
         return Interval(reason=reason)
     means = resample(lambda counts: counts @ sums / (counts @ sizes), len(sums), _RESAMPLES, seed=0)
     return Interval.of(means, confidence)
@@ -72,11 +71,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(values)
     adjusted = np.empty_like(values)
     adjusted[order] = np.maximum.accumulate(np.arange(len(values), 0, -1) * values[order]).clip(max=1)
-    return [float(value) for value in adjusted]
+    return list(map(float, adjusted))
 
 
 def _group_sums(scores: Values, groups: Labels | None) -> tuple[Floats, Floats]:
     """The sum of the scores of each group, and its number of rows."""
     values = np.asarray(scores, dtype=np.float64)
-    codes = codes_of("groups", groups, len(values))[1]
+    codes = codes_of("groups", groups, len(values))
     return np.bincount(codes, values).astype(np.float64), np.bincount(codes).astype(np.float64)

@@ -21,35 +21,24 @@ MainLevel = Literal["items", "within_groups"]  # at which there are intervals an
 
 @dataclass(frozen=True)
 class Comparison:
-    """A test of whether the scores of one metric correlate better with the ratings than those of another.
+    """A test of whether the scores of one metric correlate better with the ratings than those of another."""
 
-    Attributes:
-        difference: Pearson's r of the first metric minus that of the second, or NaN.
-        p: two-sided, or NaN.
-        n: the items the correlations rest on.
-        reason: why p is NaN; None otherwise.
-    """
-
-    difference: float
-    p: float
-    n: int
-    reason: str | None = None
+    difference: float  # Pearson's r of the first metric minus that of the second, or NaN
+    p: float  # two-sided, or NaN
+    n: int  # the items the correlations rest on
+    reason: str | None = None  # why p is NaN
 
 
 def bootstrap_interval(items: Rated, *, resamples: int = 1000, seed: int = 0) -> Interval:
     """95 % percentile bootstrap interval of Pearson's r, from resamples of whole groups with replacement.
 
+    It is NaN where the correlation is, with fewer than ten groups (at level "within_groups": of two items or
+    more), or where the correlation is undefined in more than half of the resamples.
+
     Args:
         items: scores and ratings at level "items" or "within_groups".
-        resamples: how many.
+        resamples: how many, at least 1 (else ValueError).
         seed: the same gives the same digits.
-
-    Returns:
-        The interval; NaN where the correlation is, with fewer than ten groups (at level "within_groups": of two
-        items or more), or where the correlation is undefined in more than half of the resamples.
-
-    Raises:
-        ValueError: fewer than one resample.
     """
     reason = items.reason or too_few(items.telling_groups)
     return Interval(reason=reason) if reason else Interval.of(resampled_pearson(items, resamples, seed))
@@ -68,19 +57,14 @@ def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, 
     :func:`mars_score.stats.draws.permutation_p`, of the size of the difference. Standardised so that the scores of
     both metrics mean the same: mean 0 and deviation 1 over the items; at level "within_groups" centred by group
     first. What is tested is that the two metrics could be exchanged, which is a little more than that they
-    correlate equally well. With G groups p cannot fall below about 1 / 2^G.
+    correlate equally well. With G groups p cannot fall below about 1 / 2^G. It is NaN where a correlation is, or
+    with fewer than ten groups (see ``bootstrap_interval``).
 
     Args:
         first: scores of the first metric, with the ratings.
         second: scores of the second metric, with the same ratings, groups and level.
-        resamples: how many.
-        seed: as in ``bootstrap_interval``.
-
-    Returns:
-        The comparison; NaN where a correlation is, or with fewer than ten groups (see ``bootstrap_interval``).
-
-    Raises:
-        ValueError: fewer than one resample.
+        resamples: as in ``bootstrap_interval``.
+        seed: likewise.
     """
     n = len(first.scores)
     for name, items in (("first", first), ("second", second)):
@@ -94,8 +78,7 @@ def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, 
         return _pearson(keep @ sums + swap @ other_sums) - _pearson(swap @ sums + keep @ other_sums)
 
     difference = float(between(np.ones((1, len(sums))))[0])
-    reason = too_few(first.telling_groups)
-    if reason:
+    if reason := too_few(first.telling_groups):
         return Comparison(difference, math.nan, n, reason)
     swapped = resample(between, len(sums), resamples, seed, draw_signs)
     return Comparison(difference, permutation_p(np.abs(swapped), abs(difference)), n)
