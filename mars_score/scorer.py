@@ -22,8 +22,8 @@ from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
 from mars_score.models.served import is_served, served_model
 from mars_score.models.signature import make_signature
-from mars_score.scoring.batch import Scorable
-from mars_score.scoring.evidence import Evidence, Reader
+from mars_score.scoring.batch import Batch, read_batches, scorable_row
+from mars_score.scoring.evidence import Reader
 from mars_score.scoring.form import Form
 from mars_score.scoring.head_folder import read_head
 from mars_score.scoring.heads import LearnedHead, check_fits, load_head
@@ -221,8 +221,8 @@ class MarsScorer:
         """
         prepared = prepare_rows(rows, self.settings.masking)
         with self._reports.bars():
-            read = self._read(self._scorable(prepared, self.settings))
-            return [one for chunk, evidence in read for one in chunk.examples(evidence)]
+            batches = self._read(prepared, self.settings)
+            return [example for batch in batches for example in batch.examples()]
 
     @unchanging()
     def score_rows(
@@ -285,22 +285,23 @@ class MarsScorer:
         """The scores of prepared rows, stored or new."""
 
         def compute(missing: list[Row], done: Callable[[Row, ScoredRow], None]) -> None:
-            rest = iter(missing)
-            for chunk, evidence in self._read(self._scorable(missing, settings, self._head, idf)):
-                for scored, row in zip(chunk.scored(evidence), rest, strict=False):
+            head, rest = self._head, iter(missing)
+            for batch in self._read(missing, settings, idf):
+                for scored, row in zip(batch.scored(head), rest, strict=False):
                     done(row, scored)
 
         scored = get_or_compute(self.runtime.store, row_results(settings), rows, compute)
         return [scored[row] for row in rows]
 
-    def _scorable(
-        self, rows: Sequence[Row], settings: Settings, head: LearnedHead | None = None, idf: Idf | None = None
-    ) -> Scorable:
-        """Prepared rows with their augmented references and samples."""
+    def _read(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> Iterator[Batch]:
+        """Prepared rows with their augmented references and samples, and what is read of them."""
         augmented = self._augment(rows, idf, [bool(row.candidate) for row in rows])
-        requests, samples = self._draw(rows, [bool(row.candidate) and not row.samples for row in rows])
-        form = Form.of(settings)
-        return Scorable(rows, augmented, requests, samples, form, settings.use_context, head)
+        requests, drawn = self._draw(rows, [bool(row.candidate) and not row.samples for row in rows])
+        scorable = [
+            scorable_row(row, references, request, drawn, use_context=settings.use_context)
+            for row, references, request in zip(rows, augmented, requests, strict=True)
+        ]
+        return read_batches(scorable, Form.of(settings), self._reader, _CHUNK_ROWS, self._reports)
 
     def _augment(
         self, rows: Sequence[Row], idf: Idf | None = None, needed: Sequence[bool] | None = None
@@ -321,9 +322,6 @@ class MarsScorer:
         requests = [make_request(row.context, row.references, self.settings.sampling) for row in rows]
         wanted = requests if needed is None else [*compress(requests, needed)]
         return requests, self._sampler.draw(wanted, partial(self._reports, "sample"))
-
-    def _read(self, scorable: Scorable) -> Iterator[tuple[Scorable, Evidence]]:
-        return scorable.read(self._reader, _CHUNK_ROWS, self._reports)
 
     @cached_property
     def _head(self) -> LearnedHead | None:

@@ -26,7 +26,7 @@ from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.signature import make_signature
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.batch import Scorable
+from mars_score.scoring.batch import Batch
 from mars_score.scoring.evidence import Reader
 from mars_score.settings import SETTINGS, resolve_settings
 from mars_score.settings.fields import POSITIVE
@@ -399,19 +399,19 @@ def test_rows_are_scored_in_chunks(make, monkeypatch):
     rows = [*ROWS, *ROWS[::-1], ("Nobody came.", *ROWS[0][1:])]
     expected = make().score(*columns(rows))
     read, held = [], []
-    usual_read, usual_scores = Reader.read, Scorable.scores
+    usual_read, usual_scored = Reader.read, Batch.scored
 
     def reading(self, kind, items, *others):
         read.extend((kind, item) for item in items)
         return usual_read(self, kind, items, *others)
 
-    def scoring(self, evidence):
-        held.append({(kind, item) for kind, of_kind in evidence.items() for item in of_kind})
-        return usual_scores(self, evidence)
+    def scoring(self, head):
+        held.append({(kind, item) for kind, of_kind in self.evidence.items() for item in of_kind})
+        return usual_scored(self, head)
 
     monkeypatch.setattr(scorer_module, "_CHUNK_ROWS", 2)
     monkeypatch.setattr(Reader, "read", reading)
-    monkeypatch.setattr(Scorable, "scores", scoring)
+    monkeypatch.setattr(Batch, "scored", scoring)
     result = make().score(*columns(rows))
     assert result.scores == pytest.approx(expected.scores, abs=1e-12)
     assert result.notices == expected.notices

@@ -1,6 +1,6 @@
 """What must be read of a row before it can be scored, and the reader of it: each different item once."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,8 +21,13 @@ CONTRADICTION = "contradiction"  # items: Premises -> probability
 KINDS = (EMBED, MATCH, LIKELIHOOD, CONTRADICTION)
 ENTAILMENT = "entailment"  # items: (premise, hypothesis) -> Entailment; explanations read it
 
-Needs = dict[str, list[Any]]  # kind -> different items
+Needs = dict[str, list[Any]]  # kind -> items
 Evidence = Mapping[str, Mapping[Any, Any]]  # kind -> item -> what was read
+
+
+def kind_of_texts(form: Form) -> str:
+    """The kind of evidence by which a candidate is compared with references and samples."""
+    return MATCH if form.matching == "tokens" else EMBED
 
 
 def needs(form: Form, row: ScorableRow) -> Needs:
@@ -31,23 +36,14 @@ def needs(form: Form, row: ScorableRow) -> Needs:
     if row.candidate:
         weights = form.weights(row)
         texts = [text for reference in row.references for text in reference.texts]
-        items[MATCH if form.matching == "tokens" else EMBED] += [row.candidate, *texts, *row.samples]
-        if weights.context is not None:
+        items[kind_of_texts(form)] += [row.candidate, *texts, *row.samples]
+        if "context" in weights:
             items[EMBED] += windows(row.context)
-        if weights.likelihood is not None:
+        if "likelihood" in weights:
             items[LIKELIHOOD].append((row.context, row.candidate))
-        if weights.contradiction is not None:
+        if "contradiction" in weights:
             items[CONTRADICTION] += row.premises
-    return {kind: list(dict.fromkeys(of_kind)) for kind, of_kind in items.items()}
-
-
-def all_needs(of_rows: Iterable[Needs]) -> Needs:
-    """What several rows need, each different item once."""
-    items: dict[str, dict[Any, None]] = {kind: {} for kind in KINDS}
-    for of_row in of_rows:
-        for kind, of_kind in of_row.items():
-            items[kind].update(dict.fromkeys(of_kind))
-    return {kind: list(of_kind) for kind, of_kind in items.items()}
+    return items
 
 
 class Reader:

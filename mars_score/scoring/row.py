@@ -19,6 +19,7 @@ class ScorableRow:
         context: blank for none.
         task: what the candidate is to the context; see :mod:`mars_score.augment.sampling.prompts`.
         samples: texts that others wrote for the context, or that a language model drew.
+        notices: those of :data:`mars_score.errors.NOTICES` that concern it before anything is read of it.
     """
 
     candidate: str
@@ -26,6 +27,7 @@ class ScorableRow:
     context: str
     task: str = ""
     samples: tuple[str, ...] = ()
+    notices: frozenset[str] = frozenset()
 
     @cached_property
     def premises(self) -> list[Premises]:

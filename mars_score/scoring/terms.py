@@ -1,7 +1,6 @@
-"""The terms of a row's score: their values, from what was read of the row."""
+"""The score of a row: the values of its terms, from what was read of the row, times their weights."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -10,8 +9,9 @@ from numpy.typing import NDArray
 from mars_score.data.overlap import RUN_WORDS, copied_share, windows
 from mars_score.data.repetition import repetition
 from mars_score.data.words import plain_words
-from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence
-from mars_score.scoring.form import Form, Weights
+from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, Evidence, kind_of_texts
+from mars_score.scoring.form import Form
+from mars_score.scoring.likelihood import Likelihood
 from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
 from mars_score.scoring.row import ScorableRow, Term, weighted_sum
 
@@ -25,75 +25,104 @@ class Similarities:
     """
 
     def __init__(self, evidence: Evidence, form: Form) -> None:
-        self.evidence, self.form = evidence, form
-        self._embeddings = evidence[MATCH if form.matching == "tokens" else EMBED]
-        self._vectors: dict[str, NDArray[np.float64]] = {}
-        self._contexts: dict[str, NDArray[np.float64]] = {}
-
-    def vector(self, text: str) -> NDArray[np.float64]:
-        """The sentence vector of a candidate, a reference or a sample, (dimensions,)."""
-        if text not in self._vectors:
-            self._vectors[text] = self._embeddings[text].vector
-        return self._vectors[text]
+        texts, parts = evidence[kind_of_texts(form)], evidence[EMBED]
+        self.evidence, self.form, self._texts = evidence, form, texts
+        self._vector = cache(lambda text: texts[text].vector)
+        self._vectors = cache(lambda context: np.stack([parts[part].vector for part in windows(context)]))
 
     def cosine(self, text: str, other: str) -> float:
-        """Of the sentence vectors of two texts."""
-        return float(self.vector(text) @ self.vector(other))
+        """Of the sentence vectors of two texts: candidates, references or samples."""
+        return float(self._vector(text) @ self._vector(other))
 
     def nearest(self, text: str, context: str) -> float:
         """The largest cosine with a part of a context."""
-        if context not in self._contexts:
-            self._contexts[context] = np.stack([self.evidence[EMBED][part].vector for part in windows(context)])
-        return float((self._contexts[context] @ self.vector(text)).max())
+        return float((self._vectors(context) @ self._vector(text)).max())
 
-    def closeness(self, row: ScorableRow) -> float:
-        """The mean over the references of the largest cosine with a part of the context."""
-        nearest = [self.nearest(one.reference, row.context) for one in row.references]
-        return sum(nearest) / len(nearest)
-
-    def with_texts(self, candidate: str, texts: Sequence[str]) -> tuple[float, ...]:
-        """Of a candidate with each of some texts: token recall, or the cosine; equal texts are compared once."""
+    def with_texts(self, candidate: str, texts: Sequence[str]) -> dict[str, float]:
+        """Of a candidate with each different text: token recall, or the cosine."""
         if self.form.matching == "sentences":
-            found = {text: self.cosine(candidate, text) for text in dict.fromkeys(texts)}
-        elif texts:
-            own = self._embeddings[candidate].tokens
-            found = {  # a text is itself even where the tokenizer leaves no token of it
-                text: 1.0 if text == candidate else token_recall(own, self._embeddings[text].tokens)
-                for text in dict.fromkeys(texts)
-            }
-        return tuple(found[text] for text in texts)
+            return {text: self.cosine(candidate, text) for text in texts}
+        own = self._texts[candidate].tokens
+        return {  # a text is itself even where the tokenizer leaves no token of it
+            text: 1.0 if text == candidate else token_recall(own, self._texts[text].tokens)
+            for text in dict.fromkeys(texts)
+        }
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A candidate beside its references and samples, of which the values of its terms follow."""
+class Comparison:
+    """A candidate beside all that it is compared with; the value of a term is the method with its name."""
 
-    row: ScorableRow
-    references: Sequence[ReferenceScore]
-    samples: Sequence[SampleScore]
-    weights: Weights
-    similarities: Similarities
+    def __init__(self, row: ScorableRow, similarities: Similarities) -> None:
+        self.row, self.similarities = row, similarities
+        self.form, self.evidence = similarities.form, similarities.evidence
+        texts = [text for reference in row.references for text in reference.texts]
+        with_text = similarities.with_texts(row.candidate, [*texts, *row.samples])
+        self.reference_scores: list[ReferenceScore] = []
+        for reference in row.references:
+            values = [with_text[text] for text in reference.texts]
+            score = combine_augmentations(values, self.form.augmentation_aggregation, self.form.q)
+            self.reference_scores.append(ReferenceScore(reference, tuple(values), score))
+        self.sample_scores = [SampleScore(text, with_text[text]) for text in row.samples]
+
+    def weights(self) -> dict[str, float]:
+        """Of all terms of the row."""
+        weights = self.form.weights(self.row)
+        if not (self.row.references and "context" in weights):
+            return weights
+        nearest = [self.similarities.nearest(one.reference, self.row.context) for one in self.row.references]
+        return self.form.weights(self.row, closeness=sum(nearest) / len(nearest))
+
+    def references(self) -> float:
+        """The score against the best reference, or the mean over references."""
+        scores = [one.score for one in self.reference_scores]
+        return max(scores) if self.form.reference_aggregation == "max" else sum(scores) / len(scores)
+
+    def sentences(self) -> float:
+        """The largest cosine with a reference."""
+        return max(self.similarities.cosine(self.row.candidate, one.reference) for one in self.row.references)
+
+    def context(self) -> float:
+        """The cosine with the nearest part of the context."""
+        return self.similarities.nearest(self.row.candidate, self.row.context)
+
+    def samples(self) -> float:
+        """How much nearer the nearest sample is than the references; without references how near it is."""
+        nearest = max(sample.similarity for sample in self.sample_scores)
+        return max(0.0, nearest - self.references()) if self.row.references else nearest
+
+    def likelihood(self) -> float:
+        """Half of the log probability alone and what the context adds, in nats per token."""
+        read: Likelihood = self.evidence[LIKELIHOOD][self.row.context, self.row.candidate]
+        lift = min(read.lift, self.form.lift_limit) if self.row.references else read.lift
+        return self.form.alone * read.alone + lift
+
+    def repetition(self) -> float:
+        """The share of words that are repeated or, in a dialogue with references, copied from the context."""
+        row = self.row
+        repeated = repetition(row.candidate)
+        if row.task == "dialogue" and row.references and len(plain_words(row.candidate)) >= RUN_WORDS:
+            repeated = min(1.0, repeated + copied_share(row.candidate, row.context))
+        return repeated
+
+    def contradiction(self) -> float:
+        """How probable its sentences are to contradict their premises, times the square of its similarity.
+
+        That is the similarity with the references or, without, with the context: what a text says in words of its
+        own is hard to judge for a small model, and another reply in a dialogue contradicts nothing.
+        """
+        similarity = self.references() if self.row.references else self.context()
+        probable: list[float] = [self.evidence[CONTRADICTION][sentence] for sentence in self.row.premises]
+        return max(0.0, similarity) ** 2 * sum(probable) / len(probable)
 
 
 def score_row(row: ScorableRow, similarities: Similarities) -> RowScore:
     """The score of a candidate: the sum of its terms' values times weights; 0.0 for a blank one."""
     if not row.candidate:
         return RowScore(0.0, ())
-    form = similarities.form
-    weights = form.weights(row)
-    if row.references and weights.context is not None:
-        weights = form.weights(row, similarities.closeness(row))
-    references = []
-    for reference in row.references:
-        found = similarities.with_texts(row.candidate, reference.texts)
-        references.append(
-            ReferenceScore(reference, found, combine_augmentations(found, form.augmentation_aggregation, form.q))
-        )
-    samples = tuple(map(SampleScore, row.samples, similarities.with_texts(row.candidate, row.samples)))
-    compared = Compared(row, references, samples, weights, similarities)
-    by_name = {name: getattr(weights, name) for name in VALUES}
-    terms = tuple(Term(name, VALUES[name](compared), one) for name, one in by_name.items() if one is not None)
-    return RowScore(weighted_sum(terms), tuple(references), terms, samples)
+    compared = Comparison(row, similarities)
+    weights = compared.weights()
+    terms = tuple(Term(name, getattr(compared, name)(), weight) for name, weight in weights.items())
+    return RowScore(weighted_sum(terms), tuple(compared.reference_scores), terms, tuple(compared.sample_scores))
 
 
 def combine_augmentations(similarities: Sequence[float], how: str, q: float) -> float:
@@ -103,87 +132,11 @@ def combine_augmentations(similarities: Sequence[float], how: str, q: float) -> 
         similarities: with the reference, then with its augmentations by rising mask ratio.
         how: ``"weighted"``: the paper's mean with geometric weights. ``"best"``: the mean of the first and the
             largest, so that an augmentation counts where it is what the candidate says, and else does no harm.
-        q: of the geometric weights.
+        q: the i-th text (0: the reference) has a weight in proportion to q to the power i.
     """
     if how == "best":
         return (similarities[0] + max(similarities)) / 2
-    return float(np.dot(geometric_weights(len(similarities), q), similarities))
-
-
-@cache
-def geometric_weights(count: int, q: float) -> NDArray[np.float64]:
-    """Weights a * q**i for i = 0 (the human reference), 1, ..., summing to 1; shape (count,)."""
-    weights = q ** np.arange(count, dtype=np.float64)
-    weights /= weights.sum()
-    weights.setflags(write=False)
-    return weights
-
-
-def combine_references(scores: Sequence[float], how: str) -> float:
-    """The score against several human references: the ``"max"`` or the ``"mean"``."""
-    return max(scores) if how == "max" else sum(scores) / len(scores)
-
-
-def _references(one: Compared) -> float:
-    """The score against the references."""
-    return combine_references([each.score for each in one.references], one.similarities.form.reference_aggregation)
-
-
-def _sentences(one: Compared) -> float:
-    """The largest cosine with a reference."""
-    cosines = (one.similarities.cosine(one.row.candidate, each.reference) for each in one.row.references)
-    return max(cosines)
-
-
-def _context(one: Compared) -> float:
-    """The cosine with the nearest part of the context."""
-    return one.similarities.nearest(one.row.candidate, one.row.context)
-
-
-def _samples(one: Compared) -> float:
-    """How much nearer the nearest sample is than the references; without references how near it is."""
-    nearest = max(sample.similarity for sample in one.samples)
-    return max(0.0, nearest - _references(one)) if one.references else nearest
-
-
-def _likelihood(one: Compared) -> float:
-    """Half of the log probability alone and what the context adds, in nats per token."""
-    form = one.similarities.form
-    read = one.similarities.evidence[LIKELIHOOD][one.row.context, one.row.candidate]
-    lift: float = min(read.lift, form.lift_limit) if one.references else read.lift
-    return form.alone * float(read.alone) + lift
-
-
-def _repetition(one: Compared) -> float:
-    """The share of words that are repeated or, in a dialogue, copied from the context."""
-    candidate, repeated = one.row.candidate, repetition(one.row.candidate)
-    if one.weights.copying and len(plain_words(candidate)) >= RUN_WORDS:
-        repeated = min(1.0, repeated + copied_share(candidate, one.row.context))
-    return repeated
-
-
-def _contradiction(one: Compared) -> float:
-    """How probable its sentences are to contradict their premises, times the square of its similarity with them.
-
-    That is the similarity with the references or, without, with the context: what a text says in words of its own
-    is hard to judge for a small model, and another reply in a dialogue contradicts nothing.
-    """
-    similarity = _references(one) if one.references else _context(one)
-    read = one.similarities.evidence[CONTRADICTION]
-    probable = [float(read[each]) for each in one.row.premises]
-    return max(0.0, similarity) ** 2 * sum(probable) / len(probable)
-
-
-VALUES: Mapping[str, Callable[[Compared], float]] = {
-    "references": _references,
-    "sentences": _sentences,
-    "context": _context,
-    "samples": _samples,
-    "likelihood": _likelihood,
-    "repetition": _repetition,
-    "contradiction": _contradiction,
-}
-assert [one.name for one in fields(Weights)][: len(VALUES)] == list(VALUES)
+    return float(np.average(similarities, weights=q ** np.arange(len(similarities))))
 
 
 def token_recall(candidate: NDArray[np.float64], reference: NDArray[np.float64]) -> float:
