@@ -1,18 +1,16 @@
-"""Reorder, Retrieve and the other changes of a candidate: what they give, from what, and never the candidate."""
+"""Reorder and Retrieve: what they give, from what, and never the candidate; the ladders of research/."""
 
-import json
 import random
-import re
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mars_score.data.attacks import CHANGES, attack, change_number, changes, copy, negate, reorder, retrieve
+from mars_score.data.attacks import attack, reorder, retrieve
 from mars_score.data.validation import Row
 from mars_score.scorer import MarsScorer
-from research.ladders import FLAWED, KINDS, LADDERS, in_order, score_ladders, to_markdown
+from research.ladders import KINDS, in_order, score_ladders, to_markdown
 
 CONTEXT = "It rained. The dog slept. Nobody came to the door."
 
@@ -54,56 +52,10 @@ def test_reorder_reaches_every_place():
         (retrieve, make_row(context=""), {None}),
         (retrieve, make_row(context="It rained. The dog slept."), {None}),
         (retrieve, make_row("Yes.", "Yes. Yes. Yes."), {None}),
-        (copy, make_row(context="It rained."), {"It rained."}),
-        (copy, make_row("it  rained.", "It rained."), {None}),
-        (change_number, make_row("Someone often phoned."), {None}),
     ],
 )
 def test_what_may_come_out(change, row, expected):
     assert outcomes(change, row) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "opposite"),
-    [
-        ("The bus is late.", "The bus is not late."),
-        ("The bus is not late.", "The bus is late."),
-        ("She will never win!", "She will win!"),
-        ("He isn't here.", "He is here."),
-        ("I can't and won't go.", "I can and won't go."),
-        ("We cannot wait.", "We can wait."),
-        ("It's raining.", "It's not raining."),
-        ("Jane's car broke down, as it was old.", "Jane's car broke down, as it was old, which is not true."),
-        ("She knew that he was ill", "She knew that he was ill, which is not true."),
-        ("That is good. How are you?", "That is not good. How are you?"),
-        ("How are you? We may come.", "How are you? We may not come."),
-        ("May I? May was cold.", "May I? May was not cold."),
-        ("How are you?", None),
-        (" ", None),
-    ],
-)
-def test_negate(text, opposite):
-    assert negate(make_row(text), random.Random(0)) == opposite
-
-
-@given(st.integers(0, 10**6), st.integers(0, 1000))
-def test_change_number_changes_one_number(number, seed):
-    changed = change_number(make_row(f"On day {number} at nine."), random.Random(seed))
-    digits = re.fullmatch(r"On day (\d+) at nine\.", changed)[1]
-    assert digits != str(number)
-    assert len(digits) == len(str(number))
-
-
-@pytest.mark.parametrize(
-    ("text", "pattern"),
-    [
-        ("At 9:15 or 8:00.", r"At 9:1[1-46-9] or 8:00\."),
-        ("Two of the ten.", r"(Three|Four|Five|Six|Seven|Eight|Nine|Ten|Eleven|Twelve) of the ten\."),
-        ("A stone has 1,000 g.", r"A stone has 1,00[1-9] g\."),
-    ],
-)
-def test_change_number(text, pattern):
-    assert all(re.fullmatch(pattern, changed) for changed in outcomes(change_number, make_row(text)))
 
 
 def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
@@ -117,15 +69,6 @@ def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
 
 
 # The ladders of research/: their tables are reported, not asserted
-
-
-def test_changes_are_kinds_of_the_ladders():
-    assert set(CHANGES) <= set(FLAWED)
-    ladder = json.loads(LADDERS.read_text(encoding="utf-8").splitlines()[0])
-    changed = changes(Row(ladder["reference"], (ladder["reference"],), ladder["context"]))
-    assert changed["negated"] == ladder["negated"]
-    assert Counter(changed["shuffled"].split()) == Counter(ladder["reference"].split())
-    assert changed["copied"] in ladder["context"]
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ import tiny_models
 import torch
 
 from mars_score.augment.masking.template import Template
-from mars_score.data.attacks import CHANGES
 from mars_score.errors import ModelUnavailableError
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.row import Term
@@ -44,7 +43,7 @@ from mars_score.space.layout import build
 from mars_score.space.limits import Allowance, Gate, Refused, Work, address_of
 from mars_score.space.links import LINK_CHARACTERS, read_query, to_query
 from mars_score.space.pages import METRICS, SCORING, TERMS, headline, ranking_page
-from mars_score.space.tables import NAMES, compared_page, fooled, fooling_page, versions_of, with_versions
+from mars_score.space.tables import compared_page
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
 
@@ -340,30 +339,6 @@ def test_notices_are_shown_without_row_numbers():
     assert plain_notice("other") == "other"
 
 
-# Candidates changed to fool the metrics
-
-
-def test_a_candidate_beside_its_changed_versions():
-    assert set(NAMES) == set(CHANGES)
-    question = Question("A dog slept.", ("It is six now.",), ("x", "It is six now, <b>and</b> late."))
-    versions = versions_of(question, 1)
-    changed = with_versions(question, 1, versions)
-    assert changed.candidates == (question.candidates[1], *versions.values())
-    one = Engine().answer(Inquiry(changed, Choices()))
-    page = fooling_page(one, versions)
-    for metric in one.metrics:
-        caught = [score >= metric.scores[0] for score in metric.scores[1:]]
-        assert fooled(metric) == caught
-        assert f"{metric.name} {sum(caught)}</b>" in page
-        assert len(re.findall(f'data-label="{metric.name}" class="mars-fooled"', page)) == sum(caught)
-    assert "<b>and" not in page
-    assert "<u>not</u>" in page
-    question = Question("", ("Six?",), ("Really?",))
-    versions = versions_of(question, 0)
-    page = fooling_page(Engine().answer(Inquiry(with_versions(question, 0, versions), Choices())), versions)
-    assert all(f"{label} ({why})" in page for label, why in NAMES.values())
-
-
 # Links
 
 
@@ -442,19 +417,11 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
     assert page.ranking.count("mars-card") == 2
     assert "MARS paper" not in page.ranking
     assert page.paper["visible"]
-    assert page.fool["value"] in (0, 1)
-    assert len(page.fool["choices"]) == 2
-    assert "your candidate" in handlers.fool(visitor(), page.inquiry, 1)
     page = handlers.paper(visitor(), page.inquiry)
     assert "MARS paper" in page.ranking
     assert "masked</small>" in page.compared
     assert not page.paper["visible"]
     assert page.link.endswith("&paper=true")
-
-
-def test_without_scores_there_is_nothing_to_change(handlers):
-    with pytest.raises(gr.Error, match="score some candidates first"):
-        handlers.fool(visitor(), None, 0)
 
 
 def test_without_references_the_context_counts(handlers):

@@ -187,16 +187,6 @@ def test_a_link_restores_texts_and_settings(page):
     assert shared_link(page) == link
 
 
-def test_a_candidate_is_changed_to_fool_the_metrics(page):
-    score(page, QUESTION["context"], QUESTION["references"][0], "We must leave at five.\nA cat.")
-    make.fool(page)
-    labels = page.locator("#mars-fooled small").all_inner_texts()
-    assert labels == ["your candidate", "words shuffled", "negated", "number changed", "copied from the context"]
-    assert "We must not leave at five." in page.locator("#mars-fooled tbody tr").nth(2).inner_text()
-    own = page.locator("[data-label='MARS plus']").first.inner_text()
-    assert float(own) == scores(page)[0]
-
-
 def test_huge_and_hostile_input(page):
     fill(page, "c" * 100_000, "r", "x")
     page.click("#mars-score")
@@ -213,7 +203,9 @@ def test_it_fits_a_phone(space, browser):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     first = page.locator(".mars-main").first.bounding_box()
     assert first["y"] + first["height"] < 844  # the first result is on the first screen
-    below = [page.locator(name).bounding_box()["y"] for name in ("#mars-ranking", "#mars-fool", "#mars-settings")]
+    below = [
+        page.locator(name).bounding_box()["y"] for name in ("#mars-ranking", "#mars-details", "#mars-settings")
+    ]
     assert below == sorted(below)
     context.close()
 

@@ -101,12 +101,6 @@ def visible_text(page: Page, selector: str = "body") -> list[str]:
     return [line for line in shown if line] + [fields.nth(index).input_value() for index in range(fields.count())]
 
 
-def fool(page: Page) -> None:
-    """Press "Try to fool it" and wait for what it shows."""
-    page.click("#mars-try")
-    page.wait_for_selector("#mars-fooled table")
-
-
 def main() -> None:
     """Make the pictures."""
     with (
@@ -118,8 +112,6 @@ def main() -> None:
         text = json.dumps(visible_text(desktop), ensure_ascii=False, indent=1)
         (FOLDER / "space-desktop.json").write_text(f"{text}\n", encoding="utf-8")
         desktop.screenshot(path=FOLDER / "space-desktop.png")
-        fool(desktop)
-        desktop.locator("#mars-fool").screenshot(path=FOLDER / "space-fooling.png")
         phone = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
         visit(phone, address).screenshot(path=FOLDER / "space-phone.png")
 

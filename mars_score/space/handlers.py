@@ -16,7 +16,7 @@ from mars_score.space.inputs import Choices, Example, Inquiry, check_paper, read
 from mars_score.space.limits import Refused, Work
 from mars_score.space.links import read_query, to_query
 from mars_score.space.pages import SCORING, WAITING, notices_page, ranking_page
-from mars_score.space.tables import compared_page, fooling_page, versions_of, with_versions
+from mars_score.space.tables import compared_page
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 CONTROLS = [field.name for field in fields(Choices) if field.name != "paper"]  # of the page, in their order
@@ -33,8 +33,6 @@ class Page(NamedTuple):
     link: str = ""  # its query alone, as only the browser knows the address of the page
     inquiry: Inquiry | None = None  # that was answered
     paper: Any = None  # the button that adds the paper's MARS
-    fool: Any = None  # the choice of a candidate to change
-    fooled: str = ""  # empty, as what is shown there is of another answer
 
 
 @contextmanager
@@ -124,15 +122,6 @@ class Handlers:
             inquiry = Inquiry(inquiry.question, replace(inquiry.choices, paper=True))
             return show(self._answer(request, inquiry), inquiry)
 
-    def fool(self, request: gr.Request, inquiry: Inquiry | None, index: int | None) -> str:
-        """A candidate beside changed versions of it."""
-        with friendly():
-            if inquiry is None or index is None:
-                raise Refused("Please score some candidates first.")
-            versions = versions_of(inquiry.question, index)
-            changed = Inquiry(with_versions(inquiry.question, index, versions), inquiry.choices)
-            return fooling_page(self._answer(request, changed), versions)
-
 
 def show(answer: Answer, inquiry: Inquiry) -> Page:
     """An answer as the parts of the page."""
@@ -142,9 +131,6 @@ def show(answer: Answer, inquiry: Inquiry) -> Page:
     except Refused as error:
         link = ""
         notices.append(str(error))
-    candidates = [
-        (f"{place}. {answer.question.candidates[index]}", index) for place, index in enumerate(answer.order, 1)
-    ]
     return Page(
         notices_page(notices),
         ranking_page(answer),
@@ -153,5 +139,4 @@ def show(answer: Answer, inquiry: Inquiry) -> Page:
         link,
         inquiry,
         gr.update(visible=bool(answer.question.references) and not answer.paper),
-        gr.update(choices=candidates, value=answer.order[0]),
     )

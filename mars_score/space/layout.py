@@ -48,13 +48,12 @@ def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> No
             paper = gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper")
     inquiry = gr.State()
     link = _copied("Link to these texts, settings and scores", "mars-link", max_lines=1)
-    fool, fooled = _fool(handlers, inquiry)
     with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
         compared = gr.HTML(elem_id="mars-compared")
         signature = _copied("Signature, to quote beside the scores", "mars-signature", lines=2)
     with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
         settings = _settings()
-    outputs = [notices, ranking, compared, signature, link, inquiry, paper, fool, fooled]
+    outputs = [notices, ranking, compared, signature, link, inquiry, paper]
     values = [*inputs, *settings.values()]
     scoring: dict[str, Any] = {"show_progress_on": ranking, **_MODEL}
     scored = [button.click(handlers.page, values, outputs, **scoring)]
@@ -124,19 +123,6 @@ def _settings() -> dict[str, Any]:
         f'<p class="mars-hint">Models: preset “{PRESET}”. Scores with different signatures cannot be compared.</p>'
     )
     return {"task": task, "reference_aggregation": aggregation, "use_context": use_context}
-
-
-def _fool(handlers: Handlers, inquiry: gr.State) -> tuple[Any, Any]:
-    """A candidate to be changed, and the scores of its changed versions."""
-    with gr.Accordion("Try to fool it", elem_id="mars-fool"):
-        with gr.Row(equal_height=True):
-            candidate = gr.Dropdown(
-                [], label="Change this candidate: shuffle, negate, another number, copy the context", scale=4
-            )
-            button = gr.Button("Try to fool it", scale=1, min_width=200, elem_id="mars-try")
-        fooled = gr.HTML(elem_id="mars-fooled")
-    button.click(handlers.fool, [inquiry, candidate], fooled, show_progress_on=fooled, **_MODEL)
-    return candidate, fooled
 
 
 def _fill(example: Example) -> list[str]:

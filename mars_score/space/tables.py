@@ -1,24 +1,12 @@
-"""What the candidates were compared with, and changed versions of one, as HTML; texts are escaped here."""
+"""What the candidates were compared with, as HTML; texts are escaped here."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from html import escape
 
 from mars_score.augment.augmented import Augmentation, AugmentedReference
-from mars_score.data.attacks import changes
-from mars_score.data.validation import Row
 from mars_score.scoring.result import RowScore
-from mars_score.space.answer import Answer, Metric
-from mars_score.space.inputs import Question
-
-# The names of mars_score.data.attacks.CHANGES on the page, and why there is no such version.
-NAMES = {
-    "shuffled": ("words shuffled", "it needs four words"),
-    "negated": ("negated", "it is a question"),
-    "wrong_number": ("number changed", "it has no number"),
-    "copied": ("copied from the context", "the context has no other sentence"),
-}
+from mars_score.space.answer import Answer
 
 
 def compared_page(answer: Answer) -> str:
@@ -84,59 +72,6 @@ def _similarity(place: int, similarities: Sequence[float], index: int) -> str:
     best = "mars-best" if value == max(similarities) else ""
     shade = round(55 * min(max(value, 0), 1))
     return f'<td data-label="#{place}" class="{best}" style="--shade:{shade}%">{value:.2f}</td>'
-
-
-def versions_of(question: Question, index: int) -> dict[str, str | None]:
-    """The changed versions of a candidate, by the names of ``CHANGES``; None where there is none."""
-    return changes(Row(question.candidates[index], question.references, question.context))
-
-
-def with_versions(question: Question, index: int, versions: Mapping[str, str | None]) -> Question:
-    """The question with the candidate and its versions in place of its candidates."""
-    changed = [text for text in versions.values() if text is not None]
-    return replace(question, candidates=(question.candidates[index], *changed), notices=())
-
-
-def fooled(metric: Metric) -> list[bool]:
-    """Whether a metric gives each version no less than the candidate itself, which is first."""
-    own, *others = metric.scores
-    return [score >= own for score in others]
-
-
-def fooling_page(answer: Answer, versions: Mapping[str, str | None]) -> str:
-    """The candidate and its ``versions``, scored by the answer to :func:`with_versions`."""
-    own = answer.question.candidates[0]
-    metrics = answer.metrics
-    # A copied sentence is new as a whole.
-    changed = [
-        (NAMES[name][0], escape(text) if name == "copied" else _marked(own, text))
-        for name, text in versions.items()
-        if text is not None
-    ]
-    lines = [("your candidate", escape(own)), *changed]
-    head = "".join(f'<th scope="col">{metric.name}</th>' for metric in metrics)
-    rows = "".join(
-        f'<tr><th scope="row"><small>{label}</small>{text}</th>'
-        f"{''.join(_cell(metric, index) for metric in metrics)}</tr>"
-        for index, (label, text) in enumerate(lines)
-    )
-    counts = [f"<b>{metric.name} {sum(fooled(metric))}</b>" for metric in metrics]
-    missing = [f"{label} ({why})" for name, (label, why) in NAMES.items() if versions[name] is None]
-    left_out = f" Left out: {', '.join(missing)}." if missing else ""
-    return (
-        f'<p class="mars-headline">How many of {len(changed)} versions fool a metric: {", ".join(counts)}.</p>'
-        f"{_table(head, f'<tbody>{rows}</tbody>')}"
-        '<p class="mars-hint">A metric is fooled where a changed version gets no less than the candidate; such '
-        f"cells are marked with “!”. The versions are made by simple rules and may be clumsy.{left_out}</p>"
-    )
-
-
-def _cell(metric: Metric, index: int) -> str:
-    if index == 0:
-        return f'<td data-label="{metric.name}"><b>{metric.label(0)}</b></td>'
-    caught = fooled(metric)[index - 1]
-    mark = ' class="mars-fooled" title="fooled: no less than the candidate"' if caught else ""
-    return f'<td data-label="{metric.name}"{mark}>{metric.label(index)}{" !" if caught else ""}</td>'
 
 
 def _marked(before: str, after: str) -> str:
