@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mars_score.cli.tables import show_table
+from mars_score.cli.running import show_table
 from mars_score.models.devices import wait_asleep
 from mars_score.report.contents import Table
 from mars_score.store.results import store_folder

@@ -8,7 +8,7 @@ import word_recall
 from test_meta_items import row
 
 from mars_score.cli import main
-from mars_score.cli.tables import show_table
+from mars_score.cli.running import show_table
 from mars_score.report.contents import Table
 
 

@@ -21,7 +21,7 @@ from mars_score.data.validation import Row
 from mars_score.errors import BLANK
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.runs.output import is_stream
-from mars_score.runs.workers import _submit
+from mars_score.runs.workers import process_of
 
 ROOT = Path(__file__).parent.parent
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
@@ -168,24 +168,12 @@ def test_a_closed_standard_output_is_refused(tmp_path):
     assert len(process.stderr.splitlines()) == 1
 
 
-def test_rows_without_contexts_are_divided_among_processes():
-    pools = [RecordingPool() for _ in range(3)]
-    rows = [Row(f"candidate {number}", (f"reference {number // 2}",), "") for number in range(60)]
-    _submit(pools, rows)
-    assert sorted(row for pool in pools for row in pool.rows) == sorted(rows)
-    assert all(pool.rows for pool in pools)
-    for pool in pools:
-        assert all(row in pool.rows for row in rows if row.references in {other.references for other in pool.rows})
-
-
-class RecordingPool:
-    """Stands in for the pool of a process: keeps the rows that it gets."""
-
-    def __init__(self):
-        self.rows = []
-
-    def submit(self, function, rows):
-        self.rows += rows
+def test_rows_are_divided_among_processes_by_context_or_else_references():
+    for context, reference in (("", "reference {}"), ("context {}", "the same")):
+        rows = [Row(str(n), (reference.format(n // 2),), context.format(n // 2)) for n in range(60)]
+        numbers = [process_of(row, 3) for row in rows]
+        assert numbers[::2] == numbers[1::2]
+        assert set(numbers) == {0, 1, 2}
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,15 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import add_input_options, add_scorer_options, columns, scorer_settings
-from mars_score.cli.running import print_notices
-from mars_score.cli.runs import OUT, add_run_options, complete_run
+from mars_score.cli.options import (
+    OUT,
+    add_input_options,
+    add_run_options,
+    add_scorer_options,
+    columns,
+    scorer_settings,
+)
+from mars_score.cli.running import complete_run, print_notices
 
 if TYPE_CHECKING:
     from mars_score.augment.sampling.samples import Request

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
-from mars_score.cli.running import print_line, scoring
-from mars_score.cli.tables import fitted, show_table
+from mars_score.cli.running import print_line, scoring, show_table
 from mars_score.data.files import RowFile, read_rows
 from mars_score.data.values import one_line
 from mars_score.report.contents import MISSING, Table
@@ -191,4 +191,4 @@ def _row_lines(ranking: SystemRanking, count: int) -> Iterator[str]:
         for system, score, text in zip(ranking.systems, row.scores, row.candidates, strict=True):
             texts.append((f"{one_line(system.name)} {score:.4f}", text))
         for name, text in texts:
-            yield fitted(f"{name}: {text}", indent=2)
+            yield "  " + one_line(f"{name}: {text}", shutil.get_terminal_size().columns - 2)

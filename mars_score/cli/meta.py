@@ -7,9 +7,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import add_scorer_options, scorer_arguments
-from mars_score.cli.rated import add_rated_options, rated_columns, set_names
-from mars_score.cli.running import print_line, print_notices, scoring
+from mars_score.cli.options import (
+    add_rated_options,
+    add_scorer_options,
+    rated_columns,
+    scorer_arguments,
+    set_names,
+)
+from mars_score.cli.running import print_line, print_notices, scoring, show_table
 from mars_score.data.files import row_line, whole_file
 from mars_score.data.rated import read_rated_sets
 from mars_score.errors import ModelUnavailableError
@@ -83,7 +88,6 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(found.to_dict()))  # in ASCII: safe on any terminal
         return
-    from mars_score.cli.tables import show_table
     from mars_score.meta.report import main_table
 
     show_table(main_table(found))

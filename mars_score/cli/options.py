@@ -9,10 +9,15 @@ from functools import partial
 from typing import Any
 
 from mars_score.data.files import Columns
+from mars_score.data.rated import RatedColumns
 from mars_score.settings import SETTING_NAMES, Settings
 from mars_score.settings.fields import Setting, settings_of
 from mars_score.settings.presets import DEFAULT_PRESET, PRESETS
 
+OUT = (
+    "write each row with {}; by the name's end as JSONL, .csv, .tsv or .parquet (.gz: compressed), - to standard "
+    "output as JSONL"
+)
 _SCORER_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "store")
 
 
@@ -45,6 +50,45 @@ def columns(args: argparse.Namespace) -> Columns:
     context = args.context_column if getattr(args, "use_context", True) else None
     prediction, sample = (getattr(args, f"{name}_column", None) for name in ("prediction", "samples"))
     return Columns(reference, context, prediction, sample)
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Options for several workers."""
+    group = parser.add_argument_group(
+        "large files", "A stopped run goes on when the same command is given again: the store has what was done."
+    )
+    group.add_argument("--workers", type=count, default=1, metavar="N", help="parallel processes (default: 1)")
+    text = "rows scored together (default: %(default)s)"
+    group.add_argument("--chunk-size", type=count, default=256, metavar="N", help=text)
+
+
+def count(text: str) -> int:
+    """A positive integer from an option's text."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def add_rated_options(parser: argparse.ArgumentParser) -> None:
+    """The names of a file's columns if its candidates are rated, and which data sets compare within groups."""
+    group = parser.add_argument_group("columns")
+    for column in dataclasses.fields(RatedColumns):
+        text = f"column of the {column.name} (default: {column.default or 'none'})"
+        names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
+        group.add_argument(*names, metavar="NAME", default=column.default, help=text)
+    text = "data sets (named after their files) whose ratings compare within a group only"
+    group.add_argument("--within-groups", type=set_names, default=[], metavar="SET,...", help=text)
+
+
+def rated_columns(args: argparse.Namespace) -> RatedColumns:
+    """The columns that the options name."""
+    names = [column.name for column in dataclasses.fields(RatedColumns)]
+    return RatedColumns(**{name: getattr(args, f"{name}_column") for name in names})
+
+
+def set_names(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def add_scorer_options(
@@ -84,11 +128,11 @@ def scorer_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def _add_settings(parser: argparse.ArgumentParser, stages: Iterable[str], without: tuple[str, ...]) -> None:
     """One option for each setting, in a group for each stage."""
-    groups = [parser.add_argument_group("settings")]
-    groups += [
-        parser.add_argument_group(f"settings: {name}", inspect.getdoc(Settings.STAGES[name])) for name in stages
-    ]
-    for group, stage in zip(groups, (Settings, *(Settings.STAGES[name] for name in stages)), strict=True):
+    groups: dict[str, Any] = {"settings": Settings} | {
+        f"settings: {name}": Settings.STAGES[name] for name in stages
+    }
+    for title, stage in groups.items():
+        group = parser.add_argument_group(title, None if stage is Settings else inspect.getdoc(stage))
         for setting in settings_of(stage):
             if setting.name in without:
                 continue
@@ -120,10 +164,8 @@ def _parsing(setting: Setting) -> dict[str, Any]:
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
-    except RecursionError:
-        raise argparse.ArgumentTypeError("not JSON that can be read: nested too deeply") from None
 
 
 def _lines_of(path: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from mars_score.cli.options import add_input_options, add_scorer_options, columns, scorer_arguments
-from mars_score.cli.running import print_line, print_notices, scoring
+from mars_score.cli.running import print_line, print_notices, scoring, show_table
 from mars_score.store.progress import progress_bars
 
 SAMPLES = 4  # unless --sample-count says otherwise: they show how open-ended a row is
@@ -47,8 +47,6 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps({**found.to_dict(), "suggested": [row.row for row in suggested]}))
         return
-    from mars_score.cli.tables import show_table
-
     for table in (*found.tables(), *([suggestion_table(suggested)] if suggested else [])):
         show_table(table)
     print_line(f"signature {found.signature}")

@@ -1,14 +1,21 @@
 """``mars score``: MARS of the candidates in a file."""
 
+from __future__ import annotations
+
 import argparse
+import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import add_input_options, add_scorer_options
-from mars_score.cli.runs import OUT, add_run_options, complete_run, count
+from mars_score.cli.options import OUT, add_input_options, add_run_options, add_scorer_options, count
+from mars_score.cli.running import complete_run, print_line
 from mars_score.data.values import one_line
+
+if TYPE_CHECKING:
+    from mars_score.runs.run import Run, Tally
+    from mars_score.scoring.explain.explanation import Explanation
 
 SHOWN = 20  # scores below the threshold that are listed
 
@@ -27,6 +34,7 @@ def add_parser(commands: Any) -> None:
         type=count,
         nargs="?",
         const=3,
+        default=0,
         metavar="N",
         help="also explain the N lowest rows (without a number: 3): matches by word, nearest texts",
     )
@@ -46,23 +54,19 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.out == "-" and args.json:
         raise ValueError("--json and --out - both write to standard output; give one of them")
-    from mars_score.cli.results import Shown, show_json, show_text
     from mars_score.runs.output import write
 
     with complete_run(args, "score") as (a_run, folder):
-        tally = a_run.tally(args.explain or 0)
-        lowest = tally.lowest[: args.explain or 0]
-        shown = Shown(a_run, tally, a_run.explain([row.row for row in lowest]), args.detailed)
+        tally = a_run.tally(args.explain)
+        explanations = a_run.explain([row.row for row in tally.lowest[: args.explain]])
         if args.out is not None:
             write(a_run.output(), folder, args.out)
         if args.out != "-":
-            if args.json:
-                show_json(shown)
-            else:
-                show_text(shown)
+            show = _show_json if args.json else _show_text
+            show(a_run, tally, explanations, args.detailed)
         rows = (
             (number + 1, result.score.score, row.candidate)
-            for part, scored in a_run.scored()
+            for part, scored in a_run.results()
             for number, result, row in zip(part.file.numbers, scored, part.rows, strict=True)
         )
         failed = list(_failures(tally.mean, rows, args.fail_under, args.fail_rows_under))
@@ -96,3 +100,68 @@ def _failures(
         yield f"{len(below)} scores are below {fail_rows_under:g}{more}:"
     for score, line, text in below[:SHOWN]:
         yield f"  line {line}: {score:.4f}  {one_line(text, 100)}"
+
+
+def _show_json(run: Run, tally: Tally, explanations: Sequence[Explanation], detailed: bool) -> None:
+    """One JSON object, in ASCII and so safe on any terminal; details are written row by row, however many."""
+    from mars_score.scoring.result import row_to_dict
+
+    shown: dict[str, Any] = {
+        "mars": tally.mean,
+        "interval": tally.interval,
+        "scores": list(tally.scores),
+        "signature": str(run.signature),
+        "settings": run.signature.to_dict(),
+        "notices": list(tally.notices.sentences(lines=True)),
+    }
+    if explanations:
+        lowest = zip(tally.lowest, explanations, strict=False)
+        shown["explanations"] = [{"line": row.number + 1, **reasons.to_dict()} for row, reasons in lowest]
+    if not detailed:
+        print(json.dumps(shown))
+        return
+    opening = json.dumps(shown).removesuffix("}") + ', "rows": ['
+    for _, scored in run.results():
+        for row in scored:
+            sys.stdout.write(opening + json.dumps(row_to_dict(row.score)))
+            opening = ", "
+    print("]}")
+
+
+def _show_text(run: Run, tally: Tally, explanations: Sequence[Explanation], detailed: bool) -> None:
+    """Score, signature, notices and some rows, or all of them."""
+    interval = "no interval: fewer than 10 contexts"
+    if tally.interval:
+        interval = f"95 % interval {tally.interval[0]:.4f} to {tally.interval[1]:.4f}"
+    print_line(f"MARS {tally.mean:.4f}   {interval}   rows {len(tally.scores)}")
+    print_line(f"signature {run.signature}")
+    for notice in tally.notices.sentences(lines=True):
+        print_line(f"notice: {notice}")
+    partial = not detailed and len(tally.shown) < len(tally.scores)
+    print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
+    rows = ((row.score, row.number, row.row.candidate) for row in tally.shown)
+    width = None if detailed else 80
+    for score, number, text in _detailed_lines(run) if detailed else rows:
+        print_line(f"{'' if number is None else number + 1:>4}  {score:.4f}  {one_line(text, width)}")
+    for row, explanation in zip(tally.lowest, explanations, strict=False):
+        print_line(f"\nline {row.number + 1}")
+        for line in str(explanation).split("\n"):
+            indent = len(line) - len(line.lstrip(" "))
+            print_line(" " * indent + one_line(line))
+
+
+def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
+    """Of every row its score and candidate, then the terms that add something and what it was compared with."""
+    for part, scored in run.results():
+        for number, texts, result in zip(part.file.numbers, part.rows, scored, strict=True):
+            row = result.score
+            yield row.score, number, texts.candidate
+            terms = [term for term in row.terms if term.value]
+            if len(terms) > 1:
+                for term in terms:
+                    yield term.value, None, f"{term.name}, weight {term.weight:.3f}"
+            for reference in row.references:
+                for kind, similarity, text in reference.compared:
+                    yield similarity, None, f"{kind}: {text}"
+            for sample in row.samples:
+                yield sample.similarity, None, f"sample: {sample.text}"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import add_scorer_options, scorer_arguments
-from mars_score.cli.rated import add_rated_options, rated_columns
+from mars_score.cli.options import add_rated_options, add_scorer_options, count, rated_columns, scorer_arguments
 from mars_score.cli.running import print_line, print_notices, scoring
-from mars_score.cli.runs import count
 from mars_score.data.rated import read_rated_sets
 from mars_score.store.progress import progress_bars
 

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from mars_score.data.readers import stream_rows
 from mars_score.data.validation import (
+    Row,
     check_candidates,
     check_contexts,
     check_reference_free,
@@ -136,6 +137,12 @@ class Columns:
     context: str | None  # the context; None: without contexts
     prediction: str | None = None  # the candidate; None: there are none
     sample: str | None = None  # samples; None: there are none
+
+    def rows(self, file: RowFile) -> list[Row]:
+        """The rows; blank texts and no references or samples where there is no column."""
+        contexts = self.contexts(file) or [""] * len(file.rows)
+        references, candidates = self.references(file), self.candidates(file)
+        return list(map(Row, candidates, references, contexts, self.samples(file)))
 
     def candidates(self, file: RowFile) -> list[str]:
         """The candidates without outer whitespace; blank ones where there is no column."""

@@ -83,8 +83,8 @@ def _unified(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
 class Writable:
     """Tells before anything is computed whether rows can be written in the format of a file's name."""
 
-    def __init__(self, out: str) -> None:
-        self._out = out
+    def __init__(self, out: str, added: Sequence[str]) -> None:
+        self._out, self._added = out, added  # columns that the output has besides those of the rows
         self._schema: Any = None
         if out.lower().endswith(".parquet"):
             import pyarrow
@@ -95,6 +95,11 @@ class Writable:
         """Look at the next rows; TypeError or ValueError: they cannot be written."""
         lines = []
         for row, number in zip(file.rows, file.numbers, strict=True):
+            for name in self._added:
+                if name in row:
+                    raise ValueError(
+                        f"{file.path}: the output has a column {name!r} of its own; rename that of the input"
+                    )
             try:
                 lines.append(row_line(row))
             except TypeError as error:

@@ -8,38 +8,40 @@ from __future__ import annotations
 
 import heapq
 import json
+import statistics
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.augment.masking.analysis import WordAnalyser
+from mars_score.augment.masking.idf import Idf
 from mars_score.data.files import Columns
 from mars_score.data.validation import Row
+from mars_score.data.writers import Writable
 from mars_score.errors import NOT_TOLD, Notices, warn
 from mars_score.models.signature import Signature, make_signature
-from mars_score.runs.input import SCORE_COLUMN, Input, Part, Survey, survey
-from mars_score.runs.workers import Work, Worker, in_processes
+from mars_score.runs.input import Input, Part
+from mars_score.runs.workers import Task, Work, in_processes
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.result import mean_of
 from mars_score.scoring.rows import ScoredRow, decode, flags_of
 from mars_score.stats.labels import ContextLabels
 from mars_score.stats.means import mean_interval
-from mars_score.store.results import store_folder
+from mars_score.store.results import digest, store_folder
 from mars_score.store.runtime import Progress
 
 if TYPE_CHECKING:
     from mars_score.scoring.explain.explanation import Explanation
 
-
+ADDED = {"score": ("mars",), "augment": ("augmented_references", "augmentations", "samples")}  # columns by task
 SHOWN = 3  # lowest, and highest, rows in the summary
+_AT_ONCE = 512  # rows of the first pass that are read together
 
 
-@dataclass(frozen=True, order=True)
-class Shown:
+class Shown(NamedTuple):
     """A row of the summary: its score, its number in the file from 0, and its texts."""
 
     score: float
@@ -52,144 +54,156 @@ class Tally:
     """The summary of the rows so far."""
 
     explained: int = 0  # rows of the lowest scores to keep, for explanations
-    rows: int = 0  # their number
+    scores: array[float] = field(default_factory=lambda: array("d"))  # of all rows
     # The rows with the lowest scores, by rising score, then by number.
     lowest: list[Shown] = field(default_factory=list)
     highest: list[Shown] = field(default_factory=list)  # ``SHOWN`` rows of the highest scores, likewise
     notices: Notices = field(default_factory=Notices)  # of blank and shortened texts
-    _total: Fraction = Fraction()
     _labels: ContextLabels = field(default_factory=ContextLabels)
-    _scores: array[float] = field(default_factory=lambda: array("d"))
-    _contexts: array[int] = field(default_factory=lambda: array("q"))
+    _contexts: array[int] = field(default_factory=lambda: array("q"))  # their labels, by row
 
-    def add(self, part: Part, scored: list[ScoredRow]) -> None:
+    def add(self, part: Part, scored: Sequence[ScoredRow]) -> None:
         """The next rows."""
         scores = [row.score.score for row in scored]
         shown = list(map(Shown, scores, part.file.numbers, part.rows))
-        self.rows += len(shown)
         self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *shown])
         self.highest = heapq.nlargest(SHOWN, [*self.highest, *shown])[::-1]
         self.notices.add(part.file.numbers, flags_of(scored))
-        self._total = sum(map(Fraction, scores), self._total)
-        self._scores.extend(scores)
+        self.scores.extend(scores)
         self._contexts.extend(self._labels.of([row.context for row in part.rows]))
 
     @property
     def mean(self) -> float:
-        """The mean score; 0.0 for no rows."""
-        return mean_of(self._total, self.rows)
+        """The mean score."""
+        return statistics.mean(self.scores)
 
     @property
     def interval(self) -> list[float] | None:
         """The 95 % interval of the mean, by resampling contexts; None with fewer than ten contexts."""
-        return mean_interval(self._scores, self._contexts).ends
+        return mean_interval(self.scores, self._contexts).ends
 
     @property
     def shown(self) -> list[Shown]:
         """Rows to show, by rising score: all if they are few, else the first and the last."""
-        return self.lowest[: self.rows] if self.rows <= 2 * SHOWN else self.lowest[:SHOWN] + self.highest
-
-
-Result = TypeVar("Result")
-AUGMENT_COLUMNS = ("augmented_references", "augmentations", "samples")
+        count = len(self.scores)
+        return self.lowest[:count] if count <= 2 * SHOWN else self.lowest[:SHOWN] + self.highest
 
 
 class Run:
-    """A run; ``chunk_size`` rows are scored together."""
+    """A run.
+
+    Args:
+        path: of the file.
+        columns: what its columns are called.
+        task: what is done with its rows.
+        arguments: of the scorer.
+        folder: for what is computed.
+        chunk_size: rows scored together.
+        progress: called as :class:`mars_score.scorer.MarsScorer` calls it.
+    """
 
     def __init__(
         self,
         path: str,
         columns: Columns,
-        work: Work,
+        task: Task,
+        arguments: Mapping[str, Any],
         folder: Path,
         chunk_size: int,
         progress: Progress | None = None,
     ) -> None:
+        self._task: Task = task
         self._chunk_size = chunk_size
-        self._report: Progress = progress or (lambda stage, done, total: None)
-        arguments = dict(work.arguments)
+        self._arguments = dict(arguments)
         if store_folder(arguments.get("store")) is None:
-            arguments["store"] = str(folder / "store")  # what chunks have in common is computed once
-        self._work = replace(work, arguments=arguments, with_references=columns.reference is not None)
+            self._arguments["store"] = str(folder / "store")  # what chunks have in common is computed once
+        self._with_references = columns.reference is not None
         self._results = folder / "results.jsonl"
-        self.scorer = MarsScorer(**arguments, progress=progress)
-        self.settings = self.scorer.settings_for(columns.reference, columns.sample)
-        if self.settings.similarity.likelihood_weight != self.scorer.settings.similarity.likelihood_weight:
+        self._scorer = MarsScorer(**self._arguments, progress=progress)
+        self._report = self._scorer.runtime.report
+        self.settings = self._scorer.settings_for(columns.reference, columns.sample)
+        if self.settings.similarity.likelihood_weight != self._scorer.settings.similarity.likelihood_weight:
             warn(NOT_TOLD)
-        self._rows = Input(path, columns, self.settings.masking)
+        self._input = Input(path, columns, self.settings.masking)
         masks = self.settings.masking.max_mask_ratio > 0
-        self._analyser = WordAnalyser(self.scorer.runtime.store, self.settings.language) if masks else None
-        self.survey = Survey()
+        self._analyser = WordAnalyser(self._scorer.runtime.store, self.settings.language) if masks else None
+        self._rows = 0  # number of candidates
+        self._reference_counts: set[int] = set()  # the different numbers of references of a row
+        self._idf: Idf | None = None  # over the different references of the file; None: not needed, or of a corpus
 
     def read(self, out: str | None) -> None:
         """The first pass: check all rows, and that ``out`` can hold them, before any model is loaded."""
         analyser = self._analyser if self.settings.masking.idf_corpus is None else None
-        added = [SCORE_COLUMN] if self._work.task == "score" else AUGMENT_COLUMNS
-        self.survey = survey(self._rows, out=out, added=added, analyser=analyser, report=self._report)
-        self._work = replace(self._work, idf=self.survey.idf)
+        writable = None if out is None else Writable(out, ADDED[self._task])
+        seen: set[bytes] = set()  # different references
+        frequencies: Counter[str] = Counter()  # in how many of them a word occurs
+        for part in self._input.parts(_AT_ONCE):
+            if writable is not None:
+                writable.check(part.file)
+            self._rows += len(part.rows)
+            self._reference_counts.update(len(row.references) for row in part.rows)
+            if analyser is not None:
+                texts = [reference for row in part.rows for reference in row.references]
+                new = {key: text for text in texts if (key := digest(text)) not in seen}
+                seen.update(new)
+                for analysis in analyser.analyse(list(new.values())):
+                    frequencies.update(set(analysis.lower_words))
+            self._report("read", self._rows, 0)
+        self._report("read", self._rows, self._rows)
+        if analyser is not None:
+            self._idf = Idf(len(seen), frequencies)
 
     @property
     def signature(self) -> Signature:
         """All that the scores depend on besides the texts."""
         pipeline = self._analyser.pipeline if self._analyser else None
-        origin = "given" if self._rows.columns.sample else ""
-        return make_signature(self.settings, pipeline, self.survey.reference_counts, origin)
+        origin = "given" if self._input.columns.sample else ""
+        return make_signature(self.settings, pipeline, self._reference_counts, origin)
 
     def do(self, workers: int = 1) -> None:
         """Do the work on all rows, in this process or in several."""
-        chunks = (part.rows for part in self._parts())
-        stage, count = self._work.task, self.survey.rows
-        self._report(stage, 0, count)
+        work = Work(self._task, self._arguments, self._idf, self._with_references)
+        chunks = (part.rows for part in self._input.parts(self._chunk_size))
+        self._report(self._task, 0, self._rows)
         if workers > 1:
-            results = in_processes(self._work, chunks, workers)
+            results = in_processes(work, chunks, workers)
         else:
-            results = chain.from_iterable(map(Worker(self._work, self._report), chunks))
+            results = chain.from_iterable(work.do(self._scorer, rows) for rows in chunks)
         with self._results.open("wb") as file:
             for done, result in enumerate(results, 1):
                 file.write(result + b"\n")
-                self._report(stage, done, count)
+                self._report(self._task, done, self._rows)
 
-    def scored(self) -> Iterator[tuple[Part, list[ScoredRow]]]:
-        """The rows, some at a time, with their scores."""
-        return self._with_results(decode)
+    def results(self) -> Iterator[tuple[Part, list[Any]]]:
+        """The rows, some at a time, with their :class:`ScoredRow`, or their new columns and notices."""
+        read = decode if self._task == "score" else json.loads
+        with self._results.open("rb") as file:
+            for part in self._input.parts(self._chunk_size):
+                yield part, [read(line) for line in islice(file, len(part.rows))]
 
     def explain(self, rows: Sequence[Row]) -> tuple[Explanation, ...]:
         """Why some rows have their scores."""
         if not rows:
             return ()
-        return self.scorer.explain_rows(rows, self.survey.idf, with_references=self._work.with_references)
+        return self._scorer.explain_rows(rows, self._idf, with_references=self._with_references)
 
     def tally(self, explained: int = 0) -> Tally:
         """The summary of the scores, with the ``explained`` lowest rows."""
         tally = Tally(explained)
-        for part, scored in self.scored():
+        for part, scored in self.results():
             tally.add(part, scored)
         return tally
 
     def output(self) -> Iterator[dict[str, Any]]:
         """The rows as they are to be written, with what the work adds to them."""
-        if self._work.task == "score":
-            for part, scored in self.scored():
-                for row, result in zip(part.file.rows, scored, strict=True):
-                    yield {**row, SCORE_COLUMN: result.score.score}
-        else:
-            for part, results in self._with_results(json.loads):
-                for row, (columns, _) in zip(part.file.rows, results, strict=True):
-                    yield {**row, **columns}
+        for part, results in self.results():
+            for row, result in zip(part.file.rows, results, strict=True):
+                yield {**row, **({"mars": result.score.score} if self._task == "score" else result[0])}
 
     def augment_notices(self) -> Notices:
         """Which rows' contexts and references were read in part."""
         notices = Notices()
-        for part, results in self._with_results(json.loads):
+        for part, results in self.results():
             for number, (_, flags) in zip(part.file.numbers, results, strict=True):
                 notices.add([number], {notice: [flag] for notice, flag in flags.items()})
         return notices
-
-    def _with_results(self, read: Callable[[bytes], Result]) -> Iterator[tuple[Part, list[Result]]]:
-        with self._results.open("rb") as file:
-            for part in self._parts():
-                yield part, [read(line) for line in islice(file, len(part.rows))]
-
-    def _parts(self) -> Iterator[Part]:
-        return self._rows.parts(self._chunk_size)

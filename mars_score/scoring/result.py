@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import statistics
 from dataclasses import asdict, dataclass, field
-from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,7 +117,7 @@ class MarsResult:
     @property
     def score(self) -> float:
         """The mean over rows, rounded once, so that it does not depend on their order; 0.0 for no rows."""
-        return mean_of(sum(map(Fraction, self.scores), Fraction()), len(self.rows))
+        return statistics.mean(self.scores) if self.rows else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, strings and numbers, ready for JSON."""
@@ -178,11 +178,6 @@ class MarsResult:
     def to_json(self, **kwargs: Any) -> str:
         """``to_dict`` as JSON text; keyword arguments go to ``json.dumps``."""
         return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
-
-
-def mean_of(total: Fraction, rows: int) -> float:
-    """The mean of ``rows`` scores with an exact sum; 0.0 for no rows."""
-    return float(total / rows) if rows else 0.0
 
 
 def augmented_to_dict(augmented: AugmentedReference) -> dict[str, Any]:
