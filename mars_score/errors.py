@@ -48,6 +48,7 @@ class ServerError(ModelUnavailableError):
     """A server of a language model gave no answer that can be used (see the message)."""
 
     status = 0  # of HTTP; 0: there was no answer
+    said = ""  # the text of the answer
 
 
 class UnsupportedModelError(ValueError):

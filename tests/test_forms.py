@@ -97,11 +97,10 @@ def models(encoder):
 def fixed_samples(monkeypatch):
     """What is drawn given a context."""
 
-    def draw(sampler, settings, requests, done, language):
-        for one in requests:
-            task, texts = TASKS_AND_SAMPLES[one.context]
-            assert one.task == task
-            done(one, Samples(texts[: settings.sample_count]))
+    def draw(model, request, settings):
+        task, texts = TASKS_AND_SAMPLES[request.context]
+        assert request.task == task
+        return Samples(texts[: settings.sampling.sample_count])
 
     monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
 

@@ -252,8 +252,8 @@ THINKING = (
 )
 def test_chat_models_are_asked_in_which_language_to_write(name, task, asked):
     tokenizer = tiny_models.chat_tokenizer(THINKING)
-    prompt = make_prompt(TextCodec(tokenizer), TEXTS["de"][0], task, 500, name)
-    text = tokenizer.decode(prompt.tokens)
+    prompt, _ = make_prompt(TextCodec(tokenizer), TEXTS["de"][0], task, 500, name)
+    text = tokenizer.decode(prompt)
     assert ("Write in" in text) == bool(asked)
     assert f" {asked}<user>" in text or not asked
     assert text.endswith("<assistant><think></think>")

@@ -45,10 +45,9 @@ def tiny(monkeypatch, wide, encoder):
         monkeypatch.setitem(presets.PRESETS, name, models)
     monkeypatch.setenv("MARS_PRESET", "mini")
 
-    def draw(sampler, settings, requests, done, language):
-        assert {one.token_limit for one in requests} == {UNKNOWN_LIMIT}
-        for one in requests:
-            done(one, Samples((LATE, RIVER)))
+    def draw(model, request, settings):
+        assert request.token_limit == UNKNOWN_LIMIT
+        return Samples((LATE, RIVER))
 
     monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
     return models

@@ -8,13 +8,12 @@ import tiny_models
 import torch
 
 from mars_score import MarsScorer
-from mars_score.augment.sampling import drawing, prompts
 from mars_score.augment.sampling.drawing import draw_texts
-from mars_score.augment.sampling.prompts import make_prompt, task_of
+from mars_score.augment.sampling.prompts import SYSTEM, SYSTEM_OF_DIALOGUE, make_prompt, task_of
 from mars_score.augment.sampling.samples import Request, draw_samples, fault_of, make_request, tidy
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec
-from mars_score.settings import SamplingSettings
+from mars_score.settings import SamplingSettings, resolve_settings
 
 TEMPLATE = (
     "{% for message in messages %}<{{ message['role'] }}>{{ message['content'] }}</{{ message['role'] }}>"
@@ -24,20 +23,8 @@ NO_SYSTEM = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system message') }}{% endif %}" + TEMPLATE
 )
 
-
 CHINESE = "星期一早上，小静的汽车在上班路上抛锚了。修理厂说，零件要等到星期五才能到。她的同事都住得很远。"
 CHINESE_TURNS = "小明：你今天怎么去上班？\n小红：我坐公共汽车，因为车坏了。"
-
-
-@pytest.fixture
-def chat(request):
-    """A codec whose tokenizer has a chat template, or none."""
-    template = getattr(request, "param", TEMPLATE)
-    return TextCodec(tiny_models.chat_tokenizer(template) if template else tiny_models.causal_tokenizer())
-
-
-def text_of(codec, prompt):
-    return codec.tokenizer.decode(prompt.tokens)
 
 
 @pytest.mark.parametrize(
@@ -99,58 +86,59 @@ def test_token_limits_follow_the_median_reference(references, limit):
     assert make_request("x", references, SamplingSettings()).token_limit == limit
 
 
+def codec_of(template):
+    return TextCodec(tiny_models.chat_tokenizer(template) if template else tiny_models.causal_tokenizer())
+
+
+def prompted(user, system=SYSTEM):
+    return f"<system>{system}</system>{user}<assistant>"
+
+
 @pytest.mark.parametrize(
-    ("chat", "context", "task", "expected"),
+    ("template", "context", "task", "expected"),
     [
         (
             TEMPLATE,
             "Hello there.\nHi, who are you?\nA baker.",
             "dialogue",
-            f"<system>{prompts.SYSTEM_OF_DIALOGUE}</system><user>Hello there.</user>"
-            "<assistant>Hi, who are you?</assistant><user>A baker.</user><assistant>",
+            prompted(
+                "<user>Hello there.</user><assistant>Hi, who are you?</assistant><user>A baker.</user>",
+                SYSTEM_OF_DIALOGUE,
+            ),
         ),
         (
             NO_SYSTEM,
             "Hello there.\nHi, who are you?",
             "dialogue",
-            f"<user>{prompts.SYSTEM_OF_DIALOGUE}\n\nHi, who are you?</user><assistant>",
+            f"<user>{SYSTEM_OF_DIALOGUE}\n\nHi, who are you?</user><assistant>",
         ),
         (None, "Hello.\nHi.", "dialogue", "B: Hello.\nA: Hi.\nB:"),
-        (TEMPLATE, " The road is busy. ", "story", "The road is busy."),
+        (TEMPLATE, "A<|endoftext|>road.", "In French: {context}", prompted("<user>In French: A road.</user>")),
+        (None, "A road.", "In French: {context}", "In French: A road."),
+        (TEMPLATE, "A road.", "answer", prompted("<user>A road.\n\nAnswer the question briefly.</user>")),
+        (None, "A road.", "answer", "A road.\nAnswer:"),
+        (None, "A road.", "summary", "A road.\n\nTL;DR:"),
+        (None, "A road.", "simplification", "A road.\nIn simpler words:"),
+        (TEMPLATE, "The road\x1eis busy.", "story", "The road\n\nis busy."),
         (TEMPLATE, "", "story", "<|endoftext|>"),
     ],
-    indirect=["chat"],
 )
-def test_prompts(chat, context, task, expected):
+def test_prompts(template, context, task, expected):
     """A chat model answers the last turn, a base model writes on, and a story is continued as it stands."""
-    prompt = make_prompt(chat, context, task, 500)
-    assert text_of(chat, prompt) == expected
-    assert not prompt.cut
-
-
-@pytest.mark.parametrize("task", ["summary", "answer", "simplification", "In French: {context}"])
-def test_instructions_hold_the_context(chat, task):
-    plain = TextCodec(tiny_models.causal_tokenizer())
-    for codec in (chat, plain):
-        text = text_of(codec, make_prompt(codec, "The road is busy today.", task, 500))
-        assert "The road is busy today." in text
-        assert ("<user>" in text) == (codec is chat)
-
-
-def test_special_tokens_in_a_context_are_text(chat):
-    prompt = make_prompt(chat, "One<|endoftext|>\ntwo.", "dialogue", 500)
-    assert chat.tokenizer.eos_token_id not in prompt.tokens
+    codec = codec_of(template)
+    prompt, cut = make_prompt(codec, context, task, 500)
+    assert codec.tokenizer.decode(prompt) == expected
+    assert not cut
 
 
 @pytest.mark.parametrize(("task", "kept"), [("summary", "first"), ("dialogue", "last"), ("story", "last")])
-def test_long_contexts_are_cut(chat, monkeypatch, task, kept):
-    monkeypatch.setattr(prompts, "PROMPT_TOKENS", 20)
-    prompt = make_prompt(chat, "first " + "word " * 100 + "last", task, 5000)
-    assert prompt.cut
-    assert 0 < len(make_prompt(chat, "word " * 300, task, 90).tokens) <= 90  # tokens of the window
-    text = text_of(chat, prompt)
-    assert kept in text
-    assert ({"first", "last"} - {kept}).pop() not in text.replace("last message", "")
+def test_long_contexts_are_cut(task, kept):
+    codec = codec_of(TEMPLATE)
+    prompt, cut = make_prompt(codec, "first " + "word " * 500 + "last", task, 5000)
+    assert cut
+    assert 0 < len(make_prompt(codec, "word " * 300, task, 90)[0]) <= 90  # tokens of the window
+    text = codec.tokenizer.decode(prompt).replace("last message", "")
+    assert [word in text for word in ("first", "last")] == [kept == "first", kept == "last"]
 
 
 @pytest.mark.parametrize(
@@ -213,9 +201,7 @@ def test_first_tokens_follow_the_nucleus(model, temperature, top_p):
     count, tokenizer = 4000, model.codec.tokenizer
     keys = [number.to_bytes(8, "little") for number in range(count)]
     settings = SamplingSettings(sample_temperature=temperature, sample_top_p=top_p)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "TEXTS_TOGETHER", 1000)
-        drawn = Counter(text for text, _ in draw_texts(model, PROMPT, keys, 1, settings))
+    drawn = Counter(text for text, _ in draw_texts(model, PROMPT, keys, 1, settings))
     with torch.no_grad():
         logits = model.model(input_ids=torch.tensor([PROMPT])).logits[0, -1, : len(tokenizer)] / temperature
     ordinary = [token for token in range(len(tokenizer)) if token not in tokenizer.all_special_ids]
@@ -234,7 +220,7 @@ def test_first_tokens_follow_the_nucleus(model, temperature, top_p):
         assert drawn[text] / count == pytest.approx(share, abs=4.5 * math.sqrt(share / count) + 1e-3)
 
 
-def test_a_text_depends_on_its_prompt_and_key_alone(model, monkeypatch):
+def test_a_text_depends_on_its_prompt_and_key_alone(model):
     """Not on the other keys, their order, how many are written together, or torch's random state."""
     torch.manual_seed(1)
     state = torch.get_rng_state()
@@ -242,10 +228,9 @@ def test_a_text_depends_on_its_prompt_and_key_alone(model, monkeypatch):
     assert torch.equal(torch.get_rng_state(), state)
     assert len(set(texts)) == len(KEYS)
     torch.manual_seed(2)
-    monkeypatch.setattr(drawing, "TEXTS_TOGETHER", 2)
-    assert draw_texts(model, PROMPT, KEYS[::-1], 12, SamplingSettings()) == texts[::-1]
-    [longer] = draw_texts(model, PROMPT, KEYS[:1], 20, SamplingSettings())
-    assert longer.text.startswith(texts[0].text.rstrip("\ufffd"))
+    assert draw_texts(model, PROMPT, KEYS[3::-1], 12, SamplingSettings()) == texts[3::-1]
+    [(longer, _)] = draw_texts(model, PROMPT, KEYS[:1], 20, SamplingSettings())
+    assert longer.startswith(texts[0][0].rstrip("\ufffd"))
 
 
 def test_texts_end_with_a_stop_token_or_their_first_line(model):
@@ -276,41 +261,36 @@ def writer():
     return CausalLanguageModel(*tiny_models.tiny_writer())
 
 
-def drawn_by(model, requests, **settings):
-    drawn = {}
-    draw_samples(model, SamplingSettings(**settings), requests, drawn.__setitem__)
-    return drawn
+def drawn_by(model, request, **settings):
+    return draw_samples(model, request, resolve_settings("mini", variant="plus", **settings))
 
 
 REQUESTS = [Request(text, 16, "story") for text in ("The old harbour town wakes early.", "She took the train.")]
 
 
-def test_samples_depend_on_their_request_alone(writer):
-    both = drawn_by(writer, REQUESTS, sample_count=3)
-    assert [len(set(samples.texts)) for samples in both.values()] == [3, 3]
-    for request in REQUESTS:
-        assert drawn_by(writer, [request], sample_count=3)[request] == both[request]
-    assert drawn_by(writer, REQUESTS, sample_count=3, sample_seed=1) != both
-    more = drawn_by(writer, REQUESTS, sample_count=5)
-    assert [samples.texts[:3] for samples in more.values()] == [samples.texts for samples in both.values()]
+@pytest.mark.parametrize("wish", REQUESTS)
+def test_the_first_samples_are_the_same_where_more_are_drawn(writer, wish):
+    texts = drawn_by(writer, wish, sample_count=3).texts
+    assert len(set(texts)) == 3
+    assert drawn_by(writer, wish, sample_count=5).texts[:3] == texts
+    assert not set(drawn_by(writer, wish, sample_count=3, sample_seed=1).texts) & set(texts)
 
 
 @pytest.mark.parametrize("task", ["story", "summary", "dialogue"])
 def test_a_small_window_has_room_for_prompt_and_sample(task):
     small = CausalLanguageModel(*tiny_models.tiny_writer(n_positions=40))
-    request = Request("The road is busy.\n" * 20, 128, task)
-    samples = drawn_by(small, [request], sample_count=3)[request]
-    assert len(samples.texts) == 3
-    assert samples.context_cut
+    texts, context_cut = drawn_by(small, Request("The road is busy.\n" * 20, 128, task), sample_count=3)
+    assert len(texts) == 3
+    assert context_cut
 
 
-def test_dropped_samples_are_drawn_again_and_counted(writer):
+@pytest.mark.parametrize(
+    ("context", "count"), [("The old harbour town wakes early.", 1), ("Паром уходит утром.", 0)]
+)
+def test_fewer_samples_where_too_many_are_dropped(writer, context, count):
     """Near temperature 0 all samples of a context are the same, and none is in the script of another context."""
-    russian = Request("Паром уходит утром.", 5, "story")
-    english = REQUESTS[0]._replace(token_limit=5)
-    drawn = drawn_by(writer, [english, russian], sample_count=4, sample_temperature=1e-4)
-    assert [samples.dropped for samples in drawn.values()] == [{"duplicate": 9}, {"other script": 12}]
-    assert [len(samples.texts) for samples in drawn.values()] == [1, 0]
+    samples = drawn_by(writer, Request(context, 5, "story"), sample_count=4, sample_temperature=1e-4)
+    assert len(samples.texts) == count
 
 
 CONTEXTS = ["The old harbour town wakes early in the summer.", "Who signed the letter?", "", CONTEXT]
@@ -325,7 +305,6 @@ def test_samples_are_references_for_other_metrics(encoder):
     augmented = scorer.augment(REFERENCES, CONTEXTS)
     assert augmented == [[*references, *texts] for references, texts in zip(REFERENCES, drawn, strict=True)]
     turns = ["Hi, who are you?", "A\nbaker."]  # a list of strings is a dialogue
-    texts = scorer.sample(["Hello."], [turns])
     request = Request("Hi, who are you?\nA baker.", 16, "dialogue")
     model = CausalLanguageModel(*models["language_model"])
-    assert texts == [drawn_by(model, [request], sample_count=3)[request].texts]
+    assert scorer.sample(["Hello."], [turns]) == [drawn_by(model, request, sample_count=3).texts]

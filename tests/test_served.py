@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
+import jsonl
 import numpy as np
 import pytest
 import tiny_models
@@ -22,6 +23,7 @@ from mars_score.scoring.evidence import LIKELIHOOD, Reader
 
 SECRET = "sk-very-secret"
 CONTEXTS = [f"Day {day}. It rained and she was late." for day in range(12)]
+CHAT = "/v1/chat/completions"
 ROWS = (["She took the bus home."] * 12, ["She went home by bus that night."] * 12, CONTEXTS)
 
 
@@ -34,7 +36,7 @@ class FakeServer(ThreadingHTTPServer):
         self.faults, self.asked, self.lock = {}, [], threading.Lock()
         self.under_way = self.most_under_way = 0
         self.slow = 0.0
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def answer(self, path, body):
         if path == "/v1/models":
@@ -87,6 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("MARS_API_KEY", SECRET)
+    monkeypatch.setattr("mars_score.models.served.WAIT", 0.01)
     fake = FakeServer()
     yield fake
     fake.shutdown()
@@ -95,12 +98,11 @@ def server(monkeypatch):
 
 @pytest.fixture
 def client(server):
-    return ServedModel(server.address, wait=0.01)
+    return ServedModel(server.address)
 
 
 @pytest.fixture
-def scorer(server, tmp_path, monkeypatch):
-    monkeypatch.setattr("mars_score.models.served.ServedModel.__init__.__defaults__", (0.01,))
+def scorer(server, tmp_path):
     return MarsScorer(
         "mini",
         variant="plus",
@@ -112,7 +114,11 @@ def scorer(server, tmp_path, monkeypatch):
 
 
 def chats(server):
-    return [body for path, body, _ in server.asked if path.endswith("/chat/completions")]
+    return [body for path, body, _ in server.asked if path == CHAT]
+
+
+def write(client, plain="", count=1, seed=0):
+    return client.write([], plain, {"n": count, "seed": seed})
 
 
 def test_scores_of_a_served_model(server, scorer, tmp_path, caplog):
@@ -134,7 +140,7 @@ def test_scores_of_a_served_model(server, scorer, tmp_path, caplog):
 
 
 def test_likelihoods_are_those_of_the_candidate_alone(client):
-    logs, cut = client.log_probabilities("ab cd", "ef", most=2)
+    logs, cut = client.log_probabilities("ab cd", "ef", context_tokens=2)
     assert (logs, cut) == ([-ord(sign) / 100 for sign in " ef"], True)
     assert client.log_probabilities("", "ef") == ([-1.01, -1.02], False)
 
@@ -150,8 +156,8 @@ def test_likelihoods_are_those_of_the_candidate_alone(client):
     ],
 )
 def test_what_passes_is_tried_again(server, client, faults):
-    server.faults["/v1/chat/completions"] = iter(faults)
-    assert len(client.write([], "", n=3)) == 3
+    server.faults[CHAT] = iter(faults)
+    assert len(write(client, count=3)) == 3
     assert len(chats(server)) == len(faults) + 1
 
 
@@ -159,12 +165,11 @@ def test_what_passes_is_tried_again(server, client, faults):
     ("fault", "message", "tries"),
     [
         (
-            (401, f"the key {SECRET} is wrong", {}),
-            r"401: the key \*\*\* is wrong; set the environment.*MARS_API_KEY",
+            (401, f"the key {SECRET} is bad", {}),
+            r"401: the key \*\*\* is bad; set the environment.*MARS_API_KEY",
             1,
         ),
         ((404, "no such model", {}), r"404: no such model; check the address .* and the name of the model", 1),
-        ((400, "too long", {}), "400: too long", 1),
         ((500, "oops", {}), r"500: oops \(tried 5 times\).*is stored", TRIES),
         ((429, "later", {}), r"429: later \(tried 5 times\); wait", TRIES),
         ("half", "an answer that is cut or of another form", TRIES),
@@ -172,9 +177,9 @@ def test_what_passes_is_tried_again(server, client, faults):
     ],
 )
 def test_what_does_not_pass_is_named(server, client, fault, message, tries):
-    server.faults["/v1/chat/completions"] = itertools.repeat(fault)
+    server.faults[CHAT] = itertools.repeat(fault)
     with pytest.raises(ServerError, match=f"{server.address}/chat/completions: .*{message}") as caught:
-        client.write([], "")
+        write(client)
     assert SECRET not in str(caught.value)
     assert len(chats(server)) == tries
 
@@ -182,27 +187,34 @@ def test_what_does_not_pass_is_named(server, client, fault, message, tries):
 @pytest.mark.parametrize("status", [400, 422])
 def test_without_n_and_seed(server, client, status):
     refusals = [(status, f"unknown parameter: '{name}'", {}) for name in ("n", "seed")]
-    server.faults["/v1/chat/completions"] = iter(refusals)
-    assert len(client.write([], "", n=3, seed=5)) == 3
-    assert len(client.write([], "", n=2, seed=5)) == 2
-    assert [sorted(body.keys() - {"messages", "model"}) for body in chats(server)] == [["n", "seed"], ["seed"]] + [
-        []
-    ] * 5
+    server.faults[CHAT] = iter(refusals)
+    assert [len(write(client, count=count, seed=5)) for count in (3, 2)] == [3, 2]
+    asked = [sorted(body.keys() & {"n", "seed"}) for body in chats(server)]
+    assert asked == [["n", "seed"], ["seed"], *[[]] * 5]
 
 
-@pytest.mark.parametrize("refusal", [(404, "not found", {}), (400, "no Chat Template is there", {})])
+@pytest.mark.parametrize(
+    "refusal", [(404, "not found", {}), (501, "no", {}), (400, "no Chat Template is there", {})]
+)
 def test_a_server_without_chat_continues_texts(server, client, refusal):
     """By a line each, whatever line breaks come before it."""
-    server.faults["/v1/chat/completions"] = iter([refusal])
-    assert client.write([], "Once upon", n=2) == [("They met Once upon", True)] * 2
-    assert client.write([], "Twice upon", n=1) == [("They met Twice upon", True)]
-    asked = [path for path, _, _ in server.asked if "completions" in path]
-    assert asked == ["/v1/chat/completions", "/v1/completions", "/v1/completions"]
+    server.faults[CHAT] = iter([refusal])
+    assert write(client, "Once upon", 2) == [("They met Once upon", True)] * 2
+    assert write(client, "Twice upon") == [("They met Twice upon", True)]
+    assert [path for path, _, _ in server.asked if "completions" in path] == [CHAT, *["/v1/completions"] * 2]
+
+
+def test_a_dropped_sample_is_written_again(server, scorer):
+    """With a seed that was not asked for; the texts that are good stay."""
+    texts = [{"message": {"content": text}} for text in ("It was late.", "As an AI, I can't say.")]
+    server.faults[CHAT] = iter([(200, json.dumps({"choices": texts}), {})])
+    assert scorer.sample(["So it was."], CONTEXTS[:1]) == [("It was late.", "They met at 2 and 0 o'clock.")]
+    assert [(body["n"], body["seed"]) for body in chats(server)] == [(2, 0), (1, 2)]
 
 
 def test_nothing_is_lost_when_the_server_goes(server, scorer):
     """The contexts that were answered are not asked for again."""
-    server.faults["/v1/chat/completions"] = itertools.chain([None] * 5, itertools.repeat((500, "gone", {})))
+    server.faults[CHAT] = itertools.chain([None] * 5, itertools.repeat((500, "gone", {})))
     with pytest.raises(ServerError, match="500: gone"):
         scorer.score(*ROWS)
     server.faults.clear()
@@ -231,24 +243,24 @@ def test_answers_under_way_are_kept_when_one_fails(client):
     assert len(asked) < 20
 
 
-@pytest.mark.parametrize("end", ["\r", "\n", " \n"])
-def test_white_space_around_a_key_is_no_part_of_it(server, monkeypatch, end):
-    monkeypatch.setenv("MARS_API_KEY", SECRET + end)
+def test_white_space_around_a_key_is_no_part_of_it(server, monkeypatch):
+    monkeypatch.setenv("MARS_API_KEY", f" {SECRET}\r\n")
     assert ServedModel(server.address).name == "some/model"
     assert server.asked[-1][2]["Authorization"] == f"Bearer {SECRET}"
 
 
-@pytest.mark.parametrize("between", ["\n", " ", "\u00e9", "\x00"])
-def test_a_broken_key_is_not_shown(server, monkeypatch, between):
-    monkeypatch.setattr("mars_score.models.served.os.environ", {"MARS_API_KEY": f"sk-{between}{SECRET}"})
-    with pytest.raises(ServerError, match="the key in MARS_API_KEY has white space") as caught:
-        ServedModel(server.address)
-    assert SECRET not in str(caught.value)
-
-
-def test_a_password_in_the_address_is_refused_and_not_shown():
-    with pytest.raises(ServerError, match="must hold no password: put a key into MARS_API_KEY") as caught:
-        ServedModel(f"http://user:{SECRET}@host/v1")
+@pytest.mark.parametrize(
+    ("key", "address", "message"),
+    [
+        (f"sk-\n{SECRET}", "host", "the key in MARS_API_KEY has white space"),
+        (f"sk-\u00e9{SECRET}", "host", "the key in MARS_API_KEY has white space or other characters"),
+        ("", f"user:{SECRET}@host", "must hold no password: put a key into MARS_API_KEY"),
+    ],
+)
+def test_a_broken_key_and_a_password_are_not_shown(monkeypatch, key, address, message):
+    monkeypatch.setenv("MARS_API_KEY", key)
+    with pytest.raises(ServerError, match=message) as caught:
+        ServedModel(f"http://{address}/v1")
     assert SECRET not in str(caught.value)
 
 
@@ -273,22 +285,15 @@ def test_a_server_that_cannot_be_asked_is_no_reason_to_go_without(server, scorer
         scorer.score(*ROWS)
 
 
-def scorer_arguments(scorer):
-    models = {"language_model": scorer.settings.models.language_model, "encoder": scorer.settings.models.encoder}
-    return {"preset": "mini", "variant": "plus", "sample_count": 2, "store": False, **models}
-
-
 def test_what_cannot_be_served(server, scorer, capsys, tmp_path):
+    models = scorer.settings.models
     with pytest.raises(UnsupportedModelError, match=r'infills nothing: choose variant="plus"'):
-        MarsScorer(**{**scorer_arguments(scorer), "variant": "paper"}).score(*ROWS)
+        MarsScorer("mini", language_model=models.language_model, encoder=models.encoder, store=False).score(*ROWS)
     with pytest.raises(ServerError, match=r"has no model 'third'.*check the address"):
-        ServedModel(f"{server.address}#third").write([], "")
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"prediction": "a b", "reference": "a", "context": "c"}\n', encoding="utf-8")
-    assert (
-        main(["score", str(rows), "--variant", "plus", "--language-model", "http://127.0.0.1:9/v1", "--quiet"])
-        == 1
-    )
+        write(ServedModel(f"{server.address}#third"))
+    rows = jsonl.write(tmp_path / "rows.jsonl", [{"prediction": "a b", "reference": "a", "context": "c"}])
+    command = ["score", str(rows), "--variant", "plus", "--language-model", "http://127.0.0.1:9/v1", "--quiet"]
+    assert main(command) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -314,14 +319,13 @@ def test_llama_cpp(record_property):
     ]
     result = served.score(*zip(*rows, strict=True))
     assert np.mean([bool(scored.samples) for scored in result.rows]) > 0.9
-    here = MarsScorer("mini", variant="plus")
     pairs = list(dict.fromkeys((context, candidate) for candidate, _, context in rows))
-    read = [Reader(one.settings, one.runtime).read(LIKELIHOOD, pairs) for one in (served, here)]
-    apart = [
-        abs(getattr(read[0][pair], name) - getattr(read[1][pair], name))
-        for pair in pairs
-        for name in ("given_context", "alone")
-    ]
+    there, here = (
+        Reader(scorer.settings, scorer.runtime).read(LIKELIHOOD, pairs)
+        for scorer in (served, MarsScorer("mini", variant="plus"))
+    )
+    apart = [abs(there[pair].given_context - here[pair].given_context) for pair in pairs]
+    apart += [abs(there[pair].alone - here[pair].alone) for pair in pairs]
     record_property("nats per token apart", float(np.mean(apart)))
     print(f"{len(rows)} candidates, log p per token {np.mean(apart):.3f} nats apart")
     assert np.mean(apart) < 0.15

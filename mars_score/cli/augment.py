@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -95,20 +96,25 @@ def _write_requests(args: argparse.Namespace) -> None:
 
 
 def _join_responses(args: argparse.Namespace) -> None:
-    from mars_score.augment.sampling.batches import Answers
+    from mars_score.augment.sampling.batches import identity_of, read_answers
+    from mars_score.augment.sampling.samples import keep_good
     from mars_score.runs.output import run_folder, write
 
-    answers = Answers.read(args.responses)
-    texts = 0
+    answers, errors = read_answers(args.responses)
+    dropped: Counter[str] = Counter()
+    texts = unanswered = 0
 
     def rows() -> Iterator[dict[str, Any]]:
-        nonlocal texts
+        nonlocal texts, unanswered
         for row, request in _requests(args, _settings(args)):
             if "samples" in row:
                 raise ValueError(
                     f"{args.file}: the output has a column 'samples' of its own; rename that of the input"
                 )
-            samples = answers.samples(request)
+            samples: list[str] = []
+            answer = answers.get(identity_of(request)) if request.context else []
+            unanswered += answer is None
+            keep_good(answer or [], request.context, samples, dropped)
             texts += len(samples)
             yield {**row, "samples": samples}
         if not texts:
@@ -119,13 +125,11 @@ def _join_responses(args: argparse.Namespace) -> None:
 
     with run_folder(args.out) as folder:
         write(rows(), folder, args.out)
-    notices = [f"{count} answers were dropped: {fault}" for fault, count in sorted(answers.dropped.items())]
-    if answers.failed:
-        notices.append(
-            f"{len(answers.failed)} requests failed, the first with: {next(iter(answers.failed.values()))}"
-        )
-    if answers.unanswered:
-        notices.append(f"{answers.unanswered} rows have no answer and no samples")
+    notices = [f"{count} answers were dropped: {fault}" for fault, count in sorted(dropped.items())]
+    if errors:
+        notices.append(f"{len(errors)} requests failed, the first with: {next(iter(errors.values()))}")
+    if unanswered:
+        notices.append(f"{unanswered} rows have no answer and no samples")
     print_notices(notices)
     if not args.quiet:
         print(f"{texts} samples written to {args.out}", file=sys.stderr)

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ Value = TypeVar("Value")
 KEY = "MARS_API_KEY"  # the environment variable that holds the key
 AT_ONCE = 8  # requests under way, at most
 TRIES = 5  # of a request that the server could not answer for now
+WAIT = 1.0  # seconds before the second try, doubled for each further one
 _TIMEOUT, _CONNECT_TIMEOUT = 300.0, 10.0  # seconds
 _LONGEST_WAIT = 60.0  # seconds between two tries
 _UNKNOWN = (400, 404, 405, 422, 501)  # HTTP statuses of what a server does not know
@@ -36,11 +37,10 @@ def is_served(spec: Any) -> bool:
     return isinstance(spec, str) and spec.startswith(("http://", "https://"))
 
 
+@cache
 def served_model(spec: str) -> ServedModel:
     """The client of a server; a process has one for each address."""
-    if spec not in _clients:
-        _clients[spec] = ServedModel(spec)
-    return _clients[spec]
+    return ServedModel(spec)
 
 
 class ServedModel:
@@ -48,16 +48,14 @@ class ServedModel:
 
     Args:
         spec: ``http://HOST:PORT/v1`` or ``https://...``, and ``#MODEL`` where the server has several models.
-        wait: seconds before the second try, doubled for each further one.
     """
 
-    def __init__(self, spec: str, wait: float = 1.0) -> None:
+    def __init__(self, spec: str) -> None:
         import httpx  # not needed where no server is
 
         self.address, _, self._named = spec.partition("#")
         self.address = self.address.rstrip("/")
         self._root = self.address.removesuffix("/v1")
-        self._wait = wait
         self._refused: set[str] = set()  # options of a request that the server does not know
         self._continues = False  # whether it has no chat, and continues texts
         if "@" in urlsplit(self.address).netloc:
@@ -69,9 +67,6 @@ class ServedModel:
         timeout = httpx.Timeout(_TIMEOUT, connect=_CONNECT_TIMEOUT)
         self._http = httpx.Client(timeout=timeout, headers=headers)
 
-    def __repr__(self) -> str:
-        return f"ServedModel({self.address!r})"
-
     @cached_property
     def name(self) -> str:
         """The model's name, which stands for the model in signatures and keys; of a path its last part."""
@@ -80,7 +75,7 @@ class ServedModel:
 
     @cached_property
     def _listed(self) -> Mapping[str, Any]:
-        models = self._ask("GET", f"{self.address}/models", take=lambda answer: list(answer["data"]))
+        models = self._ask(f"{self.address}/models", lambda answer: list(answer["data"]))
         model = next((model for model in models if self._named in ("", model.get("id"))), None)
         if model is None:
             raise ServerError(f"{self.address} has no model {self._named or 'at all'!r}; {_REMEDIES[404]}")
@@ -102,75 +97,76 @@ class ServedModel:
         queue = list(items)
         for item in queue[:1]:
             done(item, ask(item))
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            futures = {threads.submit(ask, item): item for item in queue[1:]}
-            try:
-                for future in as_completed(list(futures)):
-                    done(futures[future], future.result())
-                    del futures[future]
-            except ServerError:
-                threads.shutdown(cancel_futures=True)  # waits for those under way
-                for future, item in futures.items():
-                    if not future.cancelled() and future.exception() is None:
-                        done(item, future.result())
-                raise
-            finally:
-                threads.shutdown(cancel_futures=True)
+        errors: list[ServerError] = []
 
-    def write(self, messages: Sequence[Mapping[str, str]], plain: str, **options: Any) -> list[tuple[str, bool]]:
+        def try_to_ask(item: Item) -> tuple[Item, Value] | None:
+            if not errors:
+                try:
+                    return item, ask(item)
+                except ServerError as error:
+                    errors.append(error)
+            return None
+
+        threads = ThreadPoolExecutor(AT_ONCE)
+        try:
+            for future in as_completed([threads.submit(try_to_ask, item) for item in queue[1:]]):
+                if answer := future.result():
+                    done(*answer)
+        finally:
+            threads.shutdown(cancel_futures=True)
+        if errors:
+            raise errors[0]
+
+    def write(
+        self, messages: Sequence[Mapping[str, str]], plain: str, options: Mapping[str, Any]
+    ) -> list[tuple[str, bool]]:
         """Texts that the model writes, each in one line, and whether each ended by itself.
 
         Args:
             messages: to a chat model, with ``"role"`` and ``"content"``.
             plain: what the first line continues of a model that has no chat, or no template for it.
-            options: ``n``, ``seed``, ``max_tokens``, ``temperature``, ``top_p``. A server that refuses ``n`` is
-                asked several times, and one that refuses ``seed`` without it.
+            options: ``n`` (how many texts), ``seed`` and others of OpenAI's interface. A server that refuses
+                ``n`` is asked several times, and one that refuses ``seed`` without it.
 
         Raises:
             ServerError: it gives no answer.
         """
-        count = options.get("n", 1)
-        if "n" in self._refused and count > 1:
-            seed = options.get("seed", 0)
-            return [
-                text
-                for number in range(count)
-                for text in self.write(messages, plain, **{**options, "n": 1, "seed": seed * count + number})
-            ]
-        continues = self._continues
-        asked = {"prompt": plain} if continues else {"messages": list(messages)}
-        body = {"model": self._listed["id"], **asked}
-        body |= {name: value for name, value in options.items() if name not in self._refused}
-        refused: list[str] = []
+        if "n" in self._refused and options["n"] > 1:
+            seeds = range(options["seed"] * options["n"], (options["seed"] + 1) * options["n"])
+            single = [self.write(messages, plain, {**options, "n": 1, "seed": seed}) for seed in seeds]
+            return [text for texts in single for text in texts]
+        asked = {"prompt": plain} if self._continues else {"messages": messages}
+        path = "completions" if "prompt" in asked else "chat/completions"
+        body = {"model": self._listed["id"], **asked, **options}
+        body = {name: value for name, value in body.items() if name not in self._refused}
+        try:
+            return self._ask(f"{self.address}/{path}", choices_of, body)
+        except ServerError as error:
+            if not self._adapts(error, body):
+                raise
+        return self.write(messages, plain, options)
 
-        def is_refusal(status: int, text: str) -> bool:
-            said = text.lower()
-            no_chat = any(words in said for words in _NO_CHAT) or (
-                status in (404, 405, 501) and "model" not in said
-            )
-            if no_chat and not continues and status in _UNKNOWN:
-                self._continues = True
-                return True
-            named = [name for name in ("n", "seed") if name in body and f"'{name}'" in text.replace('"', "'")]
-            refused.extend(named if status in (400, 422) else [])
-            return bool(refused)
+    def _adapts(self, error: ServerError, body: Mapping[str, Any]) -> bool:
+        """Whether the server refused chat, ``n`` or ``seed``, which it is not asked for again."""
+        said = error.said.lower().replace('"', "'")
+        no_page = error.status in (404, 405, 501) and "model" not in said
+        no_chat = error.status in _UNKNOWN and any(words in said for words in _NO_CHAT)
+        if "messages" in body and (no_page or no_chat):
+            self._continues = True
+            return True
+        refused = {name for name in ("n", "seed") if name in body and f"'{name}'" in said}
+        self._refused |= refused if error.status in (400, 422) else set()
+        return bool(refused & self._refused)
 
-        path = "completions" if continues else "chat/completions"
-        texts: list[tuple[str, bool]] | None = self._ask(
-            "POST", f"{self.address}/{path}", body, choices_of, is_refusal
-        )
-        if texts is None:
-            self._refused.update(refused)
-            return self.write(messages, plain, **options)
-        return texts
-
-    def log_probabilities(self, context: str, text: str, most: int | None = None) -> tuple[list[float], bool]:
+    def log_probabilities(
+        self, context: str, text: str, context_tokens: int | None = None
+    ) -> tuple[list[float], bool]:
         """Of each token of a text, in nats, given a context and a space, or given begin-of-text alone.
 
         Args:
             context: "": none.
             text: not blank.
-            most: tokens of the context's beginning that are read; None: all.
+            context_tokens: of the context's beginning that are read; None: all.
 
         Returns:
             The log probabilities, and whether the end of the context was left out.
@@ -183,8 +179,8 @@ class ServedModel:
         before = self._tokens(context) if context else []
         tokens = self._tokens(f" {text}" if context else text)
         adds_begin, begin = self._begin
-        prompt = [*([begin] if adds_begin or not before else []), *before[:most]]
-        return self._read(prompt, tokens), most is not None and len(before) > most
+        prompt = [*([begin] if adds_begin or not before else []), *before[:context_tokens]]
+        return self._read(prompt, tokens), len(before) > len(before[:context_tokens])
 
     @property
     def reads(self) -> bool:
@@ -212,10 +208,9 @@ class ServedModel:
         """As vLLM and SGLang do: the prompt is echoed."""
         body = {"model": self._listed["id"], "prompt": [*before, *tokens], "echo": True, "logprobs": 1}
         logs = self._ask(
-            "POST",
             f"{self.address}/completions",
-            {**body, "max_tokens": 1, "temperature": 0},
             lambda answer: (answer["choices"][0]["logprobs"] or {}).get("token_logprobs") or [],
+            {**body, "max_tokens": 1, "temperature": 0},
         )
         return [float(log) for log in logs[len(before) : len(before) + len(tokens)]]
 
@@ -223,11 +218,10 @@ class ServedModel:
         """As llama.cpp does: a grammar allows these tokens alone, and their log probabilities come without it."""
         grammar = "root ::= " + " ".join(f"<[{token}]>" for token in tokens)
         body = {"prompt": list(before), "grammar": grammar, "n_probs": 1, "n_predict": len(tokens)}
-        logs: list[Mapping[str, Any]] = self._ask(
-            "POST",
+        logs = self._ask(
             f"{self._root}/completion",
-            {**body, "post_sampling_probs": False},
             lambda answer: answer["completion_probabilities"],
+            {**body, "post_sampling_probs": False},
         )
         return [float(log["logprob"]) for log, token in zip(logs, tokens, strict=False) if log["id"] == token]
 
@@ -237,63 +231,56 @@ class ServedModel:
         tokens = self._tokens("", special=True)
         if tokens:
             return True, tokens[0]
-        text = self._ask("GET", f"{self._root}/props", take=lambda answer: str(answer["bos_token"]))
+        text = self._ask(f"{self._root}/props", lambda answer: str(answer["bos_token"]))
         return False, self._tokens(text, special=True)[0]
 
     def _tokens(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids, with special ones or without; llama.cpp and vLLM name the same things differently."""
         body = {"content": text, "add_special": special, "parse_special": special}
         body |= {"prompt": text, "add_special_tokens": special}
-        tokens: list[int] = self._ask(
-            "POST",
+        return self._ask(
             f"{self._root}/tokenize",
-            {**body, "model": self._listed["id"]},
             lambda answer: [int(token) for token in answer["tokens"]],
+            {**body, "model": self._listed["id"]},
         )
-        return tokens
 
-    def _ask(
-        self,
-        method: str,
-        url: str,
-        body: Mapping[str, Any] | None = None,
-        take: Callable[[Any], Any] = lambda answer: answer,
-        expected: Callable[[int, str], bool] = lambda status, text: False,
-    ) -> Any:
-        """What ``take`` finds in the answer; None for a refusal that is ``expected``.
+    def _ask(self, url: str, take: Callable[[Any], Value], body: Mapping[str, Any] | None = None) -> Value:
+        """What ``take`` finds in the answer to a POST, or to a GET without a body.
 
         What may pass is tried again: no connection, 429, 5xx, and answers that are cut.
+
+        Raises:
+            ServerError: with the status and the text of the last answer.
         """
         from httpx import TransportError
 
-        fault = ""
         for attempt in range(TRIES):
-            wait = self._wait * 2**attempt
+            status, said, wait = 0, "", WAIT * 2**attempt
             try:
-                response = self._http.request(method, url, json=body)
-                if response.status_code == 200:
+                response = self._http.request("GET" if body is None else "POST", url, json=body)
+                status, said = response.status_code, response.text
+                if status == 200:
                     return take(response.json())
-                if expected(response.status_code, response.text):
-                    return None
-                fault = f"{response.status_code}: {response.text[:200]}"
-                if response.status_code != 429 and response.status_code < 500:
-                    raise self._error(url, fault, response.status_code)
+                fault = f"{status}: {said[:200]}"
                 after = response.headers.get("retry-after", "")
                 wait = float(after) if after.replace(".", "", 1).isdigit() else wait
             except TransportError as error:
                 fault = str(error) or type(error).__name__
             except (ValueError, KeyError, IndexError, TypeError, AttributeError):
                 fault = "an answer that is cut or of another form"
+            passes = status in (0, 200, 429) or (status >= 500 and status not in _UNKNOWN)
+            if not passes:
+                break
             if attempt < TRIES - 1:
                 time.sleep(min(wait, _LONGEST_WAIT))
-        raise self._error(url, f"{fault} (tried {TRIES} times)", int(fault[:3]) if fault[:3].isdigit() else 0)
-
-    def _error(self, url: str, fault: str, status: int) -> ServerError:
+        if passes:
+            fault += f" (tried {TRIES} times)"
+        if self._key:
+            fault = fault.replace(self._key, "***")
         remedy = _REMEDIES.get(status, "see whether the server is up; what was read is stored, so just go on then")
-        shown = fault.replace(self._key, "***") if self._key else fault
-        error = ServerError(f"{url}: {' '.join(shown.split())}; {remedy}")
-        error.status = status
-        return error
+        failure = ServerError(f"{url}: {' '.join(fault.split())}; {remedy}")
+        failure.status, failure.said = status, said
+        raise failure
 
 
 def choices_of(answer: Any) -> list[tuple[str, bool]]:
@@ -308,6 +295,3 @@ def choices_of(answer: Any) -> list[tuple[str, bool]]:
             ended = ended or bool(line_end)
         choices.append((" ".join(text.split()), ended))
     return choices
-
-
-_clients: dict[str, ServedModel] = {}

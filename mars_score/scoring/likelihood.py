@@ -51,7 +51,7 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Readings[Any, Pair, Lik
         settings: name the language model, its number type and how much of a context it reads.
         runtime: see :class:`mars_score.store.runtime.Runtime`.
     """
-    models, most = settings.models, settings.infilling.max_context_tokens
+    models, context_tokens = settings.models, settings.infilling.max_context_tokens
     make: Callable[[], Any]
     compute: Callable[..., None]
     if is_served(models.language_model):
@@ -62,10 +62,10 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Readings[Any, Pair, Lik
     return Readings(
         "scores",
         Current(models.language_model, make),
-        (numbers, "likelihood", _METHOD, most),
-        partial(compute, max_context_tokens=most),
+        (numbers, "likelihood", _METHOD, context_tokens),
+        partial(compute, max_context_tokens=context_tokens),
         parts=lambda pair: pair,
-        encode=lambda one: to_json(astuple(one)),
+        encode=lambda likelihood: to_json(astuple(likelihood)),
         decode=lambda stored: Likelihood(*from_json(stored)),
     )
 
@@ -80,7 +80,7 @@ def _compute(
     """Candidates are read alone, too, each once."""
     from mars_score.models.engine.surprisal import surprisals
 
-    most = math.log(model.vocabulary)
+    limit = math.log(model.vocabulary)
     in_order = sorted(pairs)  # pairs of one context together
     alone: dict[str, float] = {}
     for start in range(0, len(in_order), _PART):
@@ -88,9 +88,9 @@ def _compute(
         new = list(dict.fromkeys(candidate for _, candidate in part if candidate not in alone))
         both = [*part, *(("", candidate) for candidate in new)]
         read = surprisals(model, both, batch_size, max_context_tokens)
-        alone.update((candidate, one.mean) for candidate, one in zip(new, read[len(part) :], strict=True))
-        for pair, given in zip(part, read, strict=False):
-            done(pair, Likelihood(-min(given.mean, most), -min(alone[pair[1]], most), given.cut))
+        alone.update((candidate, text.mean) for candidate, text in zip(new, read[len(part) :], strict=True))
+        for pair, text in zip(part, read, strict=False):
+            done(pair, Likelihood(-min(text.mean, limit), -min(alone[pair[1]], limit), text.cut))
 
 
 def _compute_served(
@@ -100,20 +100,19 @@ def _compute_served(
     max_context_tokens: int | None,
 ) -> None:
     """By a server, several pairs at once; candidates are read alone first."""
-    most = math.log(model.vocabulary) if model.vocabulary else math.inf
-    alone: dict[str, float] = {}
+    limit = math.log(model.vocabulary) if model.vocabulary else math.inf
+    alone: dict[Pair, tuple[float, bool]] = {}
 
-    def mean(context: str, candidate: str) -> tuple[float, bool]:
-        logs, cut = model.log_probabilities(context, candidate, max_context_tokens)
-        return max(sum(logs) / len(logs), -most), cut
+    def read(pair: Pair) -> tuple[float, bool]:
+        logs, cut = model.log_probabilities(*pair, max_context_tokens)
+        return max(sum(logs) / len(logs), -limit), cut
 
-    def keep(candidate: str, read: tuple[float, bool]) -> None:
-        alone[candidate] = read[0]
-
-    def finish(pair: Pair, read: tuple[float, bool]) -> None:
-        done(pair, Likelihood(read[0], alone[pair[1]], read[1]))
+    def finish(pair: Pair, given_context: tuple[float, bool]) -> None:
+        mean, cut = given_context
+        done(pair, Likelihood(mean, alone["", pair[1]][0], cut))
 
     for start in range(0, len(pairs), _PART):
         part = pairs[start : start + _PART]
-        model.each(lambda candidate: mean("", candidate), {text for _, text in part if text not in alone}, keep)
-        model.each(lambda pair: mean(*pair), part, finish)
+        candidates = dict.fromkeys(("", candidate) for _, candidate in part)
+        model.each(read, [pair for pair in candidates if pair not in alone], alone.__setitem__)
+        model.each(read, part, finish)

@@ -1,17 +1,12 @@
 """Texts that a language model writes after a prompt, drawn by transformers' ``generate``."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, StoppingCriteria
-from transformers.generation import (
-    StoppingCriteriaList,
-    SuppressTokensLogitsProcessor,
-    TemperatureLogitsWarper,
-    TopPLogitsWarper,
-)
+from transformers.generation import StoppingCriteriaList, TemperatureLogitsWarper, TopPLogitsWarper
 
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec, has_line_break
@@ -22,35 +17,32 @@ from mars_score.settings import SamplingSettings
 TEXTS_TOGETHER = 32  # that are written at once, at most; halved where memory runs out
 
 
-class DrawnText(NamedTuple):
-    """A text as it was drawn."""
-
-    text: str  # without the token that ended it
-    ended: bool  # whether it ended by itself (a stop token or a line break) and not at the token limit
-
-
 def draw_texts(
     model: CausalLanguageModel,
     prompt: Sequence[int],
     keys: Sequence[bytes],
     token_limit: int,
     settings: SamplingSettings,
-) -> list[DrawnText]:
+) -> list[tuple[str, bool]]:
     """Draw one text of at most ``token_limit`` tokens per key (a seed) by nucleus sampling (Holtzman et al. 2020).
 
     A text depends on the prompt, its key and the settings, and not on the other keys. Torch's random state is
     neither read nor changed. The model's own generation settings, such as a repetition penalty, hold beside ours.
+
+    Returns:
+        The texts, each with whether it ended by itself (a stop token or a line break) and not at the token limit.
     """
     codec = model.codec
-    of_model = getattr(getattr(model.model, "generation_config", None), "eos_token_id", None)
-    ends = [*(of_model if isinstance(of_model, list) else [of_model]), codec.tokenizer.eos_token_id]
+    ends = getattr(getattr(model.model, "generation_config", None), "eos_token_id", None)
+    ends = [*(ends if isinstance(ends, list) else [ends]), codec.tokenizer.eos_token_id]
     stops = {int(token) for token in ends if token is not None}
     padding = min(stops, default=codec.begin)
-    barred = (~codec.writable(model.vocabulary)).nonzero()[0].tolist()
+    barred = {*(~codec.writable(model.vocabulary)).nonzero()[0].tolist()} - stops
     config = GenerationConfig(
         max_new_tokens=token_limit,
         eos_token_id=sorted(stops) or None,
         pad_token_id=padding,
+        suppress_tokens=sorted(barred) or None,
         num_beams=1,
         do_sample=False,  # _Draw does it; these values of the unused settings keep transformers quiet
         temperature=1.0,
@@ -58,9 +50,8 @@ def draw_texts(
         top_k=50,
     )
 
-    def draw(keys: list[bytes]) -> list[DrawnText]:
+    def draw(keys: list[bytes]) -> list[tuple[str, bool]]:
         processors = (
-            SuppressTokensLogitsProcessor(sorted({*barred} - stops), model.device),
             TemperatureLogitsWarper(float(settings.sample_temperature)),
             TopPLogitsWarper(float(settings.sample_top_p)),
             _Draw(keys),
@@ -103,8 +94,8 @@ class _LineEnds(StoppingCriteria):  # type: ignore[misc]
         return torch.tensor([has_line_break(text.lstrip()) for text in texts], device=input_ids.device)
 
 
-def _read(codec: TextCodec, tokens: Sequence[int], ends: set[int]) -> DrawnText:
-    """The text of a row of ``generate``, which is padded after its end."""
+def _read(codec: TextCodec, tokens: Sequence[int], ends: set[int]) -> tuple[str, bool]:
+    """The text of a row of ``generate``, which is padded after its end, and whether it ended by itself."""
     length = next((place for place, token in enumerate(tokens) if token in ends), len(tokens))
     text = codec.decode(tokens[:length])
-    return DrawnText(text, length < len(tokens) or has_line_break(text.lstrip()))
+    return text, length < len(tokens) or has_line_break(text.lstrip())

@@ -1,16 +1,17 @@
-"""What the language model is asked to write, given a context: a prompt in token ids."""
+"""What a language model is asked to write, given a context."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
 
 from mars_score.data.contexts import BETWEEN_PASSAGES, as_prose
 from mars_score.data.words import split_words
+from mars_score.settings.fields import TASKS
 from mars_score.settings.language import ENGLISH, language_code, language_name
 
 if TYPE_CHECKING:
@@ -33,18 +34,13 @@ QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u037e")
 FULL_STOPS = (".", "!", "\u2026", "\u3002", "\uff01", "\uff0e", "\uff61", "\u06d4", "\u0964")
 ROLE_TOKENS = 8  # of a chat template, for each turn
 
-
-# For each task the user's message to a chat model, and the text that a base model continues.
-INSTRUCTIONS = {
+# The user's message to a chat model, and the text that a base model continues; a dialogue has turns instead.
+PROMPTS = {
+    "story": (f"{CONTEXT}\n\nContinue the text above with one or two sentences. Write nothing else.", CONTEXT),
     "summary": (f"{CONTEXT}\n\nSummarize the text above in one or two sentences.", f"{CONTEXT}\n\nTL;DR:"),
     "answer": (f"{CONTEXT}\n\nAnswer the question briefly.", f"{CONTEXT}\nAnswer:"),
     "simplification": (f"Rewrite this in simpler words: {CONTEXT}", f"{CONTEXT}\nIn simpler words:"),
-}
-# Likewise for chat models alone; base models continue the context, or are not asked.
-TO_CHAT = {
-    **{task: to_chat for task, (to_chat, _) in INSTRUCTIONS.items()},
-    "story": f"{CONTEXT}\n\nContinue the text above with one or two sentences. Write nothing else.",
-    "data": f"{CONTEXT}\n\nSay in one sentence what the record above says.",
+    "data": (f"{CONTEXT}\n\nSay in one sentence what the record above says.", f"{CONTEXT}\nIn words:"),
 }
 SYSTEM = "You write short, plain answers."
 SYSTEM_OF_DIALOGUE = "You are chatting with a friend. Reply to the last message in one short sentence."
@@ -78,81 +74,83 @@ def task_of(context: str, references: Sequence[str], token_limit: int) -> str:
     return prose
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """What the language model continues."""
+def prompts_of(context: str, task: str, language: str = ENGLISH) -> tuple[list[dict[str, str]], str]:
+    """The messages to a chat model, first that of the system, and the text that a base model continues.
 
-    tokens: tuple[int, ...]  # token ids, at least one
-    cut: bool  # whether a part of the context was left out
-
-
-def make_prompt(codec: TextCodec, context: str, task: str, room: int, language: str = ENGLISH) -> Prompt:
-    """The prompt for a context, of which at most ``PROMPT_TOKENS`` tokens are read; see ``TASKS`` of the settings.
-
-    A model with a chat template gets messages: a dialogue's turns with alternating roles, of which the last is the
-    user's, or an instruction. Other models get plain text. Either continues a story as it stands.
+    Args:
+        context: without outer whitespace.
+        task: one of ``TASKS`` of the settings, or a prompt with ``{context}``. The turns of a dialogue have
+            alternating roles, and the last one is the user's.
+        language: if it is not English, a chat model is told to write in it.
     """
-    context = as_prose(context.strip())
+    context = as_prose(context)
+    message, plain = (text.replace(CONTEXT, context) for text in PROMPTS.get(task, (task, task)))
+    system, turns = SYSTEM, [message]
+    if task == "dialogue":
+        system, turns = SYSTEM_OF_DIALOGUE, _turns(context)[-TURNS:] or [""]
+    roles = [("user", "assistant")[turns_after % 2] for turns_after in reversed(range(len(turns)))]
+    if task == "dialogue":
+        lines = [f"{'A' if role == 'user' else 'B'}: {turn}" for role, turn in zip(roles, turns, strict=True)]
+        plain = "\n".join([*lines, "B:"])
+    if task in TASKS and language_code(language) != ENGLISH:
+        system = f"{system} Write in {language_name(language)}."
+    messages = [{"role": role, "content": turn} for role, turn in zip(roles, turns, strict=True)]
+    return [{"role": "system", "content": system}, *messages], plain
+
+
+def make_prompt(
+    codec: TextCodec, context: str, task: str, room: int, language: str = ENGLISH
+) -> tuple[list[int], bool]:
+    """The prompt of a model that runs here, which continues a story as it stands also if it can chat.
+
+    Args:
+        codec: its tokenizer's.
+        context: see :func:`prompts_of`; at most ``PROMPT_TOKENS`` tokens are read.
+        task: likewise.
+        room: for the prompt, in tokens.
+        language: likewise.
+
+    Returns:
+        Its token ids, at least one, and whether a part of the context was left out.
+    """
+    chats = task != "story" and getattr(codec.tokenizer, "chat_template", None)
+
+    def prompt_ids(context: str) -> list[int]:
+        messages, plain = prompts_of(context, task, language)
+        if chats:
+            return _chat_ids(codec.tokenizer, messages)
+        ids = codec.encode(plain)
+        return [codec.begin, *ids] if codec.adds_begin or not ids else ids
+
+    context = as_prose(context)
     ids = codec.encode(context)
-    budget = max(0, min(PROMPT_TOKENS, room - len(_prompt_ids(codec, "", task, language)) - ROLE_TOKENS * TURNS))
+    budget = max(0, min(PROMPT_TOKENS, room - len(prompt_ids("")) - ROLE_TOKENS * TURNS))
     cut = len(ids) > budget
     if cut:
         read = ids[:budget] if task == "summary" else ids[len(ids) - budget :]
         context = codec.decode(read).strip("\ufffd\n ")
-    tokens = _prompt_ids(codec, context, task, language)
-    return Prompt(tuple(tokens[-room:]), cut or len(tokens) > room)
+    tokens = prompt_ids(context)
+    return tokens[-room:], cut or len(tokens) > room
 
 
-def chat_messages(context: str, task: str, language: str = ENGLISH) -> list[dict[str, str]]:
-    """What a chat model is asked: messages with ``"role"`` and ``"content"``, the first of the system."""
-    context = as_prose(context.strip())
-    if task == "dialogue":
-        return _messages(_in_language(SYSTEM_OF_DIALOGUE, language), _last_turns(context))
-    system = _in_language(SYSTEM, language) if task in TO_CHAT else SYSTEM
-    return _messages(system, [TO_CHAT.get(task, task).replace(CONTEXT, context)])
-
-
-def _messages(system: str, turns: Sequence[str]) -> list[dict[str, str]]:
-    """Turns with alternating roles, the last of the user, behind a message of the system."""
-    roles = [("assistant", "user")[(len(turns) - index) % 2] for index in range(len(turns))]
-    texts = [{"role": role, "content": turn} for role, turn in zip(roles, turns, strict=True)]
-    return [{"role": "system", "content": system}, *texts]
-
-
-def _prompt_ids(codec: TextCodec, context: str, task: str, language: str) -> list[int]:
-    if task != "story" and getattr(codec.tokenizer, "chat_template", None):
-        if task == "dialogue":
-            return _chat_ids(codec.tokenizer, _in_language(SYSTEM_OF_DIALOGUE, language), _last_turns(context))
-        system = _in_language(SYSTEM, language) if task in INSTRUCTIONS else SYSTEM
-        to_chat, _ = INSTRUCTIONS.get(task, (task, task))
-        return _chat_ids(codec.tokenizer, system, [to_chat.replace(CONTEXT, context)])
-    ids = codec.encode(plain_prompt(context, task))
-    return [codec.begin, *ids] if codec.adds_begin or not ids else ids
-
-
-def plain_prompt(context: str, task: str) -> str:
-    """What a model that was not trained to chat continues."""
-    context = as_prose(context)
-    if task == "story":
-        return context
-    if task == "dialogue":
-        turns = _last_turns(context)
-        return "\n".join(f"{'BA'[(len(turns) - index) % 2]}: {turn}" for index, turn in enumerate(turns)) + "\nB:"
-    _, plain = INSTRUCTIONS.get(task, (task, task))
-    return plain.replace(CONTEXT, context)
-
-
-def _in_language(system: str, language: str) -> str:
-    return system if language_code(language) == ENGLISH else f"{system} Write in {language_name(language)}."
+def _chat_ids(tokenizer: Any, messages: Sequence[dict[str, str]]) -> list[int]:
+    """The chat template's token ids up to the beginning of the reply, without reasoning."""
+    system, *turns = messages
+    for token in tokenizer.all_special_tokens:  # the chat template would take them for its own marks
+        turns = [{**turn, "content": turn["content"].replace(token, " ")} for turn in turns]
+    render = partial(
+        tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True, enable_thinking=False
+    )
+    try:
+        text = render([system, *turns])
+    except TemplateError:  # a template without system messages, whose first message is the user's
+        first, *others = turns if turns[0]["role"] == "user" else turns[1:]
+        text = render([{**first, "content": f"{system['content']}\n\n{first['content']}"}, *others])
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def _turns(context: str) -> list[str]:
     return [line.strip() for line in context.splitlines() if line.strip()]
-
-
-def _last_turns(context: str) -> list[str]:
-    """The turns of a dialogue that are read; a blank one where there is none."""
-    return _turns(context)[-TURNS:] or [""]
 
 
 def _ends_with(text: str, marks: tuple[str, ...]) -> bool:
@@ -176,23 +174,3 @@ def _about_speakers(turns: Sequence[str], references: Sequence[str]) -> bool:
 def _mentioned(name: str, words: Sequence[str]) -> bool:
     """Whether a name is one of the words, or a part of one where names are not separated by spaces."""
     return name in words or (len(split_words(name)) > 1 and any(name in word for word in words))
-
-
-def _chat_ids(tokenizer: Any, system: str, turns: Sequence[str]) -> list[int]:
-    """The chat template's token ids up to the beginning of the reply; the last turn is the user's."""
-    for token in tokenizer.all_special_tokens:  # the chat template would take them for its own marks
-        turns = [turn.replace(token, " ") for turn in turns]
-    _, *messages = in_full = _messages(system, turns)
-    try:
-        text = _rendered(tokenizer, in_full)
-    except TemplateError:  # a template without system messages, whose first message is the user's
-        first = 0 if messages[0]["role"] == "user" else 1
-        messages[first]["content"] = f"{system}\n\n{messages[first]['content']}"
-        text = _rendered(tokenizer, messages[first:])
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def _rendered(tokenizer: Any, messages: Sequence[dict[str, str]]) -> str:
-    """As text; models that can reason aloud first are told not to."""
-    asked = {"add_generation_prompt": True, "enable_thinking": False}
-    return str(tokenizer.apply_chat_template(messages, tokenize=False, **asked))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mars_score.augment.sampling.prompts import chat_messages, make_prompt, plain_prompt, task_of
+from mars_score.augment.sampling.prompts import make_prompt, prompts_of, task_of
 from mars_score.data.overlap import copied_share
 from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current
@@ -22,6 +20,7 @@ from mars_score.models.stored import Readings
 from mars_score.settings import SamplingSettings, Settings
 from mars_score.settings.fields import UNSAMPLED_TASKS
 from mars_score.settings.language import ENGLISH, language_code
+from mars_score.store.lookup import Done, from_json, to_json
 from mars_score.store.results import digest
 from mars_score.store.runtime import Runtime
 
@@ -93,19 +92,13 @@ class Request(NamedTuple):
 
     context: str  # without outer whitespace, blank for none
     token_limit: int  # tokens of a sample at most
-    task: str  # see :func:`mars_score.augment.sampling.prompts.make_prompt`
-
-    def wanted(self, *, served: bool = False) -> bool:
-        """Whether samples are of use: not without a context, nor of a small model for tasks that it fails at."""
-        return bool(self.context) and (served or self.task not in UNSAMPLED_TASKS)
+    task: str  # see :func:`mars_score.augment.sampling.prompts.prompts_of`
 
 
-@dataclass(frozen=True)
-class Samples:
+class Samples(NamedTuple):
     """The samples of a context."""
 
     texts: tuple[str, ...]  # those that passed the gates, at most ``sample_count`` of the settings, all different
-    dropped: Mapping[str, int] = field(default_factory=dict)  # how many were dropped for each fault
     context_cut: bool = False  # whether they were drawn given a part of the context only
 
 
@@ -118,68 +111,17 @@ def make_request(context: str, references: Sequence[str], settings: SamplingSett
     return Request(context, limit, settings.task or task_of(context, references, limit))
 
 
-def draw_samples(
-    model: CausalLanguageModel,
-    settings: SamplingSettings,
-    requests: Sequence[Request],
-    done: Callable[[Request, Samples], None],
-    language: str = ENGLISH,
-) -> None:
-    """Draw the samples of each request, context by context."""
-    for request in requests:
-        done(request, _draw(model, settings, request, language))
-
-
-def _draw(model: CausalLanguageModel, settings: SamplingSettings, request: Request, language: str) -> Samples:
-    from mars_score.augment.sampling.drawing import draw_texts
-
-    limit = min(request.token_limit, model.window // 2)
-    with model.exclusive():  # a call changes settings of the tokenizer
-        room = model.window - limit
-        prompt = make_prompt(model.codec, request.context, request.task, room, language)
-
-    def write(numbers: range) -> Iterable[tuple[str, bool]]:
-        keys = [digest(settings.sample_seed, request.context, number) for number in numbers]
-        return draw_texts(model, prompt.tokens, keys, limit, settings)
-
-    return _gated(write, request, settings.sample_count, context_cut=prompt.cut)
-
-
-def chat_options(request: Request, settings: SamplingSettings, language: str) -> dict[str, Any]:
-    """What a chat model is asked for a request, in the words of OpenAI's interface; without ``n`` and ``seed``."""
-    return {
-        "messages": chat_messages(request.context, request.task, language),
-        "max_tokens": SERVED_ROOM * request.token_limit,
-        "temperature": settings.sample_temperature,
-        "top_p": settings.sample_top_p,
-    }
-
-
-def _draw_served(model: ServedModel, settings: SamplingSettings, request: Request, language: str) -> Samples:
-    def write(numbers: range) -> Iterable[tuple[str, bool]]:
-        seed = settings.sample_seed + numbers.start
-        plain = plain_prompt(request.context, request.task)
-        return model.write(**chat_options(request, settings, language), plain=plain, n=len(numbers), seed=seed)
-
-    return _gated(write, request, settings.sample_count)
-
-
-def _gated(
-    write: Callable[[range], Iterable[tuple[str, bool]]],
-    request: Request,
-    count: int,
-    *,
-    context_cut: bool = False,
-) -> Samples:
-    """Write until there are enough samples; one that fails a gate is written again, ``ATTEMPTS`` times in all."""
+def draw_samples(model: CausalLanguageModel | ServedModel, request: Request, settings: Settings) -> Samples:
+    """Draw until there are enough samples; one that fails a gate is drawn again, ``ATTEMPTS`` times in all."""
+    write, context_cut = _writer(model, request, settings)
     texts: list[str] = []
     dropped: Counter[str] = Counter()
     for _ in range(ATTEMPTS):
         first = len(texts) + dropped.total()
-        missing = range(first, first + count - len(texts))
+        missing = range(first, first + settings.sampling.sample_count - len(texts))
         if missing:
             keep_good(write(missing), request.context, texts, dropped)
-    return Samples(tuple(texts), dict(dropped), context_cut)
+    return Samples(tuple(texts), context_cut)
 
 
 def keep_good(written: Iterable[tuple[str, bool]], context: str, texts: list[str], dropped: Counter[str]) -> None:
@@ -193,49 +135,91 @@ def keep_good(written: Iterable[tuple[str, bool]], context: str, texts: list[str
             dropped[fault] += 1
 
 
+def _writer(
+    model: CausalLanguageModel | ServedModel, request: Request, settings: Settings
+) -> tuple[Callable[[range], list[tuple[str, bool]]], bool]:
+    """What writes texts, given their numbers, and whether it reads a part of the context only."""
+    sampling = settings.sampling
+    if isinstance(model, ServedModel):
+        messages, plain = prompts_of(request.context, request.task, settings.language)
+        options = sampling_options(request, sampling)
+
+        def ask(numbers: range) -> list[tuple[str, bool]]:
+            seed = sampling.sample_seed + numbers.start
+            return model.write(messages, plain, {**options, "n": len(numbers), "seed": seed})
+
+        return ask, False
+
+    from mars_score.augment.sampling.drawing import draw_texts
+
+    limit = min(request.token_limit, model.window // 2)
+    room = model.window - limit
+    with model.exclusive():  # a call changes settings of the tokenizer
+        prompt, cut = make_prompt(model.codec, request.context, request.task, room, settings.language)
+
+    def draw(numbers: range) -> list[tuple[str, bool]]:
+        keys = [digest(sampling.sample_seed, request.context, number) for number in numbers]
+        return draw_texts(model, prompt, keys, limit, sampling)
+
+    return draw, cut
+
+
+def sampling_options(request: Request, settings: SamplingSettings) -> dict[str, Any]:
+    """How a served model is to sample, in the words of OpenAI's interface."""
+    return {
+        "max_tokens": SERVED_ROOM * request.token_limit,
+        "temperature": settings.sample_temperature,
+        "top_p": settings.sample_top_p,
+        "n": settings.sample_count,
+        "seed": settings.sample_seed,
+    }
+
+
 class ContextSampler:
     """Draws samples given contexts, or finds them in the store; the language model is loaded only for new ones."""
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
-        self._settings, self._runtime = settings, runtime
+        self._settings, self._store = settings, runtime.store
         spec = settings.models.language_model
         self._served = is_served(spec)
         make = partial(served_model, spec) if self._served else partial(causal_model, settings.models, runtime)
-        self._model: Current[Any] = Current(spec, make)
+        method = [value for name, value in vars(settings.sampling).items() if name != "task"]
+        language = language_code(settings.language)
+        if language != ENGLISH:
+            method.append(language)
+        self._readings: Readings[Any, Request, Samples] = Readings(
+            "samples",
+            Current(spec, make),
+            ("samples", _METHOD, method, "served" if self._served else settings.models.dtype),
+            self._compute,
+            parts=lambda request: request,
+            encode=lambda samples: to_json(samples._asdict()),
+            decode=_decode,
+        )
 
     def draw(
         self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None
     ) -> dict[Request, Samples]:
-        """The samples of each different request; none for those that want none."""
-        sampling = self._settings.sampling
+        """The samples of each different request; none without a context or for tasks that small models fail at."""
         different = list(dict.fromkeys(requests))
         wanted = [
-            request for request in different if request.wanted(served=self._served) and sampling.sample_count > 0
+            request
+            for request in different
+            if self._settings.sampling.sample_count > 0
+            and request.context
+            and (self._served or request.task not in UNSAMPLED_TASKS)
         ]
-        method = [getattr(sampling, field.name) for field in fields(SamplingSettings) if field.name != "task"]
-        language = language_code(self._settings.language)
-        if language != ENGLISH:
-            method.append(language)
-
-        def compute(model: Any, missing: list[Request], done: Callable[[Request, Samples], None]) -> None:
-            if self._served:
-                write = partial(_draw_served, model, sampling, language=self._settings.language)
-                model.each(write, missing, done)
-            else:
-                draw_samples(model, sampling, missing, done, self._settings.language)
-
-        def decode(encoded: bytes) -> Samples:
-            values = json.loads(encoded)
-            return Samples(tuple(values["texts"]), values["dropped"], values["context_cut"])
-
-        readings = Readings(
-            "samples",
-            self._model,
-            ("samples", _METHOD, method, "served" if self._served else self._settings.models.dtype),
-            compute,
-            parts=lambda request: (request.context, request.token_limit, request.task),
-            encode=lambda samples: json.dumps(asdict(samples)).encode(),
-            decode=decode,
-        )
-        drawn = readings.read(self._runtime.store, wanted, progress)
+        drawn = self._readings.read(self._store, wanted, progress)
         return {request: drawn.get(request, Samples(())) for request in different}
+
+    def _compute(self, model: Any, missing: list[Request], done: Done[Request, Samples]) -> None:
+        if self._served:
+            model.each(lambda request: draw_samples(model, request, self._settings), missing, done)
+        else:
+            for request in missing:
+                done(request, draw_samples(model, request, self._settings))
+
+
+def _decode(encoded: bytes) -> Samples:
+    stored = from_json(encoded)
+    return Samples(tuple(stored["texts"]), stored["context_cut"])
