@@ -212,7 +212,7 @@ def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, planni
     done = []
     infills = infiller.infill([*jobs, *jobs[:2]], lambda *finished: done.append(finished))  # equal ones once
     assert tokens_of(infills) == tokens_of([*expected, *expected[:2]])
-    assert infiller.batch_size == 2
+    assert infiller.batch.size == 2
     assert len(done) == len(jobs)
     assert dict(done) == dict(zip(jobs, infills, strict=False))
 
@@ -268,7 +268,7 @@ def test_other_errors_are_raised(causal, monkeypatch, error, batch_size):
     watch(monkeypatch, drafting, "planned_step", fail)
     with pytest.raises(type(error), match=str(error)):
         infiller.infill(jobs_of(infiller, pairs()))
-    assert infiller.batch_size == batch_size
+    assert infiller.batch.size == batch_size
 
 
 def tokens_of(infills):

@@ -12,10 +12,9 @@ import torch
 
 from mars_score.augment.infilling.jobs import JobState
 from mars_score.augment.infilling.planning import plain_step, planned_step
-from mars_score.models.engine.attention import Feed
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.tokens import padded, token_kind
+from mars_score.models.engine.tokens import token_kind
 from mars_score.settings import PlanningSettings
 
 MASK_ENTRIES = 2**26  # attention mask entries of one judging pass
@@ -114,37 +113,37 @@ class Drafter:
 def _judge(model: CausalLanguageModel, batch: Batch, indices: Sequence[int]) -> None:
     """Judge drafts that a text block follows; afterwards the cache holds all written tokens but the last."""
     states = [batch.states[index] for index in indices]
-    cached = [batch.cache.lengths[index] for index in indices]
-    layouts = [_layout(state) for state in states]
-    counts = [_layout_size(state) for state in states]
-    feed = _feed(model, batch, indices, layouts)
-    positions = [
-        length if copy == 0 else length - len(state.draft) + 1 + copy + place
-        for state, length, layout in zip(states, cached, layouts, strict=True)
-        for copy, place, _, _ in layout
+    starts = [batch.cache.lengths[index] - len(batch.states[index].draft) + 1 for index in indices]
+    layouts = [_layout(state, start) for state, start in zip(states, starts, strict=True)]
+    counts = [len(layout) for layout in layouts]
+    prefixes = [[prefix for prefix, *_ in layout] for layout in layouts]
+    # All of a draft but its last token is in the cache. That one stands in the branch of the copy after all of it.
+    reach = [
+        [start + min(prefix, len(state.draft) - 1) for prefix in of_job]
+        for state, start, of_job in zip(states, starts, prefixes, strict=True)
     ]
-    tokens = [token for layout in layouts for _, _, token, _ in layout]
-    targets = [target for layout in layouts for _, _, _, target in layout]
-    hidden, new = model.forward(model.tensor(tokens), model.tensor(positions), feed)
-    surprise = model.surprisal(hidden, model.tensor(targets)).double().cpu()
+    feed = model.feed(counts, reach, batch.cache, indices, branches=prefixes)
+    _, positions, tokens, targets = model.tensor([entry for layout in layouts for entry in layout]).T
+    hidden, new = model.forward(tokens, positions, feed)
+    surprise = model.surprisal(hidden, targets).double().cpu()
 
-    places: list[tuple[int, int, int]] = []  # of each token of this pass that is written: token, row and slot
-    start = 0
-    of_jobs = zip(indices, states, counts, cached, torch.split(surprise, counts), strict=True)
-    for index, state, count, length, of_job in of_jobs:
-        draft, block = len(state.draft), len(state.blank.after) - 1
-        of_copies = of_job[1:].reshape(draft, block).sum(1).tolist()
+    places: list[tuple[int, int, int]] = []  # of each token of this pass that is written: row, slot and token
+    first = 0
+    of_jobs = zip(indices, states, starts, layouts, torch.split(surprise, counts), strict=True)
+    for index, state, start, layout, of_job in of_jobs:
+        fed = len(state.blank.after) - 1
+        of_copies = of_job[1:].reshape(len(state.draft), fed).sum(1).tolist()
         of_starts = [*state.next_surprise, float(of_job[0])]
-        length_kept = state.keep([a + b for a, b in zip(of_starts, of_copies, strict=True)])
-        copy = range(start + 1 + (length_kept - 1) * block, start + 1 + length_kept * block)
-        begin = length - draft + 1 + min(length_kept, draft - 1)
-        written = [start, *copy] if length_kept == draft else [*copy]
-        places += [(token, index, begin + offset) for offset, token in enumerate(written)]
-        batch.cache.lengths[index] = begin + len(written)
-        start += count
+        kept = state.keep([a + b for a, b in zip(of_starts, of_copies, strict=True)])
+        places += [
+            (index, position, token)
+            for token, (prefix, position, _, _) in enumerate(layout, first)
+            if prefix == kept
+        ]
+        batch.cache.lengths[index] = start + kept + fed
+        first += len(layout)
     if places:
-        written_tokens, rows, slots = zip(*places, strict=True)
-        batch.cache.write(new, rows, slots, written_tokens)
+        batch.cache.write(new, *zip(*places, strict=True))
 
 
 def _layout_size(state: JobState) -> int:
@@ -152,32 +151,15 @@ def _layout_size(state: JobState) -> int:
     return 1 + len(state.draft) * (len(state.blank.after) - 1)
 
 
-def _layout(state: JobState) -> list[tuple[int, int, int, int]]:
-    """For each token to feed: prefix length of its copy, place in the copy, the token, and the next token."""
-    block = state.blank.after
-    inside = [(place, token, following) for place, (token, following) in enumerate(pairwise(block))]
-    copies = range(1, len(state.draft) + 1)
-    return [(0, 0, state.draft[-1], block[0]), *((copy, *token) for copy in copies for token in inside)]
+def _layout(state: JobState, start: int) -> list[tuple[int, int, int, int]]:
+    """For each token to feed: length of the prefix before its copy, its position, the token, and the next token.
 
-
-def _feed(
-    model: CausalLanguageModel,
-    batch: Batch,
-    indices: Sequence[int],
-    layouts: Sequence[Sequence[tuple[int, int, int, int]]],
-) -> Feed:
-    """Copy m sees the written tokens and the first m generated ones; the last generated one is in this pass."""
-    copy, place, _, _ = model.tensor(padded(layouts, (0, 0, 0, 0))).unbind(-1)
-    drafted, cached = model.tensor(
-        [[len(batch.states[index].draft), batch.cache.lengths[index]] for index in indices]
-    ).T[:, :, None]
-    is_copy = copy > 0
-    reach = torch.where(is_copy, cached - drafted + 1 + copy.minimum(drafted - 1), cached)
-    slots = max(batch.cache.lengths[index] for index in indices)
-    past = torch.arange(slots, device=model.device) < reach[:, :, None]
-    within = (copy[:, :, None] == copy[:, None, :]) & (place[:, None, :] <= place[:, :, None])
-    within &= is_copy[:, None, :]
-    within[:, :, 0] |= copy == drafted
-    within |= torch.eye(copy.shape[1], dtype=torch.bool, device=model.device)
-    mask = model.mask(torch.cat([past, within], dim=2))
-    return Feed([len(layout) for layout in layouts], mask, batch.cache, model.tensor(indices), slots)
+    The draft's last token comes first, then the copies of the text block; the draft begins at position ``start``.
+    """
+    draft, block = len(state.draft), state.blank.after
+    copies = [
+        (prefix, start + prefix + place, token, following)
+        for prefix in range(1, draft + 1)
+        for place, (token, following) in enumerate(pairwise(block))
+    ]
+    return [(draft, start + draft - 1, state.draft[-1], block[0]), *copies]

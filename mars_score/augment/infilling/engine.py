@@ -8,7 +8,7 @@ from mars_score.augment.infilling.drafting import Batch, Drafter
 from mars_score.augment.infilling.jobs import Infill, Job, JobState, OnInfilled
 from mars_score.models.engine.cache import KeyValueCache, PromptMemory
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.memory import cache_bytes, is_out_of_memory
+from mars_score.models.memory import BatchSize, cache_bytes
 from mars_score.models.torch_modes import ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
 
@@ -31,7 +31,7 @@ class CausalInfiller:
         self.codec = model.codec
         self.window = model.window
         self.sigma = infilling.sigma
-        self.batch_size = batch_size or (MOST_JOBS if model.device.type == "cpu" else MOST_JOBS_ON_GPU)
+        self.batch = BatchSize(batch_size or (MOST_JOBS if model.device.type == "cpu" else MOST_JOBS_ON_GPU))
         self.drafter = Drafter(model, planning, infilling.sigma)
 
     def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
@@ -43,29 +43,26 @@ class CausalInfiller:
             if done:
                 done(job, of_job)
 
-        for job in dict.fromkeys(jobs):
-            if not job.blanks:  # all of them are beyond the window
+        for job in jobs:
+            if not job.blanks and job not in infills:  # all of them are beyond the window
                 note(job, ())
-        waiting = [job for job in dict.fromkeys(jobs) if job.blanks]
         with self.model.exclusive(), ordinary_mode():
-            while waiting:
-                run = _Run(self.drafter, *self._next_run(waiting))
-                try:
-                    for job, of_job in run:
+            while waiting := [job for job in dict.fromkeys(jobs) if job not in infills]:
+                together, most = self._next_run(waiting)
+
+                def run(size: int, together: Sequence[Job] = together) -> None:
+                    for job, of_job in _Run(self.drafter, [job for job in together if job not in infills], size):
                         note(job, of_job)
-                except (RuntimeError, MemoryError) as error:
-                    if run.size == 1 or not is_out_of_memory(error):
-                        raise
-                    self.batch_size = run.size // 2  # unfinished jobs start again
-                waiting = [job for job in waiting if job not in infills]
+
+                self.batch.run(run, most)
         return [infills[job] for job in jobs]
 
-    def _next_run(self, jobs: Sequence[Job]) -> tuple[list[Job], int]:
+    def _next_run(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], int]:
         """The longest jobs, and how many of them fit in memory; shorter ones follow in larger batches."""
         longest = max(job.most_tokens(self.sigma) for job in jobs)
         fitting = cache_bytes(self.model.device) // (self.model.token_bytes * longest)
-        if fitting >= self.batch_size:
-            return list(jobs), self.batch_size
+        if fitting >= min(self.batch.size, len(jobs)):
+            return jobs, len(jobs)
         return [job for job in jobs if 2 * job.most_tokens(self.sigma) > longest], max(1, fitting)
 
 

@@ -39,12 +39,9 @@ class MaskedInfiller:
         return positions - 1
 
     def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once."""
-        different = list(dict.fromkeys(jobs))
+        """The infills of each job's blanks."""
         with exclusive(self.model), ordinary_mode():
-            infills = self._batch.map(self._infill, different, lambda job: job.most_tokens(0), done)
-        of_job = dict(zip(different, infills, strict=True))
-        return [of_job[job] for job in jobs]
+            return self._batch.map(self._infill, jobs, lambda job: job.most_tokens(0), done)
 
     def _infill(self, jobs: Sequence[Job]) -> list[tuple[Infill, ...]]:
         """One forward pass."""

@@ -32,8 +32,8 @@ class Step:
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
     """Feed ``tokens`` (rows,) after the cached ones; the next token is chosen by the plain logits."""
-    positions, feed = model.causal_feed([1] * len(tokens), cache)
-    hidden, states = model.forward(tokens, model.tensor(positions), feed)
+    feed = model.feed([1] * len(tokens), [[length] for length in cache.lengths], cache)
+    hidden, states = model.forward(tokens, model.tensor(cache.lengths), feed)
     logits = model.logits(hidden)
     return Step(logits, logits, states)
 
@@ -50,12 +50,13 @@ def planned_step(
     future = model.tensor(padded(futures, 0))
     shares = padded([[1 / len(row)] * len(row) for row in futures], 0.0)
     weights = torch.tensor(shares, dtype=model.precise, device=model.device)
-    positions, feed = model.causal_feed([1] * len(tokens), cache, precision=model.precise)
+    positions = model.tensor(cache.lengths)
+    feed = model.feed([1] * len(tokens), [[length] for length in cache.lengths], cache, precision=model.precise)
     feed.perturbations = perturbations = [LayerPerturbation() for _ in range(model.layers)]
     for iteration in range(settings.plan_iterations + 1):
         climbing = iteration < settings.plan_iterations
         with torch.set_grad_enabled(climbing):
-            hidden, states = model.forward(tokens, model.tensor(positions), feed)
+            hidden, states = model.forward(tokens, positions, feed)
             logits = model.logits(hidden)
         if iteration == 0:
             plain = logits.detach().clone()

@@ -93,27 +93,23 @@ class WordAnalyser:
 
     def analyse(self, texts: Sequence[str]) -> list[Analysis]:
         """One analysis per text; equal texts are tagged once. PipelineMissingError: no pipeline is installed."""
-        analyses = {
-            text: Analysis(text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in words))
-            for text, words in self._look_up("tagged", texts, self._tag).items()
-        }
-        return [analyses[text] for text in texts]
+        tagged = self._look_up("tagged", texts, self._tag)
+        return [
+            Analysis(text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in tagged[text]))
+            for text in texts
+        ]
 
     def words(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The lower-cased words of each text, for contexts and IDF corpora: split as above, not tagged."""
+        split = self._look_up("split", texts, self._split)
         # Contexts are long and share most words: one string object per distinct word keeps them small.
-        words_of = {
-            text: tuple(map(sys.intern, words))
-            for text, words in self._look_up("split", texts, self._split).items()
-        }
+        words_of = {text: tuple(map(sys.intern, words)) for text, words in split.items()}
         return [words_of[text] for text in texts]
 
     def _look_up(
         self, what: str, texts: Sequence[str], compute: Callable[[Sequence[str]], Iterator[list[Any]]]
     ) -> dict[str, list[Any]]:
         """The result of each different text, from the store or computed."""
-        if not texts:
-            return {}
         results: Results[str, list[Any]] = Results("analyses", (what, _RULES, self.pipeline, version("spacy")))
 
         def compute_all(missing: list[str], done: Callable[[str, list[Any]], None]) -> None:

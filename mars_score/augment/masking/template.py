@@ -119,8 +119,6 @@ def make_templates(
     """
     words = analysis.lower_words
     ratios = mask_ratios(settings.max_mask_ratio, settings.mask_ratio_step)
-    if not ratios:
-        return []
     carrying = context_carrying(words, context_words)
     costs = [CONTEXT_COST if index in carrying else PLAIN_COST for index in range(len(words))]
     budgets = [math.floor(ratio * len(words) + _FLOAT_NOISE) for ratio in ratios]

@@ -28,7 +28,7 @@ class NewStates(Cache):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__(layers=[])
-        self.states: LayerStates = []  # each (heads, tokens, head size)
+        self.states: LayerStates = []  # each (rows, heads, tokens, head size)
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
@@ -36,7 +36,7 @@ class NewStates(Cache):  # type: ignore[misc]
         """Record the new keys and values of a layer and return them unchanged."""
         if layer_idx != len(self.states):
             raise NotImplementedError("layers that share keys and values")
-        self.states.append((key_states[0], value_states[0]))
+        self.states.append((key_states, value_states))
         return key_states, value_states
 
 

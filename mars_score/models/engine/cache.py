@@ -73,12 +73,8 @@ class KeyValueCache:
 
     def copy(self, row: int) -> KeyValueCache:
         """A cache of its own for a row, without room for more."""
-        alone = KeyValueCache([], 1, self.lengths[row])
-        alone._storage = [
-            (keys[row : row + 1, :, : alone.capacity].clone(), values[row : row + 1, :, : alone.capacity].clone())
-            for keys, values in self._storage
-        ]
-        alone.lengths = [alone.capacity]
+        alone = KeyValueCache([(keys[row], values[row]) for keys, values in self._storage], 1, self.lengths[row])
+        alone.add(self, row)
         return alone
 
     def remove(self, row: int) -> None:

@@ -13,7 +13,7 @@ from transformers.cache_utils import DynamicLayer
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.engine.attention import Feed, NewStates, mars_attention
 from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
-from mars_score.models.engine.tokens import TextCodec
+from mars_score.models.engine.tokens import TextCodec, padded
 from mars_score.models.memory import position_limit
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 
@@ -127,7 +127,7 @@ class CausalLanguageModel:
                 use_cache=True,
                 mars_feed=feed,
             ).last_hidden_state
-        return hidden[0], new.states
+        return hidden[0], [(keys[0], values[0]) for keys, values in new.states]
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(..., hidden size) to (..., vocabulary), in float32 or better."""
@@ -163,9 +163,11 @@ class CausalLanguageModel:
     def _read(self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int]) -> Sequence[Tensor]:
         """One forward pass of :meth:`read`."""
         counts = [len(text) for text in texts]
+        before = [cache.lengths[row] for row in rows]
         all_rows = list(rows) == list(range(len(cache.lengths)))  # then nothing need be copied
-        positions, feed = self.causal_feed(counts, cache, None if all_rows else rows)
+        feed = self.feed(counts, [[length] for length in before], cache, None if all_rows else rows)
         tokens = [token for text in texts for token in text]
+        positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
         hidden, states = self.forward(self.tensor(tokens), self.tensor(positions), feed)
         of_tokens = [row for row, count in zip(rows, counts, strict=True) for _ in range(count)]
         cache.write(states, of_tokens, positions)
@@ -173,23 +175,37 @@ class CausalLanguageModel:
             cache.lengths[row] += count
         return torch.split(hidden, counts)
 
-    def causal_feed(
+    def feed(
         self,
         counts: Sequence[int],
+        reach: Sequence[Sequence[int]],
         cache: KeyValueCache,
         rows: Sequence[int] | None = None,
+        *,
+        branches: Sequence[Sequence[int]] | None = None,
         precision: torch.dtype | None = None,
-    ) -> tuple[list[int], Feed]:
-        """Positions and feed of the next tokens of rows (None: all), each of which sees all before it."""
-        before = cache.lengths if rows is None else [cache.lengths[row] for row in rows]
-        slots, longest = max(before), max(counts)
-        past = torch.arange(slots, device=self.device) < self.tensor(before)[:, None]
-        places = torch.arange(longest, device=self.device)
-        causal = (places <= places[:, None]).expand(len(counts), -1, -1)
-        visible = torch.cat([past[:, None].expand(-1, longest, -1), causal], dim=2)
+    ) -> Feed:
+        """What tokens attend to: themselves, cached tokens, and tokens before them in the same pass.
+
+        Args:
+            counts: number of tokens of each row.
+            reach: for each row and token, or once for all tokens of a row, how many cached tokens are seen.
+            cache: of the earlier tokens.
+            rows: of the cache; None: all, in order.
+            branches: for each row and token a number: tokens of the same branch, and those of branch 0, are seen.
+                None: there is one branch.
+            precision: number type of the mask; None: the model's.
+        """
+        longest, slots = max(counts), max(map(max, reach))
+        past = torch.arange(slots, device=self.device) < self.tensor(padded(reach, 0))[:, :, None]
+        if branches is None:
+            within = torch.ones(1, longest, longest, dtype=torch.bool, device=self.device)
+        else:
+            branch = self.tensor(padded(branches, -1))
+            within = (branch[:, :, None] == branch[:, None]) | (branch[:, None] == 0)
+        visible = [part.expand(len(counts), longest, -1) for part in (past, within.tril())]
         chosen = None if rows is None else self.tensor(rows)
-        positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
-        return positions, Feed(counts, self.mask(visible, precision), cache, chosen, slots)
+        return Feed(counts, self.mask(torch.cat(visible, dim=2), precision), cache, chosen, slots)
 
     def tensor(self, values: Any) -> Tensor:
         """Numbers in (nested) lists of equal lengths as a tensor on the model's device."""

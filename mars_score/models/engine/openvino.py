@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,12 +19,12 @@ import openvino
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
-from transformers import AttentionInterface, AttentionMaskInterface, Cache
+from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from mars_score.errors import UnsupportedModelError, warn
-from mars_score.models.engine.attention import Feed, mars_attention
+from mars_score.models.engine.attention import Feed, NewStates, mars_attention
 from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
 from mars_score.models.engine.language_model import VOCABULARY_ROWS, CausalLanguageModel
 from mars_score.models.memory import position_limit
@@ -120,7 +121,7 @@ class Graph:
         """The outputs; RuntimeError in a forked process, where OpenVINO would wait for ever."""
         if os.getpid() != self._process:
             raise RuntimeError('OpenVINO does not live on in a forked process; use "spawn", or engine="torch"')
-        self._request.infer([each.numpy() for each in inputs], share_inputs=True)
+        self._request.infer([tensor.numpy() for tensor in inputs], share_inputs=True)
         return [torch.from_numpy(self._request.get_output_tensor(index).data.copy()) for index in self._outputs]
 
 
@@ -128,7 +129,9 @@ def _round_weights(model: openvino.Model) -> None:
     """Weights of linear layers to 8 bits, with one scale for each output."""
     from openvino import opset13 as ops
 
-    for operation in (one for one in model.get_ordered_ops() if one.get_type_name() == "MatMul"):
+    for operation in model.get_ordered_ops():
+        if operation.get_type_name() != "MatMul":
+            continue
         constant = operation.input_value(1).get_node()
         if constant.get_type_name() != "Constant" or len(constant.shape) != 2:
             continue
@@ -192,23 +195,17 @@ class ConvertedEncoder(torch.nn.Module):
         return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=pooled[0] if pooled else None)
 
 
-class _Past(Cache):  # type: ignore[misc]
+class _States(NewStates):
     """Given keys and values, and those of the tokens that are read."""
 
-    def __init__(self, states: Sequence[Tensor]) -> None:
-        super().__init__(layers=[])
-        self._past = states
-        self.new: list[Tensor] = []
+    def __init__(self, past: Sequence[Tensor]) -> None:
+        super().__init__()
+        self._past = past
 
-    def update(
-        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
-    ) -> tuple[Tensor, Tensor]:
-        self.new += [key_states, value_states]
-        keys, values = self._past[2 * layer_idx : 2 * layer_idx + 2]
-        return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
-
-    def get_seq_length(self, *args: Any, **kwargs: Any) -> int:
-        return 0  # nobody needs it, as positions and masks are given
+    def update(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        keys, values = super().update(*args, **kwargs)
+        past_keys, past_values = self._past[2 * len(self.states) - 2 : 2 * len(self.states)]
+        return torch.cat([past_keys, keys], dim=2), torch.cat([past_values, values], dim=2)
 
 
 def _attention(
@@ -237,9 +234,9 @@ class ConvertedLanguageModel(CausalLanguageModel):
 
         def read(tokens: Tensor, positions: Tensor, mask: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
             places = {"input_ids": tokens, "position_ids": positions, "attention_mask": mask}
-            cache = _Past(states)
+            cache = _States(states)
             hidden = self.model.base_model(**places, past_key_values=cache, use_cache=True).last_hidden_state
-            return (hidden, *cache.new)
+            return (hidden, *chain.from_iterable(cache.states))
 
         def surprisal(hidden: Tensor, targets: Tensor) -> tuple[Tensor]:
             logits = self.head(hidden)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from mars_score.models.engine.attention import Feed
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.tokens import TextCodec, padded
+from mars_score.models.engine.tokens import TextCodec
 from mars_score.models.memory import BatchSize, cache_bytes
 from mars_score.models.torch_modes import ordinary_mode
 
@@ -138,36 +137,19 @@ def _read_packs(
 ) -> dict[Reading, float]:
     """Mean surprisal of each text; those of a pack see its prompt, in its row of the cache, not each other."""
     counts = [_tokens(pack) for pack in packs]
-    slots = max(reading.length - 1 for pack in packs for reading in pack)
-    # Text 0 is the prompt's last token, which all see.
-    of_tokens = [
-        [
-            (0, 0, pack[0].length - 1),
-            *(
-                (number, place, reading.length - 1)
-                for number, reading in enumerate(pack, 1)
-                for place in range(1, len(reading.tokens))
-            ),
-        ]
-        for pack in packs
+    before = [pack[0].length - 1 for pack in packs]
+    # Branch 0 is the prompt's last token, which all see.
+    branches = [
+        [0, *(number for number, reading in enumerate(pack, 1) for _ in reading.tokens[1:])] for pack in packs
     ]
-    number, place, before = model.tensor(padded(of_tokens, (-1, 0, 0))).unbind(-1)
-    past = torch.arange(slots, device=model.device) < before[:, :, None]
-    same = (number[:, :, None] == number[:, None]) | (number[:, None] == 0)
-    feed = Feed(
-        counts,
-        model.mask(torch.cat([past, same & (place[:, None] <= place[:, :, None])], dim=2)),
-        prompts,
-        model.tensor(rows),
-        slots,
-    )
-    tokens = [
-        token
-        for pack in packs
-        for part in ([pack[0].prompt[pack[0].length - 1]], *(reading.tokens[:-1] for reading in pack))
-        for token in part
-    ]
-    positions = [before + place for of_pack in of_tokens for _, place, before in of_pack]
+    feed = model.feed(counts, [[length] for length in before], prompts, rows, branches=branches)
+    tokens, positions = list[int](), list[int]()
+    for pack, length in zip(packs, before, strict=True):
+        tokens.append(pack[0].prompt[length])
+        positions.append(length)
+        for reading in pack:
+            tokens += reading.tokens[:-1]
+            positions += range(length + 1, length + len(reading.tokens))
     hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), feed)
     readings = [reading for pack in packs for reading in pack]
     predicting = []  # for each text the states before its tokens: that of the prompt's last token, then its own
