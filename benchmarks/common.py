@@ -60,14 +60,15 @@ def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
 @cache
 def language_model() -> tuple[Any, Any]:
     """Model and tokenizer of preset mini; converted once in the store."""
-    from mars_score.models.loading import load_language_model
+    from mars_score.models.loading import load_model
     from mars_score.settings import resolve_settings
     from mars_score.store.results import ResultStore
     from mars_score.store.runtime import Runtime
 
     models = resolve_settings("mini").models
     runtime = Runtime(store=ResultStore(store_folder(None)))
-    return load_language_model(models.language_model, "causal", models.dtype, runtime)
+    model, tokenizer = load_model("causal", models.language_model, models.dtype, runtime)
+    return model, tokenizer
 
 
 @contextmanager

@@ -238,7 +238,7 @@ def test_mlflow(tmp_path, monkeypatch, result):
     exec(block, {"result": result})
     [run] = mlflow.search_runs(output_format="list")
     assert run.data.metrics == {"mars": 0.75}
-    assert run.data.params == {"mars_signature": result.signature.short}
+    assert run.data.params == {"mars_signature": str(result.signature)}
     table = mlflow.load_table("mars.json")
     assert list(table["mars"]) == result.scores
 

@@ -77,8 +77,7 @@ def no_models(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("a model is loaded")
 
-    for name in ("load_language_model", "reading_model"):
-        monkeypatch.setattr(models, name, refuse)
+    monkeypatch.setattr(models, "load_model", refuse)
     monkeypatch.setattr(WordAnalyser, "_nlp", property(refuse))
 
 
@@ -257,7 +256,7 @@ def test_without_augmentation_no_language_model_is_loaded(make, monkeypatch):
     def refuse(*arguments):
         raise AssertionError("the language model is loaded")
 
-    monkeypatch.setattr(models, "load_language_model", refuse)
+    monkeypatch.setattr(models, "causal_model", refuse)
     scorer = make(max_mask_ratio=0)
     result = scorer.score(*columns(ROWS))
     assert all(len(one.similarities) == 1 for row in result.rows for one in row.references)
@@ -354,19 +353,15 @@ def test_mini_has_no_masked_language_model(encoder):
 
 
 def test_models_stay_until_they_are_freed(make, monkeypatch):
-    loads = []
-    for name in ("load_language_model", "reading_model"):
-        usual = getattr(models, name)
-        monkeypatch.setattr(
-            models, name, lambda *args, name=name, usual=usual: (loads.append(name), usual(*args))[1]
-        )
+    loads, usual = [], models.load_model
+    monkeypatch.setattr(models, "load_model", lambda kind, *args: (loads.append(kind), usual(kind, *args))[1])
     scorer = make()
     first = scorer.score(*columns(ROWS))
     assert scorer.score(*columns(ROWS)) == first
-    assert loads == ["load_language_model", "reading_model"]
+    assert loads == ["causal", "encoder"]
     scorer.free()
     assert scorer.score(*columns(ROWS)) == first
-    assert loads == 2 * ["load_language_model", "reading_model"]
+    assert loads == 2 * ["causal", "encoder"]
     scorer.free()
     scorer.free()
 

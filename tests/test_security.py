@@ -1,6 +1,5 @@
 """What MARS promises about files that others made: models, its store, rows, settings; and about its packages."""
 
-import ast
 import contextlib
 import json
 import os
@@ -17,27 +16,22 @@ import jsonl
 import pytest
 import tiny_models
 import torch
+from sentence_transformers.sentence_transformer.modules import Dense
 from users import unprivileged
 
 from mars_score.cli import main
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.models import loading as models
-from mars_score.models import wheels
+from mars_score.models.loading import load_model
+from mars_score.models.wheels import stored_folder
 from mars_score.scorer import MarsScorer
 from mars_score.store.results import ResultStore, digest
 from mars_score.store.runtime import Runtime
 
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted([*(ROOT / "mars_score").rglob("*.py"), ROOT / "mars_metric.py", ROOT / "app.py"])
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")
 
 
-@pytest.fixture(autouse=True)
-def no_leave(monkeypatch, nothing_loaded):
-    monkeypatch.delenv("MARS_PICKLED_WEIGHTS", raising=False)
-
-
-# Models: weights from safetensors files only
+# Models: their code never runs
 
 
 class Trap:
@@ -56,168 +50,79 @@ def sprung(tmp_path):
     return tmp_path / "sprung"
 
 
-def pickled(folder, weights):
-    """Put a pickle file in the place of the weights in a folder."""
-    (folder / "model.safetensors").unlink(missing_ok=True)
-    torch.save(weights, folder / "pytorch_model.bin")
+@pytest.fixture
+def language_model(tmp_path):
+    """The folder of a tiny language model."""
+    for part in tiny_models.tiny_gpt2(seed=1):
+        part.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
 
 
 @pytest.fixture
-def language_model(tmp_path):
-    """Folder and weights of a tiny language model."""
-    folder = tmp_path / "model"
-    model, tokenizer = tiny_models.tiny_gpt2(seed=1)
-    for part in (model, tokenizer):
-        part.save_pretrained(folder)
-    return folder, model.state_dict()
-
-
-def encoder_with(tmp_path, *modules):
-    """The folder of a tiny encoder with further modules."""
+def dense_encoder(tmp_path):
+    """The folder of an encoder with a dense layer."""
     encoder = tiny_models.tiny_encoder(seed=4)
-    for module in modules:
-        encoder.append(module)
+    encoder.append(Dense(tiny_models.HIDDEN, 8))
     encoder.save(str(tmp_path / "encoder"))
     return tmp_path / "encoder"
 
 
-@pytest.fixture
-def dense(tmp_path):
-    """The folder of an encoder with a dense layer, and that of the layer."""
-    from sentence_transformers.sentence_transformer.modules import Dense
-
-    folder = encoder_with(tmp_path, Dense(tiny_models.HIDDEN, 8))
-    return folder, folder / "2_Dense"
+def load(kind, folder):
+    return load_model(kind, str(folder), "float64", Runtime(device="cpu"))
 
 
-@pytest.fixture
-def static(tmp_path):
-    """The folder of an encoder of static vectors."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+@pytest.mark.parametrize("kind", ["causal", "encoder"])
+def test_a_pickle_file_of_weights_gives_tensors_and_runs_nothing(kind, language_model, dense_encoder, sprung):
+    folder = language_model if kind == "causal" else dense_encoder
+    inside = folder if kind == "causal" else folder / "2_Dense"
 
-    encoder = SentenceTransformer(modules=[StaticEmbedding(tiny_models.causal_tokenizer(), embedding_dim=8)])
-    encoder.save(str(tmp_path / "static"))
-    return tmp_path / "static"
+    def weights():
+        model = load(kind, folder)
+        return (model[0] if kind == "causal" else model[-1]).state_dict()
 
-
-def load_language_model(folder, kind="causal"):
-    return models.load_language_model(str(folder), kind, "float64", Runtime(device="cpu"))[0]
-
-
-def load_encoder(folder):
-    return models.load_encoder(str(folder), "float64", Runtime(device="cpu"))
-
-
-def refused(load, folder):
-    with pytest.raises(ModelUnavailableError, match="MARS_PICKLED_WEIGHTS=1") as caught:
-        load(folder)
-    message = str(caught.value)
-    assert str(folder) in message
-    assert "\n" not in message
-
-
-def test_a_pickled_language_model_is_refused_unless_the_user_says_otherwise(language_model, monkeypatch):
-    folder, weights = language_model
-    pickled(folder, weights)
-    refused(load_language_model, folder)
-    monkeypatch.setenv("MARS_PICKLED_WEIGHTS", "0")
-    refused(load_language_model, folder)
-    monkeypatch.setenv("MARS_PICKLED_WEIGHTS", "1")
-    loaded = load_language_model(folder).state_dict()
-    assert all(torch.equal(weights[name], loaded[name]) for name in weights)
-
-
-def test_a_pickled_masked_language_model_is_refused(tmp_path, roberta_mlm):
-    for part in roberta_mlm:
-        part.save_pretrained(tmp_path / "model")
-    pickled(tmp_path / "model", roberta_mlm[0].state_dict())
-    refused(lambda folder: load_language_model(folder, "masked"), tmp_path / "model")
-
-
-def test_a_pickled_encoder_is_refused_unless_the_user_says_otherwise(tmp_path, monkeypatch):
-    folder = encoder_with(tmp_path)
-    pickled(folder, load_encoder(folder)[0].state_dict())
-    models.free_models()
-    refused(load_encoder, folder)
-
-
-@pytest.mark.parametrize("kind", ["dense", "static"])
-def test_other_modules_of_an_encoder_are_not_unpickled_either(kind, request, monkeypatch):
-    found = request.getfixturevalue(kind)
-    folder, inside = found if kind == "dense" else (found, found)
-    before = load_encoder(folder)
-    vector = before.encode("She took a train.")
-    pickled(inside, before[-1].state_dict())
-    refused(load_encoder, folder)
-    monkeypatch.setenv("MARS_PICKLED_WEIGHTS", "1")
-    assert load_encoder(folder).encode("She took a train.") == pytest.approx(vector)
-
-
-@pytest.mark.parametrize("allowed", ["0", "1"])
-def test_no_code_of_a_pickle_file_runs(language_model, dense, sprung, monkeypatch, allowed):
-    """Without leave the file is not read, and with leave by a reader that makes tensors only."""
-    monkeypatch.setenv("MARS_PICKLED_WEIGHTS", allowed)
-    for load, folder, inside in (
-        (load_language_model, language_model[0], language_model[0]),
-        (load_encoder, *dense),
-    ):
-        pickled(inside, {"weight": Trap(sprung)})
-        with pytest.raises((ModelUnavailableError, pickle.UnpicklingError), match=r"pickle|[Ww]eights"):
-            load(folder)
+    before = weights()
+    (inside / "model.safetensors").unlink()
+    torch.save(before, inside / "pytorch_model.bin")
+    assert all(torch.equal(before[name], weight) for name, weight in weights().items())
+    torch.save({"weight": Trap(sprung)}, inside / "pytorch_model.bin")
+    with pytest.raises((ModelUnavailableError, pickle.UnpicklingError), match=r"[Ww]eights"):
+        load(kind, folder)
     assert not sprung.exists()
-    torch.load(language_model[0] / "pytorch_model.bin", weights_only=False)
+    torch.load(inside / "pytorch_model.bin", weights_only=False)
     assert sprung.exists()  # it would have
 
 
-def test_a_pickle_file_beside_safetensors_is_not_read(language_model, dense, sprung, monkeypatch):
-    monkeypatch.setenv("MARS_PICKLED_WEIGHTS", "1")
-    for load, folder, inside in (
-        (load_language_model, language_model[0], language_model[0]),
-        (load_encoder, *dense),
-    ):
-        torch.save({"weight": Trap(sprung)}, inside / "pytorch_model.bin")
-        load(folder)
-    assert not sprung.exists()
-
-
-def test_a_folder_that_is_not_there_is_not_called_pickled(tmp_path):
-    with pytest.raises(ModelUnavailableError, match="Check the name"):
-        load_language_model(tmp_path / "missing")
-
-
-# Models: code of their own never runs
-
-
-def own_code(folder, sprung):
-    """A module that marks that it was imported, in a model's folder."""
-    (folder / "own.py").write_text(
-        f"open({str(sprung)!r}, 'w')\nclass Model:\n    pass\nclass Config:\n    pass\n"
-    )
-
-
-@pytest.mark.parametrize("allowed", ["0", "1"])
-def test_a_language_models_own_code_never_runs(language_model, sprung, monkeypatch, allowed):
-    monkeypatch.setenv("MARS_PICKLED_WEIGHTS", allowed)
-    folder, _ = language_model
-    own_code(folder, sprung)
-    config = json.loads((folder / "config.json").read_text())
-    auto_map = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
-    (folder / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": auto_map}))
+@pytest.mark.parametrize("kind", ["causal", "encoder"])
+def test_a_models_own_code_never_runs(kind, language_model, dense_encoder, sprung):
+    folder, file = (language_model, "config.json") if kind == "causal" else (dense_encoder, "modules.json")
+    code = f"open({str(sprung)!r}, 'w')\nclass Model:\n    pass\nclass Config:\n    pass\n"
+    (folder / "own.py").write_text(code)
+    about = json.loads((folder / file).read_text())
+    if kind == "causal":
+        about["auto_map"] = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
+        about["model_type"] = "own"
+    else:
+        about[1]["type"] = "own.Model"
+    (folder / file).write_text(json.dumps(about))
     with pytest.raises(ModelUnavailableError, match="its own code, which MARS never runs"):
-        load_language_model(folder)
+        load(kind, folder)
     assert not sprung.exists()
 
 
-def test_an_encoders_own_code_never_runs(tmp_path, sprung):
-    folder = encoder_with(tmp_path)
-    own_code(folder, sprung)
-    listed = json.loads((folder / "modules.json").read_text())
-    listed[1]["type"] = "own.Model"
-    (folder / "modules.json").write_text(json.dumps(listed))
-    with pytest.raises(ModelUnavailableError, match="its own code, which MARS never runs"):
-        load_encoder(folder)
-    assert not sprung.exists()
+DANGERS = (
+    r"import (c?pickle|dill|cloudpickle|shelve|marshal|joblib|yaml|subprocess|pty)\b",
+    r"from (c?pickle|dill|cloudpickle|shelve|marshal|joblib|yaml|subprocess|pty)\b",
+    r"(?<![\w.])(eval|exec|compile|__import__)\(",
+    r"\b(torch\.load|os\.system|os\.popen|n(um)?py?\.load|read_pickle)\(",
+    r"\b(shell|allow_pickle|trust_remote_code) ?= ?True",
+)
+
+
+def test_no_source_makes_code_of_data():
+    sources = [*(ROOT / "mars_score").rglob("*.py"), ROOT / "mars_metric.py", ROOT / "app.py"]
+    assert len(sources) > 100
+    for source in sources:
+        assert not re.findall("|".join(DANGERS), source.read_text(encoding="utf-8")), source
 
 
 # The store: data for its owner's eyes
@@ -227,58 +132,24 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@contextlib.contextmanager
-def umask(value):
-    usual = os.umask(value)
-    try:
-        yield
-    finally:
-        os.umask(usual)
-
-
 @posix
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
-def test_a_new_store_is_its_owners_alone(tmp_path, mask):
+def test_a_new_store_is_its_owners_alone_and_an_old_one_keeps_its_modes(tmp_path, mask):
     store = tmp_path / "above" / "store"
-    with umask(mask):
+    usual = os.umask(mask)
+    try:
         ResultStore(store).put("infills", {digest(1): b"a"})
-    assert mode(store) == 0o700
+        with stored_folder(store / "models" / "model-1") as beside:
+            (beside / "weights").touch()
+    finally:
+        os.umask(usual)
+    assert [mode(folder) for folder in (store, store / "models", store / "models" / "model-1")] == [0o700] * 3
     assert mode(store / "results.sqlite3") == 0o600
     assert mode(store.parent) == 0o777 & ~mask
-
-
-@posix
-def test_folders_and_files_that_are_there_keep_their_modes(tmp_path):
-    store = tmp_path / "store"
-    ResultStore(store).put("infills", {digest(1): b"a"})
     store.chmod(0o750)
     (store / "results.sqlite3").chmod(0o640)
     ResultStore(store).put("infills", {digest(2): b"b"})
     assert (mode(store), mode(store / "results.sqlite3")) == (0o750, 0o640)
-
-
-@posix
-def test_converted_models_are_their_owners_alone(tmp_path, monkeypatch):
-    """With tiny parts in the place of the wheel's."""
-    import transformers
-
-    class Parts:
-        config = type("Config", (), {"quantization_config": None})()
-
-        @classmethod
-        def from_pretrained(cls, *names, **how):
-            return cls()
-
-        def save_pretrained(self, folder):
-            (folder / "weights").write_text("")
-
-    for name in ("AutoTokenizer", "AutoModelForCausalLM"):
-        monkeypatch.setattr(transformers, name, Parts)
-    monkeypatch.setattr(Parts.config.__class__, "__delattr__", lambda self, name: None)
-    with umask(0):
-        wheels._convert(tmp_path / "model.gguf", tmp_path / "store" / "models" / "model-1")
-    for folder in ("store", "store/models", "store/models/model-1"):
-        assert mode(tmp_path / folder) == 0o700
 
 
 @posix
@@ -296,64 +167,12 @@ def test_a_store_that_all_may_write_to_is_told(tmp_path):
 
 @posix
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_store_of_another_user_is_told(tmp_path):
-    for folder in (tmp_path, *tmp_path.parents):  # pytest's are its user's alone
-        if folder == Path(tempfile.gettempdir()):
-            break
-        folder.chmod(0o755)
-    store = tmp_path / "store"
-    store.mkdir()
-    os.chown(store, 12345, -1)
-    store.chmod(0o755)
-    with unprivileged(), pytest.warns(MarsWarning, match=r"belongs to another user \(number 12345\)"):
-        ResultStore(store).put("infills", {digest(1): b"a"})
-
-
-# No way from a file to code
-
-UNPICKLES: set[str] = set()
-MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "joblib", "yaml", "subprocess", "pty"}
-CALLS = {"eval", "exec", "compile", "__import__"}
-METHODS = {"torch.load", "os.system", "os.popen", "numpy.load", "np.load", "pandas.read_pickle"}
-
-
-def dangers(tree):
-    """What in a module could make code of data."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names if one.name.split(".")[0] in MODULES)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
-            yield node.module
-        elif isinstance(node, ast.Call):
-            yield from dangers_of_call(node)
-
-
-def dangers_of_call(node):
-    called = node.func
-    if isinstance(called, ast.Name) and called.id in CALLS:
-        yield called.id
-    if isinstance(called, ast.Attribute) and ast.unparse(called) in METHODS:
-        yield ast.unparse(called)
-    for option in node.keywords:
-        on = isinstance(option.value, ast.Constant) and option.value.value is True
-        if on and option.arg in ("shell", "allow_pickle", "trust_remote_code"):
-            yield option.arg
-
-
-def test_nothing_is_unpickled_or_run():
-    found = {path: list(dangers(ast.parse(path.read_text(encoding="utf-8")))) for path in SOURCES}
-    assert {path.relative_to(ROOT).as_posix() for path, some in found.items() if some} == UNPICKLES
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        *("import pickle", "from joblib import load", "import yaml", "torch.load(path)", "np.load(path)"),
-        *("eval(text)", "exec(text)", "subprocess.run(line, shell=True)", "load(path, trust_remote_code=True)"),
-    ],
-)
-def test_the_check_sees(code):
-    assert list(dangers(ast.parse(code)))
+def test_a_store_of_another_user_is_told():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, 12345, -1)
+        os.chmod(folder, 0o755)
+        with unprivileged(), pytest.warns(MarsWarning, match=r"belongs to another user \(number 12345\)"):
+            ResultStore(Path(folder)).put("infills", {digest(1): b"a"})
 
 
 # Rows are texts: they name no files
@@ -394,41 +213,39 @@ def test_texts_are_never_paths(secret, gpt2, encoder, tmp_path):
     models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
     scorer = MarsScorer("mini", max_mask_ratio=0.2, sample_count=2, variant="plus", **models)
     scorer.score(["a"], ["b"], ["c"])  # loads libraries, which may start processes
-    with watched() as seen:
+    with watched() as events:
         scorer.score(texts, texts, texts)
         secret.open().close()
-    assert [one for one in seen if str(secret) in one] == seen[-1:]  # the last one was ours
-    assert not [one for one in seen if one.startswith(("os.system", "socket", "subprocess"))]
+    assert [event for event in events if str(secret) in event] == events[-1:]  # the last one was ours
+    assert not [event for event in events if event.startswith(("os.system", "socket", "subprocess"))]
     assert [path for path in tmp_path.iterdir() if path.name != "store"] == [secret]
 
 
 @pytest.mark.parametrize("command", ["score", "augment"])
-def test_columns_and_texts_of_a_file_are_never_paths(command, secret, tmp_path, language_model):
+def test_columns_and_texts_of_a_file_are_never_paths(command, secret, tmp_path, named_models):
     texts = [text.format(path=secret) for text in TEXTS]
     rows = [{"prediction": text, "reference": text, "context": text, str(secret): text} for text in texts]
     rows = [{**row, "store": str(secret), "encoder": str(secret), "idf_corpus": str(secret)} for row in rows]
     jsonl.write(tmp_path / "rows.jsonl", rows)
-    encoder = encoder_with(tmp_path)
     before = set(tmp_path.iterdir())
-    models_of = ["--language-model", str(language_model[0]), "--dtype", "float64"]
-    models_of += ["--encoder", str(encoder)] if command == "score" else []
+    models = ["--language-model", named_models["language_model"], "--dtype", "float64"]
+    models += ["--encoder", named_models["encoder"]] if command == "score" else []
     argv = [command, str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "out.jsonl"), "--preset", "mini"]
-    with watched() as seen:
-        assert main([*argv, *models_of, "--max-mask-ratio", "0.2", "--quiet"]) == 0
-    assert not [one for one in seen if str(secret) in one]
+    with watched() as events:
+        assert main([*argv, *models, "--max-mask-ratio", "0.2", "--quiet"]) == 0
+    assert not [event for event in events if str(secret) in event]
     assert set(tmp_path.iterdir()) - before <= {tmp_path / "out.jsonl", tmp_path / "store"}
 
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
-def test_a_report_shows_hostile_names_and_texts_as_text(tmp_path, capsys):
+def test_a_report_shows_hostile_names_and_texts_as_text(tmp_path):
     from test_meta_items import row
 
     rows = [row(number) for number in range(12)]
-    rows = [
-        {**one, "system": HOSTILE, "candidate": one["candidate"] + HOSTILE, "context": HOSTILE} for one in rows
-    ]
+    for values in rows:
+        values |= {"system": HOSTILE, "candidate": values["candidate"] + HOSTILE, "context": HOSTILE}
     file = tmp_path / "<script>alert(3)<.jsonl"
     jsonl.write(file, rows)
     report = tmp_path / "report"
@@ -461,22 +278,16 @@ SOUND = '[{"name": "numpy", "version": "2", "vulns": []}, {"name": "torch", "ski
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "says"),
+    ("answer", "code", "message"),
     [
         (f'{KNOWN} if "jinja2==2.4.1" in text else {SOUND}', 0, "no known vulnerability in 2 packages"),
-        (f"{KNOWN} if True else {SOUND}", 1, "jinja2 2.4.1: CVE-1, fixed in 3"),
+        (KNOWN, 1, "jinja2 2.4.1: CVE-1, fixed in 3"),
         (SOUND, 75, "NOT DONE"),  # an index without advisories
         ('"no JSON"', 75, "NOT DONE"),
-        ("sys.exit(1)", 75, "NOT DONE"),
     ],
 )
-def test_the_audit_has_a_status_of_its_own_if_it_was_not_done(tmp_path, answer, code, says):
+def test_the_audit_has_a_status_of_its_own_if_it_was_not_done(tmp_path, answer, code, message):
     (tmp_path / "pip_audit.py").write_text(AUDITOR.format(answer=answer))
-    run = subprocess.run(
-        [sys.executable, str(ROOT / ".ci" / "audit.py")],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (run.returncode, says in run.stdout + run.stderr) == (code, True)
+    command, environment = [sys.executable, ROOT / ".ci" / "audit.py"], {**os.environ, "PYTHONPATH": str(tmp_path)}
+    audit = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (audit.returncode, message in audit.stdout + audit.stderr) == (code, True)

@@ -7,7 +7,6 @@ import typing
 import numpy as np
 import pytest
 
-from mars_score.models.signature import Signature, abbreviation, make_signature
 from mars_score.settings import SETTING_NAMES, SETTINGS, Settings, resolve_settings
 from mars_score.settings.fields import NAMED, POSITIVE
 from mars_score.settings.presets import PAPER_POS_WEIGHTS, PRESETS, VARIANTS, Variant
@@ -263,17 +262,3 @@ def test_the_scorer_takes_no_setting_by_another_name():
     own = set(inspect.signature(MarsScorer).parameters) - {"settings"}
     assert not own & {one.name for one in dataclasses.fields(Settings)}
     assert not own & set(SETTING_NAMES)
-
-
-def test_abbreviations_of_a_signature_are_unique():
-    entries = make_signature(resolve_settings("mini", "paper"), "en 1", [1]).entries
-    assert len({abbreviation(name) for name in entries}) == len(entries)
-    assert [abbreviation(name) for name in ("language_model", "variant", "q")] == ["lm", "var", "q"]
-
-
-def test_short_signature():
-    revision = "0123456789abcdef0123456789abcdef01234567"
-    entries = {"version": "1", "language_model": f"a/b@{revision}", "use_context": False, "torch": "2"}
-    signature = Signature(entries, tuple(entries))
-    assert signature.short == "mars|ver:1|lm:a/b@01234567|uc:no|tor:2"
-    assert str(signature) == f"mars|version:1|language_model:a/b@{revision}|use_context:no|torch:2"

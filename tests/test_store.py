@@ -18,7 +18,7 @@ from jsonl import columns
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
-from mars_score.models.loading import load_encoder
+from mars_score.models.loading import load_model
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 from mars_score.store.results import ResultStore
@@ -410,7 +410,7 @@ def test_encoders_where_sentence_transformers_looks(hub, folders, monkeypatch, t
     if elsewhere:
         monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
     hub.fetch("sentence-transformers/tiny-short", ONE, folders / "encoder", tmp_path if elsewhere else None)
-    assert load_encoder("tiny-short", "float32", Runtime(device="cpu"))
+    assert load_model("encoder", "tiny-short", "float32", Runtime(device="cpu"))
     assert str(fingerprint("tiny-short")) == f"tiny-short@{ONE}"
 
 

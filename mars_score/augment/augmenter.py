@@ -147,7 +147,7 @@ class Augmenter:
 def _make_infiller(settings: Settings, runtime: Runtime) -> CausalInfiller | MaskedInfiller:
     from mars_score.augment.infilling.engine import CausalInfiller
     from mars_score.augment.infilling.masked import MaskedInfiller
-    from mars_score.models.loading import causal_model, model_and_tokenizer
+    from mars_score.models.loading import causal_model, shared_model
 
     if settings.infilling.infiller == "causal":
         model = causal_model(settings.models, runtime)
@@ -158,5 +158,5 @@ def _make_infiller(settings: Settings, runtime: Runtime) -> CausalInfiller | Mas
             'infiller="masked" has no model in this preset: no masked language model is known to come in '
             "a wheel. Name one with masked_language_model=... or use another preset"
         )
-    masked = model_and_tokenizer("masked", spec, settings.models.dtype, runtime)
-    return MaskedInfiller(*masked, runtime.batch_size)
+    model, tokenizer = shared_model("masked", spec, settings.models, runtime, in_torch=True)
+    return MaskedInfiller(model, tokenizer, runtime.batch_size)

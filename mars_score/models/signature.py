@@ -1,7 +1,6 @@
 """The signature: all that a score depends on besides the texts, as sacreBLEU does it."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +11,6 @@ from mars_score.models.fingerprints import fingerprint
 from mars_score.settings import Settings, resolve_settings
 
 _MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
-_REVISION = re.compile(r"@[0-9a-f]{40}\b")
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
 _OF_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # of no effect where no word is masked
 
@@ -34,28 +32,12 @@ class Signature:
         """One line to print beside a score: ``mars|version:0.1.0|variant:plus|references:1|...``."""
         return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
 
-    @property
-    def short(self) -> str:
-        """The same entries under shorter names, and revisions of models with eight digits.
-
-        Of several words a name keeps the first letters, of one word the first three: ``language_model`` is ``lm``,
-        ``variant`` is ``var``.
-        """
-        values = (f"{abbreviation(name)}:{_brief(self.entries[name])}" for name in self.brief)
-        return _REVISION.sub(lambda found: found[0][:9], "|".join(["mars", *values]))
-
     def __repr__(self) -> str:
         return f"Signature('{self}')"
 
     def to_dict(self) -> dict[str, Any]:
         """All entries as plain data."""
         return dict(self.entries)
-
-
-def abbreviation(name: str) -> str:
-    """The name of an entry in a short signature."""
-    words = name.split("_")
-    return "".join(word[0] for word in words) if len(words) > 1 else name[:3]
 
 
 def _brief(value: Any) -> str:

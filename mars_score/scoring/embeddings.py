@@ -135,9 +135,9 @@ def embeddings(
 
 def _load(models: ModelSettings, runtime: Runtime) -> SentenceEncoder:
     from mars_score.models.engine.encoder import SentenceEncoder
-    from mars_score.models.loading import reading_model
+    from mars_score.models.loading import shared_model
 
-    return SentenceEncoder(reading_model("encoder", models.encoder, models, runtime), runtime.encoder_batch_size)
+    return SentenceEncoder(shared_model("encoder", models.encoder, models, runtime), runtime.encoder_batch_size)
 
 
 def _compute(

@@ -174,9 +174,9 @@ def _decode(stored: bytes) -> Entailment:
 def _load(models: ModelSettings, runtime: Runtime) -> Classifier:
     """The model and the numbers of its classes for entailment and contradiction."""
     from mars_score.models.engine.entailment import classes
-    from mars_score.models.loading import reading_model
+    from mars_score.models.loading import shared_model
 
-    model = reading_model("classification", models.entailment_model, models, runtime)
+    model = shared_model("classification", models.entailment_model, models, runtime)
     return model, classes(model)
 
 

@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from mars_score.data.overlap import windows
 from mars_score.errors import UnsupportedModelError
-from mars_score.models.loading import load_encoder
+from mars_score.models.loading import shared_model
 from mars_score.models.memory import position_limit
 from mars_score.models.torch_modes import exclusive, ordinary_mode
 from mars_score.scoring.evidence import EMBED, Reader
@@ -217,7 +217,8 @@ class EncoderHead:
 
     def __init__(self, settings: Settings, runtime: Runtime, outputs: int = 1) -> None:
         models = settings.models
-        self.network = self.network_class.of(load_encoder(models.encoder, models.dtype, runtime), outputs)
+        encoder = shared_model("encoder", models.encoder, models, runtime, in_torch=True)
+        self.network = self.network_class.of(encoder, outputs)
         self._reader, self._batch_size = Reader(settings, runtime), runtime.encoder_batch_size or 32
 
     @classmethod

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mars_score.models.fingerprints import Current
-from mars_score.models.loading import reading_model
+from mars_score.models.loading import shared_model
 from mars_score.models.served import ServedModel, is_served, served_model
 from mars_score.models.stored import Readings
 from mars_score.settings import Settings
@@ -57,7 +57,7 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Readings[Any, Pair, Lik
     if is_served(models.language_model):
         make, numbers, compute = partial(served_model, models.language_model), "served", _compute_served
     else:
-        make, numbers = partial(reading_model, "causal", models.language_model, models, runtime), models.numbers
+        make, numbers = partial(shared_model, "causal", models.language_model, models, runtime), models.numbers
         compute = partial(_compute, batch_size=runtime.batch_size)
     return Readings(
         "scores",

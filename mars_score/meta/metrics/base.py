@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from mars_score.data.validation import Row
 from mars_score.models.fingerprints import model_key
-from mars_score.models.loading import causal_model, load_encoder
+from mars_score.models.loading import causal_model, shared_model
 from mars_score.scoring.evidence import Reader
 from mars_score.settings import Settings
 from mars_score.store.runtime import Runtime
@@ -42,7 +42,7 @@ class Models:
     def encoder(self) -> Any:
         """The sentence encoder, a ``SentenceTransformer``; raises ModelUnavailableError."""
         models = self.settings.models
-        return load_encoder(models.encoder, models.dtype, self.runtime)
+        return shared_model("encoder", models.encoder, models, self.runtime, in_torch=True)
 
     def language_model(self) -> CausalLanguageModel:
         """The causal language model; raises ModelUnavailableError."""
