@@ -185,7 +185,7 @@ class MarsScorer:
         """
         settings = self.settings.given(references, samples)
         model, similarity = settings.models.language_model, settings.similarity
-        if similarity.likelihood_weight and is_served(model) and not served_model(model).reads:
+        if similarity.likelihood_weight and is_served(model) and served_model(model).read is None:
             return replace(settings, similarity=replace(similarity, likelihood_weight=0.0))
         return settings
 

@@ -123,13 +123,10 @@ class ServedModel:
         """Texts that the model writes, each in one line, and whether each ended by itself.
 
         Args:
-            messages: to a chat model, with ``"role"`` and ``"content"``.
-            plain: what the first line continues of a model that has no chat, or no template for it.
-            options: ``n`` (how many texts), ``seed`` and others of OpenAI's interface. A server that refuses
-                ``n`` is asked several times, and one that refuses ``seed`` without it.
-
-        Raises:
-            ServerError: it gives no answer.
+            messages: to a chat model.
+            plain: what a model without chat continues.
+            options: ``n``, ``seed`` and others of OpenAI's interface; a server that refuses ``n`` is asked several
+                times, and one that refuses ``seed`` without it.
         """
         if "n" in self._refused and options["n"] > 1:
             seeds = range(options["seed"] * options["n"], (options["seed"] + 1) * options["n"])
@@ -170,30 +167,22 @@ class ServedModel:
 
         Returns:
             The log probabilities, and whether the end of the context was left out.
-
-        Raises:
-            ServerError: the server does not give them.
         """
-        if self._read is None:
+        if self.read is None:
             raise ServerError(f"{self.address} does not tell the log probabilities of texts")
         before = self._tokens(context) if context else []
         tokens = self._tokens(f" {text}" if context else text)
         adds_begin, begin = self._begin
         prompt = [*([begin] if adds_begin or not before else []), *before[:context_tokens]]
-        return self._read(prompt, tokens), len(before) > len(before[:context_tokens])
+        return self.read(prompt, tokens), len(before) > len(before[:context_tokens])
 
-    @property
-    def reads(self) -> bool:
-        """Whether the server tells the log probabilities of texts; it is asked once.
+    @cached_property
+    def read(self) -> Callable[[Sequence[int], Sequence[int]], list[float]] | None:
+        """The way in which the server tells log probabilities, found with a short text; None: it does not.
 
         Raises:
             ServerError: it cannot be asked.
         """
-        return self._read is not None
-
-    @cached_property
-    def _read(self) -> Callable[[Sequence[int], Sequence[int]], list[float]] | None:
-        """The way in which the server tells log probabilities, found with a short text; None: it does not."""
         for read in (self._echoed, self._forced):
             try:
                 tokens = self._tokens(_PROBE)
@@ -287,11 +276,10 @@ def choices_of(answer: Any) -> list[tuple[str, bool]]:
     """The texts of an answer, each as one line (of a continuation the first), and whether it ended by itself."""
     choices = []
     for choice in answer["choices"]:
-        chats = "message" in choice
-        text = str((choice["message"]["content"] if chats else choice["text"]) or "").strip()
-        ended = choice.get("finish_reason") != "length"
-        if not chats:
-            text, line_end, _ = text.partition("\n")
-            ended = ended or bool(line_end)
+        if "message" in choice:
+            text, others = choice["message"]["content"] or "", ""
+        else:
+            text, _, others = (choice["text"] or "").strip().partition("\n")
+        ended = choice.get("finish_reason") != "length" or bool(others)
         choices.append((" ".join(text.split()), ended))
     return choices

@@ -33,10 +33,11 @@ def draw_texts(
         The texts, each with whether it ended by itself (a stop token or a line break) and not at the token limit.
     """
     codec = model.codec
-    ends = getattr(getattr(model.model, "generation_config", None), "eos_token_id", None)
-    ends = [*(ends if isinstance(ends, list) else [ends]), codec.tokenizer.eos_token_id]
-    stops = {int(token) for token in ends if token is not None}
+    own = getattr(getattr(model.model, "generation_config", None), "eos_token_id", None)
+    tokens = [*(own if isinstance(own, list) else [own]), codec.tokenizer.eos_token_id]
+    stops = {int(token) for token in tokens if token is not None}
     padding = min(stops, default=codec.begin)
+    ends = {*stops, padding}
     barred = {*(~codec.writable(model.vocabulary)).nonzero()[0].tolist()} - stops
     config = GenerationConfig(
         max_new_tokens=token_limit,
@@ -64,7 +65,12 @@ def draw_texts(
             logits_processor=LogitsProcessorList(processors),
             stopping_criteria=StoppingCriteriaList([_LineEnds(codec, len(prompt))]),
         )
-        return [_read(codec, row, {*stops, padding}) for row in written[:, len(prompt) :].tolist()]
+        texts = []
+        for tokens in written[:, len(prompt) :].tolist():  # padded after their end
+            end = next((place for place, token in enumerate(tokens) if token in ends), None)
+            text = codec.decode(tokens[:end])
+            texts.append((text, end is not None or has_line_break(text.lstrip())))
+        return texts
 
     with model.exclusive(), ordinary_mode():
         return BatchSize(TEXTS_TOGETHER).map(draw, keys, len)
@@ -92,10 +98,3 @@ class _LineEnds(StoppingCriteria):  # type: ignore[misc]
     def __call__(self, input_ids: Tensor, scores: Tensor, **kwargs: Any) -> Tensor:
         texts = [self._codec.decode(row) for row in input_ids[:, self._start :].tolist()]
         return torch.tensor([has_line_break(text.lstrip()) for text in texts], device=input_ids.device)
-
-
-def _read(codec: TextCodec, tokens: Sequence[int], ends: set[int]) -> tuple[str, bool]:
-    """The text of a row of ``generate``, which is padded after its end, and whether it ended by itself."""
-    length = next((place for place, token in enumerate(tokens) if token in ends), len(tokens))
-    text = codec.decode(tokens[:length])
-    return text, length < len(tokens) or has_line_break(text.lstrip())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError
@@ -101,17 +100,10 @@ def prompts_of(context: str, task: str, language: str = ENGLISH) -> tuple[list[d
 def make_prompt(
     codec: TextCodec, context: str, task: str, room: int, language: str = ENGLISH
 ) -> tuple[list[int], bool]:
-    """The prompt of a model that runs here, which continues a story as it stands also if it can chat.
+    """Token ids that a model is to continue, at least one, and whether a part of the context is left out.
 
-    Args:
-        codec: its tokenizer's.
-        context: see :func:`prompts_of`; at most ``PROMPT_TOKENS`` tokens are read.
-        task: likewise.
-        room: for the prompt, in tokens.
-        language: likewise.
-
-    Returns:
-        Its token ids, at least one, and whether a part of the context was left out.
+    At most ``PROMPT_TOKENS`` tokens of the context are read, and the prompt has at most ``room``. A story is
+    continued as it stands also by a model that can chat. Arguments as for :func:`prompts_of`.
     """
     chats = task != "story" and getattr(codec.tokenizer, "chat_template", None)
 
@@ -138,15 +130,14 @@ def _chat_ids(tokenizer: Any, messages: Sequence[dict[str, str]]) -> list[int]:
     system, *turns = messages
     for token in tokenizer.all_special_tokens:  # the chat template would take them for its own marks
         turns = [{**turn, "content": turn["content"].replace(token, " ")} for turn in turns]
-    render = partial(
-        tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True, enable_thinking=False
-    )
+    options = {"add_generation_prompt": True, "enable_thinking": False, "return_dict": False}
     try:
-        text = render([system, *turns])
+        ids = tokenizer.apply_chat_template([system, *turns], **options)
     except TemplateError:  # a template without system messages, whose first message is the user's
         first, *others = turns if turns[0]["role"] == "user" else turns[1:]
-        text = render([{**first, "content": f"{system['content']}\n\n{first['content']}"}, *others])
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+        first = {**first, "content": f"{system['content']}\n\n{first['content']}"}
+        ids = tokenizer.apply_chat_template([first, *others], **options)
+    return list(ids)
 
 
 def _turns(context: str) -> list[str]:

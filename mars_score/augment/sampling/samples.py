@@ -198,19 +198,13 @@ class ContextSampler:
         )
 
     def draw(
-        self, requests: Iterable[Request], progress: Callable[[int, int], None] | None = None
+        self, requests: Sequence[Request], progress: Callable[[int, int], None] | None = None
     ) -> dict[Request, Samples]:
         """The samples of each different request; none without a context or for tasks that small models fail at."""
-        different = list(dict.fromkeys(requests))
-        wanted = [
-            request
-            for request in different
-            if self._settings.sampling.sample_count > 0
-            and request.context
-            and (self._served or request.task not in UNSAMPLED_TASKS)
-        ]
-        drawn = self._readings.read(self._store, wanted, progress)
-        return {request: drawn.get(request, Samples(())) for request in different}
+        tasks_left_out = () if self._served else UNSAMPLED_TASKS
+        wanted = [request for request in requests if request.context and request.task not in tasks_left_out]
+        drawn = self._readings.read(self._store, wanted if self._settings.sampling.sample_count else [], progress)
+        return dict.fromkeys(requests, Samples(())) | drawn
 
     def _compute(self, model: Any, missing: list[Request], done: Done[Request, Samples]) -> None:
         if self._served:
