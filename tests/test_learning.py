@@ -13,6 +13,8 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.data.rated import Item, RatedSet, read_rated_set
+from mars_score.data.repetition import repetition
+from mars_score.data.validation import Row
 from mars_score.errors import MarsWarning
 from mars_score.learning.ratings import centred, training_sets
 from mars_score.learning.terms import fit_weights, learn_weights, train_terms
@@ -32,18 +34,19 @@ RATINGS = [1.0 + index % 5 for index in range(40)]
 
 
 def test_ratings_are_standardised_in_the_set():
-    (data,) = training_sets([rated(RATINGS)])
-    assert data.ratings.tolist() == pytest.approx(((np.array(RATINGS) - 3) / np.sqrt(2)).tolist())
-    (same,) = training_sets([rated([20 * rating - 7 for rating in RATINGS])])
-    assert same.ratings.tolist() == pytest.approx(data.ratings.tolist())
+    for ratings in (RATINGS, [20 * rating - 7 for rating in RATINGS]):
+        (data,) = training_sets([rated(ratings)])
+        assert data.ratings == pytest.approx((np.array(RATINGS) - 3) / np.sqrt(2))
 
 
 def test_ratings_are_standardised_in_their_groups_where_a_group_of_one_compares_with_nothing():
     easier = [rating + 10 * (index // 2 % 2) for index, rating in enumerate(RATINGS)]
     groups = [*(str(index // 2) for index in range(40)), "alone"]
-    (data,), (other,) = (training_sets([rated([*each, 5.0], groups)], ["talk"]) for each in (RATINGS, easier))
-    assert data.ratings.tolist() == pytest.approx(other.ratings.tolist())
-    assert data.ratings.reshape(-1, 2).sum(axis=1).tolist() == pytest.approx([0.0] * 20)
+    (data,), (other,) = (
+        training_sets([rated([*ratings, 5.0], groups)], ["talk"]) for ratings in (RATINGS, easier)
+    )
+    assert data.ratings == pytest.approx(other.ratings)
+    assert data.ratings.reshape(-1, 2).sum(axis=1) == pytest.approx(0)
     assert data.ratings.std() == pytest.approx(1)
     assert "alone" not in data.groups
 
@@ -82,29 +85,27 @@ def talk(size=40):
     return rows, ratings
 
 
-def write_rated(path, rows, ratings):
-    names = ("candidate", "references", "context", "human")
-    jsonl.write(
-        path, [dict(zip(names, (*row, rating), strict=True)) for row, rating in zip(rows, ratings, strict=True)]
-    )
-    return path
-
-
 @pytest.fixture(scope="module")
 def rated_file(tmp_path_factory):
-    return write_rated(tmp_path_factory.mktemp("rated") / "talk.jsonl", *talk())
+    names = ("candidate", "references", "context", "human")
+    rows = [dict(zip(names, (*row, rating), strict=True)) for row, rating in zip(*talk(), strict=True)]
+    return jsonl.write(tmp_path_factory.mktemp("rated") / "talk.jsonl", rows)
+
+
+def train(rated_file, folder, **models):
+    return train_terms(MarsScorer(**models, store=False), folder, training_sets([read_rated_set(rated_file)]))
 
 
 @pytest.fixture(scope="module")
 def trained(rated_file, tmp_path_factory, models):
-    folder = tmp_path_factory.mktemp("trained")
-    return train_terms(training_sets([read_rated_set(rated_file)]), folder, store=False, **models)
+    return train(rated_file, tmp_path_factory.mktemp("trained"), **models)
 
 
 def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
     rows, ratings = talk(12)
+    columns = list(zip(*rows, strict=True))
     plain, learned = MarsScorer(**models), MarsScorer(**models, learned=trained.path)
-    before, after = (scorer.score(*zip(*rows, strict=True)) for scorer in (plain, learned))
+    before, after = (scorer.score(*columns) for scorer in (plain, learned))
     assert np.corrcoef(after.scores, ratings)[0, 1] > np.corrcoef(before.scores, ratings)[0, 1] + 0.01
     for row in after.rows:
         assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
@@ -114,32 +115,18 @@ def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
     assert after.signature.to_dict()["learned"] == trained.fingerprint
     assert f"|learned:{trained.fingerprint}|" in str(after.signature)
     assert before.signature.to_dict()["learned"] is None
+    assert pickle.loads(pickle.dumps(learned)).score(*columns).scores == after.scores
 
 
-@pytest.mark.parametrize("scored", [False, True])
-def test_a_scorer_with_a_head_can_be_pickled(named_models, tmp_path, scored):
-    about = {"kind": "terms", "models": {}, "settings": {"variant": "fast"}, "parameters": {}, "learned_from": []}
-    head = write_head(tmp_path, {"copied": np.array([0.1])}, **about)
-    scorer = MarsScorer(**named_models, learned=head.path)
-    columns = list(zip(*talk(4)[0], strict=True))
-    scores = scorer.score(*columns).scores if scored else None
-    copy = pickle.loads(pickle.dumps(scorer))
-    assert copy.score(*columns).scores == (scores or scorer.score(*columns).scores)
-
-
-def test_copying_is_a_merit_or_a_fault_as_ratings_say(models, tmp_path):
-    plain, _ = talk()
-    copied = [index % 2 for index in range(len(plain))]
-    texts = ("people wait for boat number", "The ferry leaves in the morning")
-    rows = [(f"{texts[copy]} {index}", *plain[index][1:]) for index, copy in enumerate(copied)]
-    for sign in (1, -1):
-        ratings = [sign * copy + index % 3 / 9 for index, copy in enumerate(copied)]
-        data = training_sets([read_rated_set(write_rated(tmp_path / f"{sign}.jsonl", rows, ratings))])
-        head = train_terms(data, tmp_path / str(sign), store=False, **models)
-        [row] = MarsScorer(**models, learned=head.path).score(*([one] for one in rows[1])).rows
-        [term] = [term for term in row.terms if term.name == "copied"]
-        assert term.value == pytest.approx(6 / 7)
-        assert term.weight * sign > 0
+def test_features_of_a_row(models):
+    row = Row("The ferry leaves in the morning boat", ("one two", "one two three"), talk()[0][0][2])
+    [example] = MarsScorer(**models).examples([row])
+    assert example.features == pytest.approx(
+        {"copied": 6 / 7, "length": np.log(7 / 2.5), "repetition": repetition(row.candidate)}
+    )
+    [example] = MarsScorer(**{**models, "variant": "plus"}).examples([row])
+    assert example.features["log_probability"] < 0
+    assert "lift" in example.features
 
 
 def test_a_blank_candidate_keeps_its_score_and_references_are_needed(trained, models):
@@ -153,18 +140,20 @@ def test_a_blank_candidate_keeps_its_score_and_references_are_needed(trained, mo
 
 def test_settings_follow_from_the_head(rated_file, tmp_path, models):
     named = {name: models[name] for name in ("encoder", "language_model", "dtype")}
-    saved = train_terms(training_sets([read_rated_set(rated_file)]), tmp_path, **named, variant="plus")
+    saved = train(rated_file, tmp_path, **named, variant="plus")
     settings = MarsScorer(**named, learned=saved.path).settings
     assert settings.variant == "plus"
     assert settings.similarity.likelihood_weight == 0.15
-    with pytest.raises(ValueError, match=r"trained with likelihood_weight=0\.15, but here it is 0\.3; leave"):
-        MarsScorer(**named, likelihood_weight=0.3, learned=saved.path)
-    with pytest.raises(ValueError, match="trained with variant='plus', but here it is 'fast'"):
-        MarsScorer(**named, variant="fast", learned=saved.path)
-    with pytest.raises(
-        ValueError, match=r"trained with encoder SentenceTransformer@.*, but here it is .*; use the"
+    for changed, message in (
+        ({"likelihood_weight": 0.3}, r"trained with likelihood_weight=0\.15, but here it is 0\.3; leave"),
+        ({"variant": "fast"}, "trained with variant='plus', but here it is 'fast'"),
+        (
+            {"encoder": tiny_models.tiny_encoder(seed=99)},
+            "trained with encoder SentenceTransformer@.*, but here it is .*; use the",
+        ),
     ):
-        MarsScorer(**{**named, "encoder": tiny_models.tiny_encoder(seed=99)}, learned=saved.path)
+        with pytest.raises(ValueError, match=message):
+            MarsScorer(**{**named, **changed}, learned=saved.path)
 
 
 def change(folder, **values):
@@ -172,39 +161,34 @@ def change(folder, **values):
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
-def cut(path):
-    path.write_bytes(path.read_bytes()[:-5])
+DAMAGED, NUMBERS = (
+    "head.json is damaged or not of format 3, .*; train the head again",
+    "head.safetensors is not the",
+)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (
-            lambda folder: change(folder, format=1),
-            "head.json is damaged or not of format 3, .*; train the head again",
-        ),
-        (lambda folder: (folder / "head.json").write_text("[1]"), "head.json is damaged or not of format"),
-        (lambda folder: change(folder, models=None), "head.json is damaged: "),
-        (lambda folder: cut(folder / "head.json"), "head.json is damaged or not"),
-        (lambda folder: cut(folder / "head.safetensors"), "head.safetensors is not the file that was saved"),
-        (lambda folder: (folder / "head.safetensors").unlink(), "head.safetensors is not the file that was saved"),
-        (lambda folder: change(folder, kind="other"), "a head of kind 'other'; this version has: terms, encoder"),
-        (lambda folder: change(folder, models={"encoder": "gone@1"}), "trained with encoder gone@1"),
-        (
-            lambda folder: change(folder, models={"oracle": "gone@1"}),
-            "the head sets oracle, which no head may set",
-        ),
-        (lambda folder: change(folder, settings={"charm": 1}), "the head sets charm, which no head may set"),
+        ({"format": 1}, DAMAGED),
+        ({"models": None}, DAMAGED),
+        ({"charm": 1}, DAMAGED),
+        ({"kind": "other"}, "a head of kind 'other'; this version has: terms, encoder"),
+        ({"models": {"encoder": "gone@1"}}, "trained with encoder gone@1"),
         # A head chooses no model: a folder from elsewhere could name any.
-        (lambda folder: change(folder, settings={"encoder": "x/y"}), "the head sets encoder, which no head may"),
-        (lambda folder: change(folder, settings={"language_model": "x/y"}), "the head sets language_model, which"),
-        (lambda folder: change(folder, settings={"learned": "x/y"}), "the head sets learned, which no head may"),
-        (lambda folder: change(folder, charm=1), "head.json is damaged: .*charm"),
+        ({"models": {"oracle": "gone@1"}}, "the head sets oracle, which no head may set"),
+        ({"settings": {"charm": 1, "encoder": "x"}}, "the head sets charm, encoder, which no head may set"),
+        ({"settings": {"language_model": "x/y"}}, "the head sets language_model, which"),
+        ({"settings": {"learned": "x/y"}}, "the head sets learned, which no head may"),
+        (lambda folder: (folder / "head.json").write_text("[1]"), DAMAGED),
+        (lambda folder: (folder / "head.json").write_text('{"format": 3'), DAMAGED),
+        (lambda folder: (folder / "head.safetensors").write_bytes(b"1"), NUMBERS),
+        (lambda folder: (folder / "head.safetensors").unlink(), NUMBERS),
     ],
 )
 def test_folders_that_are_refused(trained, damage, message, models, tmp_path):
     folder = shutil.copytree(trained.path, tmp_path / "head")
-    damage(folder)
+    change(folder, **damage) if isinstance(damage, dict) else damage(folder)
     with pytest.raises(ValueError, match=message):
         MarsScorer(**models, learned=folder).score(["a"], ["b"], ["c"])
 

@@ -13,13 +13,15 @@ import pytest
 import tiny_models
 import torch
 
+from mars_score import MarsScorer
+from mars_score.augment.augmenter import Augmenter
 from mars_score.data.validation import Row
 from mars_score.errors import UnsupportedModelError
-from mars_score.learning.encoders import ContrastLoss, EncoderTraining, SignalLoss, train_encoder
-from mars_score.learning.pairs import Source, contrasts, make_pairs, with_sentences
+from mars_score.learning.encoders import ContrastLoss, SignalLoss, train_encoder
+from mars_score.learning.pairs import Source, contrasts, make_pairs, read_signals, with_sentences
 from mars_score.learning.ratings import TrainingSet
-from mars_score.learning.signals import read_signals
-from mars_score.scoring.head_encoder import ALPHA, EncoderHead, LsEncoder, LsHead
+from mars_score.scoring.head_encoder import ALPHA, TEXT_HEADS, EncoderHead, LsHead
+from mars_score.scoring.head_folder import write_head
 from mars_score.scoring.heads import load_head
 from mars_score.scoring.row import Example
 from mars_score.settings import resolve_settings
@@ -33,9 +35,18 @@ QUICK = {"learning_rate": 2e-3, "per_device_train_batch_size": 8, "load_best_mod
 TEXTS = ("The old harbour town wakes early.", "The baker opens her shop.", "It will rain before noon.")
 
 
+def tiny_models_with(encoder=None):
+    encoder = encoder or tiny_models.tiny_encoder(seed=4)
+    return {"encoder": encoder, "language_model": tiny_models.tiny_gpt2(1), "entailment_model": None}
+
+
 def settings(encoder=None):
-    models = {"encoder": encoder or tiny_models.tiny_encoder(seed=4), "language_model": tiny_models.tiny_gpt2(1)}
-    return resolve_settings("mini", variant="fast", **models)
+    return resolve_settings("mini", variant="fast", **tiny_models_with(encoder))
+
+
+def train(folder, objective="ratings", *, encoder=None, progress=None, **options):
+    scorer = MarsScorer("mini", variant="fast", store=False, progress=progress, **tiny_models_with(encoder))
+    return train_encoder(scorer, folder, objective, **options)
 
 
 def score_of(head, examples):
@@ -66,35 +77,31 @@ def cosine(x, y):
 
 
 def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments():
-    network = EncoderHead(settings(), Runtime()).network.eval()
+    head = EncoderHead.of(settings(), Runtime()).eval()
     rows = ("the old harbour", "boats on the river", "bread")
-    ids = network.token_ids(rows)
-    tokenizer = network.tokenizer
-    end = tokenizer.sep_token_id
-    sequence = torch.tensor([[tokenizer.cls_token_id, *ids[0], end, *ids[1], end, *ids[2], end]])
+    ids, end = head.token_ids(rows), head.tokenizer.sep_token_id
+    sequence = torch.tensor([[head.tokenizer.cls_token_id, *ids[0], end, *ids[1], end, *ids[2], end]])
     borders = [0, *(place for place, token in enumerate(sequence[0].tolist()) if token == end)]
     with torch.no_grad():
-        states = network[0].auto_model(input_ids=sequence).last_hidden_state[0]
-        reference, candidate, context = (states[borders[i] + 1 : borders[i + 1]] for i in range(3))
-        variants = [rows, ("", *rows[1:]), (*rows[:2], ""), ("", rows[1], "")]
-        features = network.preprocess(variants)
-        scores = network(features)["scores"][:, 0].tolist()
-    expected = 2 * cosine(reference, candidate) + cosine(candidate, context)
+        states = head[0].auto_model(input_ids=sequence).last_hidden_state[0]
+        features = head.preprocess([rows, ("", *rows[1:]), (*rows[:2], ""), ("", rows[1], "")])
+        scores = head(features)["scores"][:, 0].tolist()
+    reference, candidate, context = (states[borders[i] + 1 : borders[i + 1]] for i in range(3))
     assert features["input_ids"][0].tolist() == sequence[0].tolist()
-    assert scores[0] == pytest.approx(expected, abs=1e-5)
-    assert all(score != pytest.approx(expected) for score in scores[1:])
-    assert scores[3] == 0.0
+    expected = [2 * cosine(reference, candidate) + cosine(candidate, context), 0.0]
+    assert scores[::3] == pytest.approx(expected, abs=1e-5)
+    assert all(score != pytest.approx(expected[0]) for score in scores[1:])
 
 
 def test_ls_score_by_hand():
-    head = LsHead(settings(), Runtime())
+    head = LsHead.of(settings(), Runtime()).eval()
     semantic, linguistic = head.score([Example(TEXTS[0], (), TEXTS[1])])[0]
-    tokenizer, network = tiny_models.roberta_tokenizer(), head.network.eval()
+    tokenizer = tiny_models.roberta_tokenizer()
     with torch.no_grad():
         texts = [tokenizer(text, return_tensors="pt") for text in TEXTS[:2]]
-        states = [network[0].auto_model(**text).last_hidden_state[0] for text in texts]
-        hidden = torch.nn.functional.gelu(network[1].linear(states[0][1:-1]))
-        of_words = torch.log_softmax(hidden @ network[0].auto_model.get_input_embeddings().weight.T, -1)
+        states = [head[0].auto_model(**text).last_hidden_state[0] for text in texts]
+        hidden = torch.nn.functional.gelu(head[1].linear(states[0][1:-1]))
+        of_words = torch.log_softmax(hidden @ head[0].auto_model.get_input_embeddings().weight.T, -1)
         ids = tokenizer(TEXTS[0], add_special_tokens=False)["input_ids"]
         likelihood = np.mean([float(of_words[place, token]) for place, token in enumerate(ids)])
     assert (semantic.value, semantic.weight) == (pytest.approx(cosine(*states), abs=1e-5), 1)
@@ -104,18 +111,18 @@ def test_ls_score_by_hand():
     assert np.isfinite(without_words[1].value)
 
 
-@pytest.mark.parametrize("cls", [EncoderHead, LsHead])
-def test_order_and_padding_do_not_change_scores(cls):
+@pytest.mark.parametrize("kind", TEXT_HEADS)
+def test_order_and_padding_do_not_change_scores(kind):
     examples = examples_of(rated(count=30))
     examples[3] = Example("bread </s> " * 300, ("a very long candidate",), "river " * 400)
-    head = cls(settings(), Runtime(encoder_batch_size=4))
+    head = TEXT_HEADS[kind].of(settings(), Runtime(encoder_batch_size=4))
     one_by_one = [score_of(head, [example])[0] for example in examples]
     assert score_of(head, examples) == pytest.approx(one_by_one, abs=1e-5)
     assert score_of(head, examples[::-1]) == pytest.approx(one_by_one[::-1], abs=1e-5)
 
 
 def test_the_best_of_several_references_counts():
-    head = EncoderHead(settings(), Runtime())
+    head = EncoderHead.of(settings(), Runtime())
     references = ("bread", "boats on the river")
     single = [score_of(head, [Example("a shop", (reference,), "")])[0] for reference in references]
     assert score_of(head, [Example("a shop", references, "")])[0] == pytest.approx(max(single))
@@ -126,21 +133,24 @@ def test_a_long_context_shows_the_parts_nearest_to_the_candidate():
     parts = [" ".join([word] * 100) for word in ("boats", "bread", "school", "river")]
     *vectors, own = (encoder.encode(text, normalize_embeddings=True) for text in (*parts, "school bread"))
     order = np.argsort([-float(vector @ own) for vector in vectors])
-    shown = EncoderHead(settings(encoder), Runtime()).nearest([("school bread", " ".join(parts)), ("x", "short")])
-    assert shown == [" ".join(parts[index] for index in order[:2]), "short"]
+    rows = [Row("school bread", (), " ".join(parts)), Row("x", (), "short")]
+    assert EncoderHead.of(settings(encoder), Runtime()).nearest(rows) == [
+        " ".join(parts[index] for index in order[:2]),
+        "short",
+    ]
 
 
 def test_an_encoder_whose_tokenizer_has_no_separator_is_refused():
     encoder = tiny_models.tiny_encoder(seed=4)
     encoder[0].tokenizer.sep_token = None
     with pytest.raises(UnsupportedModelError, match="has no separator between texts"):
-        EncoderHead(settings(encoder), Runtime())
+        EncoderHead.of(settings(encoder), Runtime())
 
 
 class Outputs:
     """A network that gives the numbers that it is told, in the order of the rows."""
 
-    device, training, quality = "cpu", False, LsEncoder.quality
+    device, training = "cpu", False
 
     def __init__(self, outputs):
         self.scores = torch.tensor(outputs)
@@ -166,90 +176,84 @@ def test_losses_by_hand():
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """An encoder that has learned ratings, its settings, and the data."""
-    data, of_models = rated(), settings()
-    how = EncoderTraining(epochs=8, arguments=QUICK)
-    return train_encoder(how, tmp_path_factory.mktemp("head"), of_models, Runtime(), [data]), of_models, data
+    """An encoder that has learned ratings, the encoder that it began with, and the data."""
+    data, encoder = rated(), tiny_models.tiny_encoder(seed=4)
+    folder = tmp_path_factory.mktemp("head")
+    return train(folder, encoder=encoder, sets=[data], epochs=8, **QUICK), encoder, data
 
 
 def test_learns_ratings_and_leaves_the_shared_encoder_alone(learned):
-    saved, of_models, data = learned
+    saved, encoder, data = learned
     before, after = (
         np.corrcoef(score_of(head, examples_of(data)), data.ratings)[0, 1]
-        for head in (EncoderHead(of_models, Runtime()), load_head(saved, of_models, Runtime()))
+        for head in (EncoderHead.of(settings(encoder), Runtime()), load_head(saved, settings(encoder), Runtime()))
     )
     assert after > before + 0.3
     original = tiny_models.tiny_encoder(seed=4).state_dict()
-    assert all(torch.equal(value, original[name]) for name, value in of_models.models.encoder.state_dict().items())
+    assert all(torch.equal(value, original[name]) for name, value in encoder.state_dict().items())
     assert not any("word_embeddings" in name for name in saved.arrays)
     assert sorted(path.name for path in saved.path.iterdir()) == ["head.json", "head.safetensors"]
     assert saved.parameters == {"objective": "ratings", "learning_rate": 2e-3, "seed": 0}
     assert saved.learned_from == [{"name": "rated", "ratings": 100, "groups": 25, "within_groups": False}]
 
 
-def test_weights_of_another_encoder_are_refused(learned):
-    saved, of_models, _ = learned
+def test_weights_of_another_network_are_refused(learned, tmp_path):
+    saved, encoder, _ = learned
     with pytest.raises(ValueError, match="trained with encoder"):
         load_head(saved, settings(tiny_models.tiny_encoder(seed=5)), Runtime())
-    network, arrays = EncoderHead(of_models, Runtime()).network, dict(saved.arrays)
-    name = next(name for name in arrays if name.startswith("0."))
-    arrays[name] = arrays[name][:1]
-    with pytest.raises(ValueError, match=f"here: the weights of {name} are missing or of another size"):
-        network.take(arrays, "here")
+    arrays = {f"x{name}": array for name, array in saved.arrays.items()}  # as of another release of a library
+    about = {"settings": {}, "parameters": {}, "learned_from": []}
+    other = write_head(tmp_path, arrays, kind="encoder", models=saved.models, **about)
+    with pytest.raises(ValueError, match="the weights are those of another network; train the head again"):
+        load_head(other, settings(encoder), Runtime())
 
 
 def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, tmp_path):
     """With a learning rate of 0 it ends where it started, whatever is learned next."""
-    saved, of_models, _ = learned
-    how = EncoderTraining("pretrain", saved.path, 40, 1, arguments={"learning_rate": 0.0, "weight_decay": 0.0})
-    again = train_encoder(how, tmp_path, of_models, Runtime(), sources=many_sources(10))
+    saved, encoder, _ = learned
+    on = {"start": saved.path, "sources": many_sources(10)}
+    still = {"pairs": 40, "epochs": 1, "learning_rate": 0.0, "weight_decay": 0.0}
+    again = train(tmp_path, "pretrain", encoder=encoder, **on, **still)
     assert again.learned_from == saved.learned_from
     changed = {name for name, array in saved.arrays.items() if not np.array_equal(array, again.arrays[name])}
     assert changed <= {"1.linear.bias"}  # pre-training centres it
-    for another, encoder, sources, message in (
-        (how, tiny_models.tiny_encoder(9), many_sources(10), "trained with encoder"),
-        (
-            EncoderTraining("contrastive", saved.path),
-            None,
-            many_sources(10),
-            "'encoder'; start from one of kind 'ls'",
-        ),
-        (EncoderTraining("contrastive"), None, [], "nothing to learn from"),
-        (EncoderTraining("ratings"), None, [], "nothing to learn from"),
+    for objective, options, message in (
+        ("pretrain", {**on, **still, "encoder": tiny_models.tiny_encoder(9)}, "trained with encoder"),
+        ("contrastive", on, "'encoder'; start from one of kind 'ls'"),
+        ("contrastive", {}, "nothing to learn from"),
+        ("ratings", {"sources": many_sources(10)}, "nothing to learn from"),
     ):
         with pytest.raises(ValueError, match=message):
-            train_encoder(another, tmp_path, settings(encoder), Runtime(), sources=sources)
+            train(tmp_path, objective, **options)
 
 
 @pytest.mark.slow
 def test_contrast_prefers_whole_texts(tmp_path):
     sources = [Source("the baker opens her shop " + one.text, one.context) for one in many_sources(60)]
-    of_models = settings()
 
     def preferred(head):
         texts = [(text, one.context) for one in sources for text in (one.text, *contrasts(one, sources, 1))]
         scores = np.reshape(score_of(head, [Example(text, (), context) for text, context in texts]), (60, -1))
         return np.mean(scores[:, :1] > scores[:, 1:])
 
-    before = preferred(LsHead(of_models, Runtime()))
-    how = EncoderTraining("contrastive", epochs=6, arguments={**QUICK, "per_device_train_batch_size": 4})
-    saved = train_encoder(how, tmp_path, of_models, Runtime(), sources=sources)
-    assert preferred(load_head(saved, of_models, Runtime())) > before + 0.1
+    before = preferred(LsHead.of(settings(), Runtime()))
+    saved = train(
+        tmp_path, "contrastive", sources=sources, epochs=6, **{**QUICK, "per_device_train_batch_size": 4}
+    )
+    assert preferred(load_head(saved, settings(), Runtime())) > before + 0.1
 
 
 @pytest.mark.slow
 def test_pretraining_learns_the_signals(tmp_path):
-    sources, of_models = with_sentences(many_sources()), settings()
-    pairs = make_pairs(sources, 150)
+    sources, of_models = many_sources(), settings()
+    pairs = make_pairs(with_sentences(sources), 150, Augmenter(of_models, Runtime()))
     target = read_signals(pairs, of_models, Runtime())["MARS"][:, 0]
 
     def agreement(head):
-        rows = [Example(pair.candidate, (pair.source.text,), pair.source.context) for pair in pairs]
-        return np.corrcoef(score_of(head, rows), target)[0, 1]
+        return np.corrcoef(score_of(head, [Example(*row[:3]) for row in pairs]), target)[0, 1]
 
-    how = EncoderTraining("pretrain", epochs=16, pairs=150, arguments=QUICK)
-    saved = train_encoder(how, tmp_path, of_models, Runtime(), sources=sources)
-    before, after = EncoderHead(of_models, Runtime()), load_head(saved, of_models, Runtime())
+    saved = train(tmp_path, "pretrain", sources=sources, epochs=16, pairs=150, **QUICK)
+    before, after = EncoderHead.of(of_models, Runtime()), load_head(saved, of_models, Runtime())
     assert agreement(after) > agreement(before) + 0.2
 
 
@@ -260,8 +264,7 @@ def train_slowly(folder, pause=0.0, steps=None):
         time.sleep(float(pause))
         (steps or []).append(done)
 
-    how = EncoderTraining(epochs=3, arguments=QUICK)
-    return train_encoder(how, folder, settings(), Runtime(progress=progress), [rated(count=60)])
+    return train(Path(folder), progress=progress, sets=[rated(count=60)], epochs=3, **QUICK)
 
 
 @pytest.mark.slow

@@ -13,9 +13,9 @@ from mars_score.learning.pairs import (
     generator,
     make_pairs,
     read_corpus,
+    read_signals,
     with_sentences,
 )
-from mars_score.learning.signals import read_signals
 from mars_score.settings import resolve_settings
 from mars_score.store.runtime import Runtime
 
@@ -27,52 +27,57 @@ TEXTS = [
 ]
 CONTEXT = "It will rain before noon. Nobody answered the phone. They stop on the bridge to look at the boats."
 SOURCES = [Source(text, CONTEXT if index % 2 else "") for index, text in enumerate(TEXTS)]
-
-
-def tiny_settings():
-    models = {"encoder": tiny_models.tiny_encoder(4), "language_model": tiny_models.tiny_gpt2(1)}
-    return resolve_settings("mini", variant="fast", **models)
+MANY = [Source(f"{source.text} {number}", source.context) for number in range(8) for source in SOURCES]
 
 
 @pytest.fixture(scope="module")
-def many():
-    """Texts of which a fifth is infilled, and the pairs."""
-    sources = [
-        Source(f"{text} {number}", one.context)
-        for number in range(8)
-        for text, one in zip(TEXTS, SOURCES, strict=True)
-    ]
-    return sources, make_pairs(sources, 300, 1, Augmenter(tiny_settings(), Runtime()))
+def settings():
+    models = {"encoder": tiny_models.tiny_encoder(4), "language_model": tiny_models.tiny_gpt2(1)}
+    return resolve_settings("mini", variant="fast", entailment_model=None, **models)
 
 
-def test_pairs_of_each_method(many):
-    sources, pairs = many
-    infilled = {"infill random", "infill span", "infill and drop"}
-    assert {pair.method for pair in pairs} == {"intact", "drop", "reorder", "retrieve", "foreign", *infilled}
-    texts = {source.text for source in sources}
-    for pair in pairs:
-        text, words = pair.source.text, pair.source.text.split()
-        assert pair.source in sources
-        assert pair.candidate.strip()
-        assert {
-            "intact": pair.candidate == text,
-            "reorder": sorted(pair.candidate.split()) == sorted(words) and pair.candidate != text,
-            "retrieve": pair.candidate in CONTEXT,
-            "foreign": pair.candidate in texts - {text},
-            "infill span": pair.candidate.startswith(words[0]) or pair.candidate.endswith(words[-1]),
-        }.get(pair.method, True)
-    for source in sources:  # two shares of words: the larger leaves fewer
-        few, many = (pair for pair in pairs if pair.method == "drop" and pair.source == source)
-        assert len(few.candidate.split()) > len(many.candidate.split())
+@pytest.fixture(scope="module")
+def infiller(settings):
+    return Augmenter(settings, Runtime())
 
 
-def test_pairs_depend_on_the_text_and_the_seed_alone():
-    pairs = make_pairs(SOURCES, 100)
-    assert pairs == make_pairs(SOURCES[::-1], 100) != make_pairs(SOURCES, 100, seed=1)
-    with_more = make_pairs([*SOURCES, Source("A text that was added to the others.")], 100)
-    same = [pair for pair in with_more if pair.source in SOURCES and pair.method != "foreign"]
-    assert {*same} == {pair for pair in pairs if pair.method != "foreign"}
-    assert len(make_pairs(SOURCES, 9)) == 9
+@pytest.fixture(scope="module")
+def pairs(infiller):
+    """Of each of MANY; a fifth is infilled."""
+    return make_pairs(MANY, 300, infiller, seed=1)
+
+
+def candidates_of(source, pairs):
+    return [row.candidate for row in pairs if row[1:3] == ((source.text,), source.context)]
+
+
+def test_what_is_made_of_a_text(pairs):
+    infilled = 0
+    for source in MANY:
+        words = source.text.split()
+        intact, few_dropped, many_dropped, reordered, *others = candidates_of(source, pairs)
+        assert intact == source.text
+        assert len(words) > len(few_dropped.split()) > len(many_dropped.split())
+        assert sorted(reordered.split()) == sorted(words) != reordered.split() != words
+        if source.context:
+            assert others.pop(0) in CONTEXT
+        assert others.pop(0) in {other.text for other in MANY} - {source.text}
+        if others:
+            at_random, dropped, _, in_a_row = others
+            infilled += 1
+            assert len(dropped.split()) < len(at_random.split())
+            assert in_a_row.startswith(words[0]) or in_a_row.endswith(words[-1])
+    assert 0 < infilled < len(MANY) / 2
+
+
+def test_pairs_depend_on_the_text_and_the_seed_alone(infiller):
+    pairs = make_pairs(SOURCES, 100, infiller)
+    assert pairs == make_pairs(SOURCES[::-1], 100, infiller) != make_pairs(SOURCES, 100, infiller, seed=1)
+    with_more = make_pairs([*SOURCES, Source("A text that was added to the others.")], 100, infiller)
+    for source in SOURCES:
+        before, after = candidates_of(source, pairs), candidates_of(source, with_more)
+        assert sum(text not in after for text in before) <= 1  # that of another source
+    assert len(make_pairs(SOURCES, 9, infiller)) == 9
 
 
 def test_words_dropped_and_contrasts():
@@ -81,25 +86,21 @@ def test_words_dropped_and_contrasts():
     words_deleted, foreign_added, disordered = contrasts(SOURCES[1], SOURCES, 0)
     words = TEXTS[1].split()
     assert len(words_deleted.split()) == len(words) - round(0.3 * len(words))
-    assert foreign_added.startswith(TEXTS[1])
-    assert foreign_added[len(TEXTS[1]) + 1 :] in (TEXTS[0], TEXTS[2])
-    assert sorted(disordered.split()) == sorted(words)
-    assert disordered != TEXTS[1]
+    assert foreign_added in [f"{TEXTS[1]} {text}" for text in (TEXTS[0], TEXTS[2])]
+    assert sorted(disordered.split()) == sorted(words) != disordered.split() != words
 
 
 def test_sentences_of_contexts_join_the_texts():
-    sources = with_sentences(SOURCES)
-    assert sources[: len(SOURCES)] == SOURCES
-    added = [Source(text, CONTEXT) for text in ("It will rain before noon.", "Nobody answered the phone.")]
-    assert sources[len(SOURCES) : -1] == added
-    assert sources[-1].text.startswith("They stop on the bridge")
+    *added, last = with_sentences(SOURCES)[len(SOURCES) :]
+    assert with_sentences(SOURCES)[: len(SOURCES)] == SOURCES
+    assert added == [Source(text, CONTEXT) for text in ("It will rain before noon.", "Nobody answered the phone.")]
+    assert last.text.startswith("They stop on the bridge")
 
 
 def test_corpus_files(tmp_path):
-    lines = tmp_path / "texts.txt"
+    lines, rows = tmp_path / "texts.txt", tmp_path / "rows.jsonl"
     lines.write_text("too short\nA line that is long enough.\n\n")
     assert read_corpus(lines) == [Source("A line that is long enough.")]
-    rows = tmp_path / "rows.jsonl"
     rows.write_text('{"references": ["One two three four.", "Five six seven eight."], "context": "Before it."}\n')
     texts = ("One two three four.", "Five six seven eight.")
     assert read_corpus(rows) == [Source(text, "Before it.") for text in texts]
@@ -113,39 +114,38 @@ def test_corpus_files(tmp_path):
         read_corpus(lines)
 
 
-def test_signals(many):
-    _, pairs = many
-    of_models = tiny_settings()
-    signals = read_signals(pairs, of_models, Runtime(), seed=1)
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_signals(pairs, settings):
+    signals = read_signals(pairs, settings, Runtime(), seed=1)
     sizes = {"MARS": 1, "BLEU": 1, "likelihood": 2}
-    assert [(name, values.shape) for name, values in signals.items()] == [
-        (name, (len(pairs), size)) for name, size in sizes.items()
-    ]
-    intact = np.array([pair.method == "intact" for pair in pairs])
+    assert {name: values.shape for name, values in signals.items()} == {
+        name: (len(pairs), size) for name, size in sizes.items()
+    }
+    intact = np.array([row.references == (row.candidate,) for row in pairs])
     assert signals["BLEU"][intact] == pytest.approx(1.0, abs=1e-5)
     assert signals["BLEU"][~intact].mean() < 0.95
-    columns = [p.candidate for p in pairs], [p.source.text for p in pairs], [p.source.context for p in pairs]
-    own = MarsScorer(variant="fast", store=False, encoder=of_models.models.encoder)
+    own = MarsScorer(variant="fast", store=False, entailment_model=None, encoder=settings.models.encoder)
+    columns = [list(column) for column in zip(*pairs, strict=True)][:3]
     assert signals["MARS"][:, 0] == pytest.approx(own.score(*columns).scores, abs=1e-5)
-    read = ~np.isnan(signals["likelihood"]).any(axis=1)  # the texts that the language model has infilled
-    infilled = {pair.source for pair in pairs if pair.method.startswith("infill")}
-    assert infilled
-    assert {pair.source for pair, of_pair in zip(pairs, read, strict=True) if of_pair} == infilled
-    last = read_signals(pairs[-1:], of_models, Runtime(), seed=1)
+    read = ~np.isnan(signals["likelihood"]).any(axis=1)
+    of_read = {row.references for row, known in zip(pairs, read, strict=True) if known}
+    infilled = {(source.text,) for source in MANY if len(candidates_of(source, pairs)) > 6}
+    assert of_read == infilled  # the texts that the language model infilled
+    last = read_signals(pairs[-1:], settings, Runtime(), seed=1)
     assert all(last[name][0] == pytest.approx(signals[name][-1], abs=1e-4, nan_ok=True) for name in signals)
 
 
 @pytest.mark.usefixtures("presets_as_they_are")
-def test_signals_of_the_entailment_model(many):
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_signals_of_the_entailment_model(pairs):
     """The one of the settings reads the pairs, for MARS's own score, too; no other preset's is looked for."""
-    pairs = many[1][:5]
-    of_models = resolve_settings("mini", variant="fast", encoder=tiny_models.tiny_encoder(4))
-    signals = read_signals(pairs, of_models, Runtime())
+    few = pairs[:5]
+    settings = resolve_settings("mini", variant="fast", encoder=tiny_models.tiny_encoder(4))
+    signals = read_signals(few, settings, Runtime())
     assert signals["entailment"].shape == (5, 2)
-    scorer = MarsScorer("mini", variant="fast", encoder=of_models.models.encoder, store=False)
-    columns = [p.candidate for p in pairs], [p.source.text for p in pairs], [p.source.context for p in pairs]
+    scorer = MarsScorer("mini", variant="fast", encoder=settings.models.encoder, store=False)
+    columns = [list(column) for column in zip(*few, strict=True)][:3]
     assert signals["MARS"][:, 0] == pytest.approx(scorer.score(*columns).scores, abs=1e-6)
-    for pair, said in zip(pairs, signals["entailment"], strict=True):
-        sole = read_signals([pair], of_models, Runtime())["entailment"][0]
+    for row, said in zip(few, signals["entailment"], strict=True):
         assert 0 <= said.min() <= said.sum() <= 1 + 1e-9
-        assert said == pytest.approx(sole, abs=1e-5)
+        assert said == pytest.approx(read_signals([row], settings, Runtime())["entailment"][0], abs=1e-5)

@@ -1,20 +1,12 @@
 """``mars train``: a learned head, from human ratings or from texts alone."""
 
-from __future__ import annotations
-
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score.cli.options import add_rated_options, add_scorer_options, count, rated_columns, scorer_arguments
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.data.rated import read_rated_sets
 from mars_score.store.progress import progress_bars
-
-if TYPE_CHECKING:
-    from mars_score.learning.pairs import Source
-    from mars_score.learning.ratings import TrainingSet
-    from mars_score.scoring.head_folder import HeadFolder
-    from mars_score.store.runtime import Progress
 
 KINDS = {"ratings": "terms", "pretrain": "encoder", "contrastive": "ls"}  # heads by objective
 
@@ -62,44 +54,27 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"--objective {args.objective} trains a head {kind}: leave --head {args.head} out")
     if kind == "terms" and args.start:
         raise ValueError("--from starts an encoder from another: leave it out, or name --head encoder")
-    sets = _rated_sets(args) if rated else []
-    sources = [] if rated else _sources(args)
+    from mars_score.learning.pairs import read_corpus
+    from mars_score.learning.ratings import training_sets
+    from mars_score.scorer import MarsScorer
+
+    if rated:
+        sets, sources = training_sets(read_rated_sets(args.files, rated_columns(args)), args.within_groups), []
+    else:
+        columns = args.reference_column, args.context_column
+        sets, sources = [], [source for path in args.files for source in read_corpus(path, *columns)]
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+        scorer = MarsScorer(progress=progress, **scorer_arguments(args))
         if kind == "terms":
             from mars_score.learning.terms import train_terms
 
-            arguments = scorer_arguments(args)
-            saved = train_terms(sets, args.out, progress=progress, **arguments)
+            saved = train_terms(scorer, args.out, sets)
         else:
-            saved = _train_encoder(args, sets, sources, progress)
+            from mars_score.learning.encoders import train_encoder
+
+            named = {name: getattr(args, name) for name in ("pairs", "epochs", "seed", "start")}
+            named = {name: value for name, value in named.items() if value is not None}
+            saved = train_encoder(scorer, args.out, args.objective, sets=sets, sources=sources, **named)
     print_notices(notices)
     learned = f"{sum(len(data.rows) for data in sets)} ratings" if rated else f"{len(sources)} texts"
     print_line(f"{saved.path}: {saved.fingerprint}, learned from {learned}")
-
-
-def _train_encoder(
-    args: argparse.Namespace,
-    sets: list[TrainingSet],
-    sources: list[Source],
-    progress: Progress | None,
-) -> HeadFolder:
-    from mars_score.learning.encoders import EncoderTraining, train_encoder
-    from mars_score.scorer import MarsScorer
-
-    named = {name: getattr(args, name) for name in ("pairs", "epochs", "seed") if getattr(args, name) is not None}
-    scorer = MarsScorer(progress=progress, **scorer_arguments(args))
-    how = EncoderTraining(args.objective, args.start, **named)
-    return train_encoder(how, args.out, scorer.settings, scorer.runtime, sets, sources)
-
-
-def _rated_sets(args: argparse.Namespace) -> list[TrainingSet]:
-    from mars_score.learning.ratings import training_sets
-
-    return training_sets(read_rated_sets(args.files, rated_columns(args)), args.within_groups)
-
-
-def _sources(args: argparse.Namespace) -> list[Source]:
-    from mars_score.learning.pairs import read_corpus
-
-    columns = args.reference_column, args.context_column
-    return [source for path in args.files for source in read_corpus(path, *columns)]

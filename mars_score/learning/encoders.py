@@ -3,9 +3,9 @@
 How a network is trained is :mod:`mars_score.learning.trainer`; here is what it learns from, and the two losses.
 """
 
+import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,16 +14,15 @@ import torch
 from torch import Tensor
 
 from mars_score.augment.augmenter import Augmenter
-from mars_score.learning.pairs import Pair, Source, contrasts, make_pairs, with_sentences
-from mars_score.learning.ratings import TrainingSet
-from mars_score.learning.signals import MARS, Signals, read_signals
+from mars_score.data.validation import Row
+from mars_score.learning.pairs import Source, contrasts, make_pairs, read_signals, with_sentences
+from mars_score.learning.ratings import Floats, TrainingSet
 from mars_score.learning.trainer import Rows, run_trainer
 from mars_score.models.fingerprints import fingerprint
-from mars_score.scoring.head_encoder import EncoderHead, LsEncoder, LsHead, TextEncoder
+from mars_score.scorer import MarsScorer
+from mars_score.scoring.head_encoder import ALPHA, BETA, TEXT_HEADS, Segments, TextHead
 from mars_score.scoring.head_folder import HeadFolder, read_head, write_head
 from mars_score.scoring.heads import check_models
-from mars_score.settings import Settings
-from mars_score.store.runtime import Runtime
 
 Objective = Literal["ratings", "pretrain", "contrastive"]
 FORM = {"variant": "fast"}  # of the score that such a head replaces: the cheapest, as it has no part in the head's
@@ -34,93 +33,94 @@ _BATCH, _TEXTS_TOGETHER = 32, 4  # rows of a step; texts of a step that reads ea
 _CENTRED = 128  # rows that say by how much a layer's output is shifted
 
 
-@dataclass(frozen=True)
-class EncoderTraining:
-    """How an encoder is trained.
-
-    Attributes:
-        objective: "ratings": to predict those of people; "pretrain": to predict signals of synthetic pairs;
-            "contrastive": to prefer texts to their damaged versions, which is for head "ls", that looks at no
-            reference. The other two are for head "encoder".
-        start: folder of a head of the same kind whose weights it starts from; None: the preset's encoder.
-        pairs: synthetic pairs, for "pretrain".
-        epochs: at most.
-        seed: of all that is drawn.
-        arguments: any of sentence-transformers' ``CrossEncoderTrainingArguments``, which have the last word.
-    """
-
-    objective: Objective = "ratings"
-    start: str | os.PathLike[str] | None = None
-    pairs: int = PAIRS
-    epochs: int = 3
-    seed: int = 0
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
 def train_encoder(
-    how: EncoderTraining,
+    scorer: MarsScorer,
     folder: str | os.PathLike[str],
-    settings: Settings,
-    runtime: Runtime,
+    objective: Objective = "ratings",
+    *,
     sets: Sequence[TrainingSet] = (),
     sources: Sequence[Source] = (),
+    start: str | os.PathLike[str] | None = None,
+    pairs: int = PAIRS,
+    epochs: int = 3,
+    seed: int = 0,
+    **arguments: Any,
 ) -> HeadFolder:
     """Train an encoder and save it; continued where an earlier run with the same input was stopped.
 
     As transformers' trainer does, this sets the seeds of Python, NumPy and torch.
 
     Args:
-        how: see there.
+        scorer: holds models and settings.
         folder: of the head; made where it is missing.
-        settings: name the models.
-        runtime: see :class:`mars_score.store.runtime.Runtime`.
-        sets: rated sets, for the objective "ratings".
+        objective: "ratings": to predict those of people; "pretrain": to predict signals of synthetic pairs;
+            "contrastive": to prefer texts to their damaged versions, which is for head "ls", that looks at no
+            reference. The other two are for head "encoder".
+        sets: rated sets, for "ratings".
         sources: texts to make pairs of or to damage, for the other objectives.
+        start: folder of a head of the same kind whose weights it starts from; None: the preset's encoder.
+        pairs: synthetic pairs, for "pretrain".
+        epochs: at most.
+        seed: of all that is drawn.
+        arguments: any of sentence-transformers' ``CrossEncoderTrainingArguments``, which have the last word.
 
     Raises:
         ValueError: nothing to learn from; a start that does not fit.
         ModelUnavailableError, UnsupportedModelError, ImportError: a model or a package is missing or unfit.
     """
-    rated, contrastive = how.objective == "ratings", how.objective == "contrastive"
-    if not (sets if rated else sources):
+    settings, runtime = scorer.settings, scorer.runtime
+    if not (sets if objective == "ratings" else sources):
         raise ValueError("there is nothing to learn from; name a file of ratings or of texts")
-    pairs: list[Pair] = []
-    signals: Signals = {MARS: np.empty((0, 1))}
-    if how.objective == "pretrain":
-        pairs = make_pairs(with_sentences(sources), how.pairs, how.seed, Augmenter(settings, runtime))
-        signals = read_signals(pairs, settings, runtime, how.seed)
-    sizes = [signal.shape[1] for signal in signals.values()]
-    head = (LsHead if contrastive else EncoderHead)(settings, runtime, sum(sizes))
+    sizes = [1]  # of the signals
+    if objective == "ratings":
+        texts = [
+            row._replace(candidate=row.candidate.strip(), context=row.context.strip())
+            for data in sets
+            for row in data.rows
+        ]
+        targets = np.concatenate([data.ratings for data in sets])[:, None]
+        groups = [f"{data.name} {group}" for data in sets for group in data.groups]
+    elif objective == "pretrain":
+        texts = make_pairs(with_sentences(sources), pairs, Augmenter(settings, runtime), seed)
+        signals = list(read_signals(texts, settings, runtime, seed).values())
+        sizes, targets = [signal.shape[1] for signal in signals], _standardised(np.concatenate(signals, axis=1))
+        groups = [f"{row.references[0]}\0{row.context}" for row in texts]
+    kind = "ls" if objective == "contrastive" else "encoder"
+    head = TEXT_HEADS[kind].of(settings, runtime, sum(sizes))
     learned_from: list[Mapping[str, Any]] = [data.summary() for data in sets]
-    if how.start is not None:
-        learned_from = [*_start(head, how.start, settings).learned_from, *learned_from]
+    if start is not None:
+        saved = read_head(start)
+        if saved.kind != kind:
+            raise ValueError(f"{saved.path} is a head of kind {saved.kind!r}; start from one of kind {kind!r}")
+        check_models(saved, settings)
+        head.take(saved.arrays, saved.path)
+        learned_from = [*saved.learned_from, *learned_from]
     loss: torch.nn.Module
-    if contrastive:
-        rows, loss = _contrast_rows(head, sources, how.seed), ContrastLoss(head.network)
+    if objective == "contrastive":
+        rows, loss, batch = _contrast_rows(head, sources, seed), ContrastLoss(head), _TEXTS_TOGETHER
     else:
-        rows = _rated_rows(head, sets) if rated else _signal_rows(head, pairs, signals)
-        loss = SignalLoss(head.network, [1 / size for size in sizes for _ in range(size)])
+        rows, batch = _signal_rows(head, texts, targets, groups), _BATCH
+        loss = SignalLoss(head, [1 / size for size in sizes for _ in range(size)])
         _centre(head, rows)
-    batch = _TEXTS_TOGETHER if contrastive else _BATCH
     arguments = {
-        "num_train_epochs": how.epochs,
-        "learning_rate": RATE_OF_RATINGS if rated else RATE_OF_TEXTS,
+        "num_train_epochs": epochs,
+        "learning_rate": RATE_OF_RATINGS if objective == "ratings" else RATE_OF_TEXTS,
         "per_device_train_batch_size": batch,
         "per_device_eval_batch_size": batch,
-        "seed": how.seed,
-        **how.arguments,
+        "seed": seed,
+        **arguments,
     }
-    run_trainer(head.network, loss, rows, Path(folder), arguments, runtime.report)
-    arrays = head.network.trained()
-    if how.objective == "pretrain":  # the score is the first output, and the others are no longer needed
+    run_trainer(head, loss, rows, Path(folder), arguments, runtime.report)
+    arrays = head.trained()
+    if objective == "pretrain":  # the score is the first output, and the others are no longer needed
         arrays |= {name: array[:1] for name, array in arrays.items() if name.startswith("1.")}
     return write_head(
         folder,
         arrays,
-        kind=head.kind,
+        kind=kind,
         models={"encoder": str(fingerprint(settings.models.encoder))},
         settings=FORM,
-        parameters={"objective": how.objective, "learning_rate": arguments["learning_rate"], "seed": how.seed},
+        parameters={"objective": objective, "learning_rate": arguments["learning_rate"], "seed": seed},
         learned_from=learned_from,
     )
 
@@ -136,7 +136,7 @@ class SignalLoss(torch.nn.Module):
         weights: of the targets.
     """
 
-    def __init__(self, model: TextEncoder, weights: Sequence[float] = (1.0,)) -> None:
+    def __init__(self, model: TextHead, weights: Sequence[float] = (1.0,)) -> None:
         super().__init__()
         self.model, self._weights = model, weights
 
@@ -159,7 +159,7 @@ class ContrastLoss(torch.nn.Module):
     The columns of the data are ``candidates``, the first of which is the text, and ``context``.
     """
 
-    def __init__(self, model: LsEncoder) -> None:
+    def __init__(self, model: TextHead) -> None:
         super().__init__()
         self.model = model
 
@@ -167,64 +167,41 @@ class ContrastLoss(torch.nn.Module):
         """The mean over the texts of a batch."""
         versions, contexts = inputs
         rows = [("", text, context) for texts, context in zip(versions, contexts, strict=True) for text in texts]
-        by_text = torch.split(self.model.quality(_scores(self.model, rows)), [len(texts) for texts in versions])
+        semantic, linguistic = _scores(self.model, rows).unbind(1)
+        by_text = torch.split(BETA * semantic + ALPHA * linguistic, [len(texts) for texts in versions])
         return torch.stack([torch.relu(MARGIN - (scores[0] - scores[1:])).sum() for scores in by_text]).mean()
 
 
-def _scores(model: TextEncoder, rows: Sequence[tuple[str, str, str]]) -> Tensor:
+def _scores(model: TextHead, rows: Sequence[Segments]) -> Tensor:
     features = {name: value.to(model.device) for name, value in model.preprocess(rows).items()}
     scores: Tensor = model(features)["scores"]
     return scores
 
 
-def _start(head: EncoderHead, folder: str | os.PathLike[str], settings: Settings) -> HeadFolder:
-    """Let a head go on from the weights of a saved one."""
-    saved = read_head(folder)
-    if saved.kind != head.kind:
-        raise ValueError(f"{saved.path} is a head of kind {saved.kind!r}; start from one of kind {head.kind!r}")
-    check_models(saved, settings)
-    head.network.take(saved.arrays, saved.path)
-    return saved
-
-
-def _rated_rows(head: EncoderHead, sets: Sequence[TrainingSet]) -> Rows:
-    rows: Rows = [
-        {
-            "references": list(row.references) or [""],
-            "candidate": row.candidate.strip(),
-            "context": row.context.strip(),
-            "label": [float(rating)],
-            "group": f"{data.name} {group}",
-        }
-        for data in sets
-        for row, rating, group in zip(data.rows, data.ratings, data.groups, strict=True)
-    ]
-    contexts = head.nearest([(row["candidate"], row["context"]) for row in rows])
-    return [{**row, "context": context} for row, context in zip(rows, contexts, strict=True)]
-
-
-def _signal_rows(head: EncoderHead, pairs: Sequence[Pair], signals: Signals) -> Rows:
-    """Targets are standardised, so that all losses are on one scale."""
-    contexts = head.nearest([(pair.candidate.strip(), pair.source.context) for pair in pairs])
-    values = np.concatenate(list(signals.values()), axis=1)
+def _standardised(values: Floats) -> Floats:
+    """Columns of mean 0 and deviation 1, so that all losses are on one scale; nan stays."""
     known = np.ma.masked_invalid(values)
     spread = known.std(axis=0).filled(1.0)
-    targets = (values - known.mean(axis=0).filled(0.0)) / np.where(spread == 0, 1.0, spread)
+    return np.asarray((values - known.mean(axis=0).filled(0.0)) / np.where(spread == 0, 1.0, spread))
+
+
+def _signal_rows(head: TextHead, texts: Sequence[Row], targets: Floats, groups: Sequence[str]) -> Rows:
+    """What :class:`SignalLoss` reads."""
     return [
         {
-            "references": [pair.source.text],
-            "candidate": pair.candidate,
+            "references": list(row.references) or [""],
+            "candidate": row.candidate,
             "context": context,
             "label": label,
-            "group": f"{pair.source.text}\0{pair.source.context}",
+            "group": group,
         }
-        for pair, context, label in zip(pairs, contexts, targets.tolist(), strict=True)
+        for row, context, label, group in zip(texts, head.nearest(texts), targets.tolist(), groups, strict=True)
     ]
 
 
-def _contrast_rows(head: EncoderHead, sources: Sequence[Source], seed: int) -> Rows:
-    """A text each, followed by its damaged versions."""
-    contexts = head.nearest([(source.text, source.context) for source in sources])
+def _contrast_rows(head: TextHead, sources: Sequence[Source], seed: int) -> Rows:
+    """What :class:`ContrastLoss` reads."""
+    contexts = head.nearest([Row(source.text, (), source.context) for source in sources])
     return [
         {
             "candidates": [source.text, *contrasts(source, sources, seed)],
@@ -235,9 +212,9 @@ def _contrast_rows(head: EncoderHead, sources: Sequence[Source], seed: int) -> R
     ]
 
 
-def _centre(head: EncoderHead, rows: Rows) -> None:
+def _centre(head: TextHead, rows: Rows) -> None:
     """Let the mean of each output be 0, as that of the targets is; else the transformer would make up for it."""
-    some = rows[:: -(-len(rows) // _CENTRED)]
+    some = rows[:: math.ceil(len(rows) / _CENTRED)]
     outputs = head.outputs([(row["references"][0], row["candidate"], row["context"]) for row in some])
-    bias = head.network[1].linear.bias
+    bias = head[1].linear.bias
     bias.data -= torch.from_numpy(outputs.mean(0)).to(bias)

@@ -1,4 +1,4 @@
-"""Synthetic pairs to learn from before there are ratings (BLEURT, section 4.1): texts, and what was done to them.
+"""Synthetic pairs to learn from before there are ratings (BLEURT, section 4): how they are made, and signals.
 
 What becomes of a text depends on the text, its context and the seed alone (and on the other texts, where one of
 them takes its place).
@@ -7,9 +7,13 @@ them takes its place).
 import math
 import os
 import random
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from mars_score.augment.augmenter import Augmenter
 from mars_score.augment.masking.analysis import Analysis, Word
@@ -19,6 +23,12 @@ from mars_score.data.files import read_rows
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row, check_contexts, check_references
 from mars_score.data.words import split_words, word_spans
+from mars_score.errors import MarsWarning
+from mars_score.learning.ratings import Floats
+from mars_score.scorer import MarsScorer
+from mars_score.scoring.evidence import ENTAILMENT, LIKELIHOOD, Reader
+from mars_score.settings import Settings
+from mars_score.store.runtime import Runtime
 
 FEWEST_WORDS, MOST_WORDS = 4, 100  # of a text to make pairs from
 RANDOM, SPAN = (0.15, 0.4), 0.3  # shares of the words that are masked: at random positions, and in a row
@@ -34,15 +44,6 @@ class Source:
 
     text: str
     context: str = ""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A text, what was made of it, and how."""
-
-    source: Source
-    candidate: str
-    method: str
 
 
 def read_corpus(
@@ -93,31 +94,47 @@ def in_share(source: Source, seed: int) -> bool:
     return generator("share", seed, source).random() < SHARE
 
 
-def make_pairs(
-    sources: Sequence[Source], count: int, seed: int = 0, infiller: Augmenter | None = None
-) -> list[Pair]:
-    """About ``count`` pairs, half a dozen of each source, and four more where the ``infiller`` fills masked words.
+def make_pairs(sources: Sequence[Source], count: int, infiller: Augmenter, seed: int = 0) -> list[Row]:
+    """About ``count`` rows: what was made of a text is the candidate, the text the reference.
 
+    There are half a dozen of each source, and four more of those whose masked words the ``infiller`` fills.
     Sources are drawn without replacement, no more than are needed, so there may be fewer pairs.
     """
     order = sorted(sources, key=lambda source: generator(seed, source).random())
     chosen = order[: math.ceil(count / _PER_TEXT)]
-    infilled: dict[Source, list[Pair]] = {source: [] for source in chosen}
-    if infiller is not None:
-        for pair in _infilled([source for source in chosen if in_share(source, seed)], infiller, seed):
-            infilled[pair.source].append(pair)
-    return [pair for source in chosen for pair in (*_damaged(source, order, seed), *infilled[source])][:count]
+    masked = {source: _masked(source, seed) for source in chosen if in_share(source, seed)}
+    filled = infiller.infill((source.context, template) for source in masked for template in masked[source])
+    pairs = []
+    for source in chosen:
+        infills = [filled[source.context, template].text.strip() for template in masked.get(source, [])]
+        if infills and infills[0]:
+            infills.insert(1, drop_words(infills[0], DROPPED[0], generator("drop", seed, source)))
+        texts = [*_damaged(source, order, seed), *infills]
+        pairs += [Row(text, (source.text,), source.context) for text in texts if text]
+    return pairs[:count]
 
 
-def _damaged(source: Source, sources: Sequence[Source], seed: int) -> list[Pair]:
+def _damaged(source: Source, sources: Sequence[Source], seed: int) -> list[str | None]:
     """What needs no model: the text itself, words dropped, the known attacks, and another text in its place."""
     random_state = generator("damage", seed, source)
-    versions: list[tuple[str, str | None]] = [("intact", source.text)]
-    versions += [("drop", drop_words(source.text, share, random_state)) for share in DROPPED]
     row = Row(source.text, (source.text,), source.context)
-    versions += [(name, attack(row, random_state)) for name, attack in ATTACKS.items()]
-    versions.append(("foreign", foreign_text(source, sources, random_state)))
-    return [Pair(source, text, method) for method, text in versions if text]
+    return [
+        source.text,
+        *(drop_words(source.text, share, random_state) for share in DROPPED),
+        *(attack(row, random_state) for attack in ATTACKS.values()),
+        foreign_text(source, sources, random_state),
+    ]
+
+
+def _masked(source: Source, seed: int) -> list[Template]:
+    """Words masked at random positions and, last, in a row."""
+    random_state = generator("mask", seed, source)
+    spans = word_spans(source.text)
+    analysis = Analysis(source.text, tuple(Word(source.text[slice(*span)], *span, "") for span in spans))
+    *counts, length = (max(1, round(share * len(spans))) for share in (*RANDOM, SPAN))
+    places = [random_state.sample(range(len(spans)), count) for count in counts]
+    start = random_state.randrange(len(spans) - length + 1)
+    return [Template.from_mask(analysis, part) for part in (*places, range(start, start + length))]
 
 
 def drop_words(text: str, share: float, random_state: random.Random) -> str:
@@ -149,28 +166,55 @@ def contrasts(source: Source, sources: Sequence[Source], seed: int) -> list[str]
     return [text for text in versions if text]
 
 
-def _infilled(sources: Sequence[Source], infiller: Augmenter, seed: int) -> list[Pair]:
-    """Words masked at random positions and in a row, filled again; and of the first of these some dropped."""
-    masked: list[tuple[Source, str, Template]] = []
-    for source in sources:
-        random_state = generator("mask", seed, source)
-        spans = word_spans(source.text)
-        analysis = Analysis(source.text, tuple(Word(source.text[slice(*span)], *span, "") for span in spans))
-        counts = [max(1, round(share * len(spans))) for share in (*RANDOM, SPAN)]
-        places = [random_state.sample(range(len(spans)), count) for count in counts[:-1]]
-        start = random_state.randrange(len(spans) - counts[-1] + 1)
-        places.append(list(range(start, start + counts[-1])))
-        methods = ("infill and drop", "infill random", "infill span")
-        masked += [
-            (source, method, Template.from_mask(analysis, part))
-            for method, part in zip(methods, places, strict=True)
-        ]
-    filled = infiller.infill([(source.context, template) for source, _, template in masked])
-    pairs = []
-    for source, method, template in masked:
-        text = filled[source.context, template][0].strip()
-        if text and method == "infill and drop":
-            pairs.append(Pair(source, text, "infill random"))
-            text = drop_words(text, DROPPED[0], generator("drop", seed, source))
-        pairs.append(Pair(source, text, method))
-    return [pair for pair in pairs if pair.candidate]
+def read_signals(pairs: Sequence[Row], settings: Settings, runtime: Runtime, seed: int = 0) -> dict[str, Floats]:
+    """The signals of pairs that small models can give, by name (pairs, size), in this order.
+
+    They are ``"MARS"``: its own score by variant ``"fast"``, which the head's score learns; ``"BLEU"``;
+    ``"likelihood"``: the mean log probability given the context with what the context adds to it, in nats, nan for
+    texts that the language model does not read; and, with an entailment model, ``"entailment"``: the probabilities
+    that the text entails and that it contradicts what was made of it. ROUGE-L and matched token vectors, which
+    BLEURT learns besides, changed nothing (research/learning.md).
+
+    Args:
+        pairs: from :func:`make_pairs`.
+        settings: name the models.
+        runtime: see :class:`mars_score.store.runtime.Runtime`.
+        seed: that the pairs were made with; it says whose the language model reads.
+
+    Raises:
+        ImportError: sacreBLEU is missing; says how to get it.
+        ModelUnavailableError: a model cannot be loaded.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ModuleNotFoundError as error:
+        raise ImportError("sacrebleu is not installed; run: pip install 'mars-score[meta]'") from error
+    bleu = BLEU(effective_order=True)
+    overlaps = [bleu.sentence_score(row.candidate, list(row.references)).score / 100 for row in pairs]
+    reader = Reader(settings, runtime)
+    told = [
+        (row.context, row.candidate) if in_share(Source(row.references[0], row.context), seed) else None
+        for row in pairs
+    ]
+    read = reader.read(LIKELIHOOD, list(dict.fromkeys(filter(None, told))))
+    likelihoods = [(read[text].given_context, read[text].lift) if text else (np.nan, np.nan) for text in told]
+    signals = {
+        "MARS": _mars_scores(pairs, settings, runtime),
+        "BLEU": np.array(overlaps)[:, None],
+        "likelihood": np.array(likelihoods),
+    }
+    if settings.models.entailment_model is not None:
+        compared = [(row.references[0], row.candidate) for row in pairs]
+        verdicts = reader.read(ENTAILMENT, compared)
+        signals["entailment"] = np.array([verdicts[texts] for texts in compared])
+    return signals
+
+
+def _mars_scores(pairs: Sequence[Row], settings: Settings, runtime: Runtime) -> Floats:
+    """Without a store: token vectors of all pairs would fill it."""
+    machine: dict[str, Any] = {"device": runtime.device, "encoder_batch_size": runtime.encoder_batch_size}
+    scorer = MarsScorer(variant="fast", store=False, **vars(settings.models), **machine)
+    candidates, references, contexts, _ = map(list, zip(*pairs, strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarsWarning)  # a blank context is nobody's mistake here
+        return np.array(scorer.score(candidates, references, contexts).scores)[:, None]

@@ -18,22 +18,13 @@ FEWEST_RATINGS = 20
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The rated candidates of a data set, none of which is blank.
-
-    Attributes:
-        name: of the set.
-        rows: candidate, references and context of each.
-        ratings: of each, (rows,), standardised: mean 0 and standard deviation 1 in the set. With
-            ``within_groups`` the mean is 0 in each group.
-        groups: of each: what must not be split between training and test.
-        within_groups: whether ratings compare within a group only.
-    """
+    """The rated candidates of a data set, none of which is blank."""
 
     name: str
     rows: tuple[Row, ...]
-    ratings: Floats
-    groups: tuple[str, ...]
-    within_groups: bool = False
+    ratings: Floats  # (rows,), of standard deviation 1; mean 0 in the set, with within_groups in each group
+    groups: tuple[str, ...]  # of each row: what must not be split between training and test
+    within_groups: bool = False  # whether ratings compare within a group only
 
     def summary(self) -> dict[str, Any]:
         """Name and sizes, no texts: what a head says about what it was trained on."""

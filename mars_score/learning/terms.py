@@ -17,7 +17,6 @@ from mars_score.learning.ratings import Floats, TrainingSet, centred
 from mars_score.models.fingerprints import fingerprint
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.head_folder import HeadFolder, write_head
-from mars_score.scoring.heads import TermsHead
 from mars_score.scoring.row import Example, weighted_sum
 
 # The least and the largest weight that each feature may get.
@@ -30,29 +29,21 @@ BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
 }
 PENALTY = 10.0  # chosen by left-out sets (research/learning.md)
 _CONSTANT = 1e-9  # spread up to which a feature says nothing
-# Settings that a score depends on, but not the meaning of its terms.
-_NOT_OF_THE_FORM = {"idf_corpus", "task", "learned"}
+_NOT_OF_THE_FORM = {"idf_corpus", "task", "learned"}  # settings that do not change what a term means
 
 
-def train_terms(
-    sets: Sequence[TrainingSet],
-    folder: str | os.PathLike[str],
-    **arguments: Any,
-) -> HeadFolder:
+def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequence[TrainingSet]) -> HeadFolder:
     """Train a head "terms" on ratings and save it.
 
     Args:
-        sets: from :func:`mars_score.learning.ratings.training_sets`.
+        scorer: has no head; the head can be used with the same models and settings only.
         folder: of the head.
-        arguments: of :class:`mars_score.MarsScorer`; the head can be used with the same models and settings only.
+        sets: from :func:`mars_score.learning.ratings.training_sets`.
 
     Raises:
-        ValueError, TypeError, ModelUnavailableError: see ``MarsScorer``.
+        ModelUnavailableError: a model cannot be loaded.
         OSError: the folder cannot be written.
     """
-    scorer = MarsScorer(**arguments)
-    if scorer.settings.learned is not None:
-        raise ValueError("a head learns from MARS's own score; leave learned out")
     weights = learn_weights(sets, [scorer.examples(data.rows) for data in sets])
     settings = scorer.settings
     read = (
@@ -63,7 +54,7 @@ def train_terms(
     return write_head(
         folder,
         {name: np.array([weight]) for name, weight in weights.items()},
-        kind=TermsHead.kind,
+        kind="terms",
         models={name: str(fingerprint(getattr(settings.models, name))) for name in names},
         settings={name: value for name, value in settings.items() if name not in left_out},
         parameters={"penalty": PENALTY},
@@ -72,9 +63,7 @@ def train_terms(
 
 
 def learn_weights(
-    sets: Sequence[TrainingSet],
-    examples: Sequence[Sequence[Example]],
-    penalty: float = PENALTY,
+    sets: Sequence[TrainingSet], examples: Sequence[Sequence[Example]], penalty: float = PENALTY
 ) -> dict[str, float]:
     """The weights of features that ratings ask for, by name; those of weight 0 are left out.
 
@@ -95,9 +84,7 @@ def learn_weights(
 
 
 def fit_weights(
-    parts: Sequence[tuple[Any, ...]],
-    bounds: Sequence[tuple[float | None, float | None]],
-    penalty: float,
+    parts: Sequence[tuple[Any, ...]], bounds: Sequence[tuple[float | None, float | None]], penalty: float
 ) -> Floats:
     """The weights of features beside MARS's score, (features,).
 

@@ -1,10 +1,9 @@
-"""Training of a network by sentence-transformers: batches, schedule, mixed precision, checkpoints and resuming."""
+"""Training of a head by sentence-transformers: batches, schedule, mixed precision, checkpoints and resuming."""
 
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from datasets import Dataset
 from sentence_transformers import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from transformers import EarlyStoppingCallback, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
-from transformers.utils import logging
 
+from mars_score.models.loading import no_bars
 from mars_score.models.torch_modes import ordinary_mode
-from mars_score.scoring.head_encoder import TextEncoder
+from mars_score.scoring.head_encoder import TextHead
 from mars_score.store.runtime import Progress
 
 Rows = list[dict[str, Any]]
@@ -24,22 +23,17 @@ _HELD_OUT = 0.1
 
 
 def run_trainer(
-    network: TextEncoder,
-    loss: torch.nn.Module,
-    rows: Rows,
-    folder: Path,
-    arguments: Mapping[str, Any],
-    report: Progress = lambda *_: None,
+    head: TextHead, loss: torch.nn.Module, rows: Rows, folder: Path, arguments: Mapping[str, Any], report: Progress
 ) -> None:
-    """Train a network, from the last checkpoint of the same training where there is one.
+    """Train a head, from the last checkpoint of the same training where there is one.
 
     A checkpoint is written after each epoch, to ``checkpoints`` in the folder, which is removed at the end. A
     tenth of the groups is held out: training ends after an epoch that does not lower the loss there, with the
     weights that have the lowest.
 
     Args:
-        network: on the device where it is trained.
-        loss: computed with the network.
+        head: on the device where it is trained.
+        loss: computed with the head.
         rows: columns that the loss reads, and ``group``, which says what is held out together.
         folder: of the checkpoints.
         arguments: of ``CrossEncoderTrainingArguments``.
@@ -48,7 +42,8 @@ def run_trainer(
     parts: tuple[Rows, Rows] = [], []
     for row in rows:
         columns = {name: value for name, value in row.items() if name != "group"}
-        parts[_is_held_out(row["group"])].append(columns)
+        digest = hashlib.sha256(row["group"].encode("utf-8", "surrogatepass")).digest()
+        parts[digest[0] < _HELD_OUT * 256].append(columns)
     training, test = parts if parts[0] else parts[::-1]
     usual = {
         "warmup_steps": 0.1,
@@ -60,13 +55,20 @@ def run_trainer(
         "logging_strategy": "no",
         "report_to": "none",
         "disable_tqdm": True,
-        "use_cpu": network.device.type == "cpu",
+        "use_cpu": head.device.type == "cpu",
     }
-    checkpoints = folder / "checkpoints" / _key(network, rows, arguments)
-    with ordinary_mode(grad=True), _no_bars():
+    # Named after all that the training depends on: checkpoints of another are not continued.
+    key = hashlib.blake2b(json.dumps([rows, dict(arguments)], default=str).encode(), digest_size=8)
+    for array in head.trained().values():
+        key.update(array.tobytes())
+    checkpoints = folder / "checkpoints" / key.hexdigest()
+    # Those that were written to their end, where the trainer's state comes last.
+    finished = [path.parent for path in checkpoints.glob("checkpoint-*/trainer_state.json")]
+    last = max(finished, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    with ordinary_mode(grad=True), no_bars():
         used = CrossEncoderTrainingArguments(str(checkpoints), **{**usual, **arguments})
         trainer = _Trainer(
-            model=network,
+            model=head,
             args=used,
             train_dataset=Dataset.from_list(training),
             eval_dataset=Dataset.from_list(test) if test else None,
@@ -74,39 +76,8 @@ def run_trainer(
             callbacks=[_Report(report), *([EarlyStoppingCallback(1)] if used.load_best_model_at_end else [])],
         )
         trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=_last_checkpoint(checkpoints))
+        trainer.train(resume_from_checkpoint=last and str(last))
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-
-
-def _is_held_out(group: str) -> bool:
-    """Whether a group is among the tenth that decides when to stop; the same in every run."""
-    return hashlib.sha256(group.encode("utf-8", "surrogatepass")).digest()[0] < _HELD_OUT * 256
-
-
-def _key(network: TextEncoder, rows: Rows, arguments: Mapping[str, Any]) -> str:
-    """What the training depends on: checkpoints of another are not continued."""
-    key = hashlib.blake2b(json.dumps([rows, dict(arguments)], default=str).encode(), digest_size=8)
-    for array in network.trained().values():
-        key.update(array.tobytes())
-    return key.hexdigest()
-
-
-def _last_checkpoint(folder: Path) -> str | None:
-    """The last one that was written to its end, where the trainer's state comes last."""
-    finished = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
-    return str(max(finished, key=lambda path: int(path.name.rpartition("-")[2]))) if finished else None
-
-
-@contextmanager
-def _no_bars() -> Iterator[None]:
-    """Without transformers' progress bars for each checkpoint."""
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if bars:
-            logging.enable_progress_bar()
 
 
 class _Trainer(CrossEncoderTrainer):  # type: ignore[misc]

@@ -160,16 +160,26 @@ def load_model(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
 
 
 @contextmanager
-def _loading(spec: Any) -> Iterator[None]:
-    """No torch modes of the caller, no progress bars of transformers, and one class of errors."""
+def no_bars() -> Iterator[None]:
+    """No progress bars of transformers."""
     from transformers.utils import logging
-
-    from mars_score.models.torch_modes import ordinary_mode
 
     bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        with ordinary_mode():
+        yield
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _loading(spec: Any) -> Iterator[None]:
+    """No torch modes of the caller, no progress bars of transformers, and one class of errors."""
+    from mars_score.models.torch_modes import ordinary_mode
+
+    try:
+        with no_bars(), ordinary_mode():
             yield
     except ModelUnavailableError:
         raise
@@ -186,9 +196,6 @@ def _loading(spec: Any) -> Iterator[None]:
             f"{str(spec)!r} needs its own code, which MARS never runs; choose another model, or load it "
             "yourself and pass the object"
         ) from error
-    finally:
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _hub_source(spec: Any) -> tuple[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import load, save
 
 from mars_score.data.files import whole_file
 from mars_score.settings import SETTINGS, ModelSettings
@@ -23,28 +24,18 @@ _MODELS = {field.name for field in settings_of(ModelSettings)}
 
 @dataclass(frozen=True)
 class HeadFolder:
-    """A head as it is saved.
-
-    Attributes:
-        path: of the folder.
-        digest: hash of ``head.json``, and so of both files.
-        kind: of the head, such as ``"terms"``.
-        models: fingerprints of the models that it was trained with, by the setting's name. They are compared with
-            the models that a scorer names, and no model is ever loaded from here.
-        settings: those that its scores depend on, by name; models are none of them.
-        parameters: how it was trained, as plain data.
-        learned_from: name and sizes of each data set.
-        numbers: hash of ``head.safetensors``.
-    """
+    """A head as it is saved."""
 
     path: Path
-    digest: str
-    kind: str
+    digest: str  # hash of head.json, and so of both files
+    kind: str  # one of mars_score.scoring.heads.KINDS
+    # Fingerprints of the models that it was trained with, by the setting's name. They are compared with the models
+    # that a scorer names, and no model is ever loaded from here.
     models: Mapping[str, str]
-    settings: Mapping[str, Any]
-    parameters: Mapping[str, Any]
-    learned_from: Sequence[Mapping[str, Any]]
-    numbers: str
+    settings: Mapping[str, Any]  # those that its scores depend on, by name; models are none of them
+    parameters: Mapping[str, Any]  # how it was trained, as plain data
+    learned_from: Sequence[Mapping[str, Any]]  # name and sizes of each data set
+    numbers: str  # hash of head.safetensors
 
     @property
     def fingerprint(self) -> str:
@@ -58,8 +49,6 @@ class HeadFolder:
         Raises:
             ValueError: the file is not the one that was saved.
         """
-        from safetensors.numpy import load
-
         path = self.path / _NUMBERS
         content = path.read_bytes() if path.is_file() else b""
         if _hash(content) != self.numbers:
@@ -86,21 +75,17 @@ def read_head(head: str | os.PathLike[str]) -> HeadFolder:
     content = (path / _ABOUT).read_bytes()
     try:
         about = json.loads(content)
-        version = about.pop("format", None)
-    except (ValueError, RecursionError, AttributeError, TypeError):
-        version = None
-    if version != FORMAT:
-        raise ValueError(
-            f"{path}: {_ABOUT} is damaged or not of format {FORMAT}, the only one that this version of mars_score "
-            "reads; train the head again"
-        )
-    try:
+        if about.pop("format") != FORMAT:
+            raise ValueError
         saved = HeadFolder(path, _hash(content), **about)
         refused = [name for name in saved.settings if name not in SETTINGS or name in (*_MODELS, "learned")]
         refused += [name for name in saved.models if name not in _MODELS]
-    except TypeError as error:
-        raise ValueError(f"{path}: {_ABOUT} is damaged: {error}; train the head again") from None
-    if refused:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError(
+            f"{path}: {_ABOUT} is damaged or not of format {FORMAT}, the only one that this version of mars_score "
+            "reads; train the head again"
+        ) from None
+    if refused:  # a folder from elsewhere could name any model
         raise ValueError(f"{path}: the head sets {', '.join(refused)}, which no head may set; train it again")
     return saved
 
@@ -112,12 +97,7 @@ def write_head(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]],
         path: of the folder.
         arrays: its numbers, by name.
         about: kind, models, settings, parameters and learned_from, see :class:`HeadFolder`; plain data.
-
-    Raises:
-        OSError: the folder cannot be written.
     """
-    from safetensors.numpy import save
-
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     numbers = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})

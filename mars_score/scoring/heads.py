@@ -23,13 +23,10 @@ FEATURES = ("repetition", "length", "copied", "log_probability", "lift")
 
 
 class LearnedHead(Protocol):
-    """A score that was learned; training one is :mod:`mars_score.learning`."""
+    """A score that was learned, by :mod:`mars_score.learning`; it is larger for a better candidate."""
 
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
-        """The terms of each example; the sum of value times weight is its score.
-
-        A score depends on its example alone, and is larger for a better candidate.
-        """
+        """The terms of each example, which depend on it alone; the sum of value times weight is its score."""
 
 
 def load_head(saved: HeadFolder, settings: Settings, runtime: Runtime) -> LearnedHead:
@@ -40,11 +37,13 @@ def load_head(saved: HeadFolder, settings: Settings, runtime: Runtime) -> Learne
         ModelUnavailableError, UnsupportedModelError: the encoder of the settings cannot be used.
     """
     check_fits(saved, settings)
-    if saved.kind == TermsHead.kind:
+    if saved.kind == "terms":
         return TermsHead({name: saved.arrays[name].item() for name in FEATURES if name in saved.arrays})
-    from mars_score.scoring.head_encoder import EncoderHead, LsHead
+    from mars_score.scoring.head_encoder import TEXT_HEADS
 
-    return (LsHead if saved.kind == LsHead.kind else EncoderHead).load(saved, settings, runtime)
+    head = TEXT_HEADS[saved.kind].of(settings, runtime)
+    head.take(saved.arrays, saved.path)
+    return head
 
 
 def check_fits(saved: HeadFolder, settings: Settings) -> None:
@@ -73,28 +72,24 @@ def check_models(saved: HeadFolder, settings: Settings) -> None:
 
 
 class TermsHead:
-    """MARS's own terms and features with weights; the weight of a feature that is a term is added to the term's.
-
-    Args:
-        weights: by name of :data:`FEATURES`.
-    """
-
-    kind = "terms"
+    """MARS's own terms and :data:`FEATURES` with weights, which are added to the weights of terms of that name."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
-        self.weights = dict(weights)
+        self.weights = weights
 
     def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
         """See :class:`LearnedHead`."""
-        return [self._terms(example) for example in examples]
-
-    def _terms(self, example: Example) -> tuple[Term, ...]:
-        own = {term.name: term for term in example.terms}
-        added = [(name, weight) for name, weight in self.weights.items() if name not in own]
-        return (
-            *(replace(term, weight=term.weight + self.weights.get(name, 0.0)) for name, term in own.items()),
-            *(Term(name, example.features.get(name, 0.0), weight) for name, weight in added),
-        )
+        scored = []
+        for example in examples:
+            own = {term.name for term in example.terms}
+            terms = [
+                replace(term, weight=term.weight + self.weights.get(term.name, 0.0)) for term in example.terms
+            ]
+            for name, weight in self.weights.items():
+                if name not in own:
+                    terms.append(Term(name, example.features.get(name, 0.0), weight))
+            scored.append(tuple(terms))
+        return scored
 
 
 @one_blas_thread()
@@ -121,11 +116,7 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Fo
 
 
 def rescored(
-    rows: Sequence[ScorableRow],
-    scores: Sequence[RowScore],
-    head: LearnedHead,
-    evidence: Evidence,
-    form: Form,
+    rows: Sequence[ScorableRow], scores: Sequence[RowScore], head: LearnedHead, evidence: Evidence, form: Form
 ) -> list[RowScore]:
     """Scores by a learned head; those of blank candidates stay 0."""
     written = [place for place, row in enumerate(rows) if row.candidate]
