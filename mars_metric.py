@@ -138,9 +138,9 @@ class Mars(evaluate_rows.MetricOfRows):
             variant = self._options.setdefault("variant", config_name)
             if variant != config_name:
                 raise ValueError(f"config_name {config_name!r} and variant {variant!r} differ; give one")
-        mars_score.MarsScorer(**self._options)  # checks them; loads nothing
+        scorer = mars_score.MarsScorer(**self._options)  # checks them; loads nothing
         super().__init__(config_name=config_name, **base)
-        self.use_context = bool(self._options.get("use_context", True))
+        self.use_context = scorer.settings.use_context
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")
@@ -176,17 +176,9 @@ class Mars(evaluate_rows.MetricOfRows):
         """
         for name in settings:
             evaluate_rows.refuse_other_names(name)
-        options = {**self._options, **settings}
-        scorer = mars_score.MarsScorer(**options)
-        if samples is not None or any(self.added_samples):
-            scorer.settings.given((), samples=())  # refuses samples that would not count
-        return self.compute_rows(
-            (predictions, references, contexts, samples),
-            options.get("use_context", True),
-            scorer=scorer,
-            detailed=detailed,
-            explain=explain,
-        )
+        scorer = mars_score.MarsScorer(**{**self._options, **settings})
+        columns = (predictions, references, contexts, samples)
+        return self.compute_rows(columns, scorer, detailed=detailed, explain=explain)
 
     @staticmethod
     def free() -> None:
@@ -198,12 +190,12 @@ class Mars(evaluate_rows.MetricOfRows):
         predictions: list[str],
         references: list[list[str]],
         contexts: list[str],
-        scorer: Any = None,
-        samples: Any = None,
-        detailed: bool = False,
-        explain: bool = False,
+        scorer: mars_score.MarsScorer,
+        samples: Any,
+        detailed: bool,
+        explain: bool,
     ) -> dict[str, Any]:
-        evaluate_rows.check_mix({not row for row in references})  # also of other processes
+        evaluate_rows.check_mix({bool(row) for row in references})  # also of other processes
         given = references if any(references) else None
         result = scorer.score(predictions, given, contexts, samples=samples, explain=explain)
         found: dict[str, Any] = {"mars": result.score}
@@ -212,5 +204,5 @@ class Mars(evaluate_rows.MetricOfRows):
             found["signature"] = str(result.signature)
             found["augmented_references"] = [list(row.texts) for row in result.rows]
         if explain:
-            found["explanations"] = [one.to_dict() for one in result.explanations]
+            found["explanations"] = [explanation.to_dict() for explanation in result.explanations]
         return found

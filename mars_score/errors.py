@@ -4,8 +4,6 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
-from typing import Any
 
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 BLANK = "blank candidates score 0.0, although wrong ones can score less"
@@ -86,34 +84,19 @@ class Notices:
     first: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> None:
-        """Count the next rows, which are named by their ``numbers``; each kind of notice has one flag per row.
-
-        Raises:
-            ValueError: there are more or fewer flags than rows.
-        """
-        if any(len(of_rows) != len(numbers) for of_rows in flags.values()):
-            raise ValueError(f"{len(numbers)} rows have another number of flags")
+        """Count the next rows, which are named by their ``numbers``; each kind of notice has one flag per row."""
         for what, of_rows in flags.items():
-            flagged = list(compress(numbers, of_rows))
+            flagged = [number for number, flag in zip(numbers, of_rows, strict=True) if flag]
             self.counts[what] = self.counts.get(what, 0) + len(flagged)
-            known = self.first.get(what, [])
-            self.first[what] = list(dict.fromkeys([*known, *flagged]))[: _NAMED + 1]
+            self.first[what] = list(dict.fromkeys([*self.first.get(what, []), *flagged]))[: _NAMED + 1]
         self.rows += len(numbers)
 
     def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
         """One sentence per kind that concerns a row; rows are counted from 0, or as the lines of a file from 1."""
-        return tuple(
-            f"{what}: {count} of {self.rows} rows ({self._named(what, lines)})"
-            for what, count in self.counts.items()
-            if count
-        )
-
-    def _named(self, what: str, lines: bool) -> str:
-        """The first rows of a kind."""
-        named = ", ".join(str(row + lines) for row in self.first[what][:_NAMED])
-        more = ", ..." if len(self.first[what]) > _NAMED else ""
-        return f"{'line ' if lines else ''}{named}{more}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, for ``Notices(**data)``."""
-        return {"rows": self.rows, "counts": self.counts, "first": self.first}
+        sentences = []
+        for what, count in self.counts.items():
+            if count:
+                named = ", ".join(str(row + lines) for row in self.first[what][:_NAMED])
+                more = ", ..." if len(self.first[what]) > _NAMED else ""
+                sentences.append(f"{what}: {count} of {self.rows} rows ({'line ' * lines}{named}{more})")
+        return tuple(sentences)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.augmented import AugmentedReference, cuts
@@ -30,8 +30,8 @@ from mars_score.scoring.heads import LearnedHead, check_fits, load_head
 from mars_score.scoring.result import MarsResult, RowScore, ScoredTexts
 from mars_score.scoring.row import Example
 from mars_score.scoring.rows import ScoredRow, flags_of, row_results
-from mars_score.settings import SETTINGS, Settings, resolve_settings
-from mars_score.settings.fields import learned_head, unknown
+from mars_score.settings import Settings, resolve_settings
+from mars_score.settings.fields import learned_head
 from mars_score.store.lookup import get_or_compute
 from mars_score.store.progress import progress_bars
 from mars_score.store.results import ResultStore, Store, store_folder
@@ -40,7 +40,6 @@ from mars_score.store.runtime import Progress, Runtime
 if TYPE_CHECKING:
     from mars_score.scoring.explain.explanation import Explanation
 
-ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # and settings
 _LOADED = ("_augmenter", "_sampler", "_reader", "_head")  # made when first needed
 _CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
 
@@ -80,27 +79,23 @@ class MarsScorer:
         progress: Progress | bool | None = None,
         **settings: Any,
     ) -> None:
-        for name in settings:
-            if name not in SETTINGS:
-                raise unknown("setting", name, [*ARGUMENTS, *SETTINGS])
-        learned = learned_head("learned", settings.get("learned"))
-        self.head_folder = None if learned is None else read_head(learned)
-        if self.head_folder is None:
-            self.settings: Settings = resolve_settings(preset, **settings)
-        else:
-            trained = self.head_folder.settings
-            settings["learned"] = self.head_folder.fingerprint
-            self.settings = resolve_settings(preset, trained=trained, **settings)
-            check_fits(self.head_folder, self.settings)
+        folder = learned_head("learned", settings.get("learned"))
+        self.head_folder = head = read_head(folder) if folder else None
+        if head:
+            settings["learned"] = head.fingerprint
+        self.settings: Settings = resolve_settings(preset, trained=head.settings if head else None, **settings)
+        if head:
+            check_fits(head, self.settings)
         check_device(device)
         results, self._reports = ResultStore(store_folder(store)), _Reports(progress)
         self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._reports)
 
     def __repr__(self) -> str:
-        settings, usual = self.settings, dict(resolve_settings("base", self.settings.variant).items())
-        shown = {name: value for name, value in settings.items() if name == "variant" or value != usual[name]}
-        values = {"language_model": settings.models.language_model, "encoder": settings.models.encoder}
-        return f"MarsScorer({', '.join(f'{name}={_shown(value)}' for name, value in {**shown, **values}.items())})"
+        usual = dict(resolve_settings("base", self.settings.variant).items())
+        for name in ("variant", "language_model", "encoder"):  # shown always, others where they differ
+            del usual[name]
+        shown = (item for item in self.settings.items() if item not in usual.items())
+        return f"MarsScorer({', '.join(f'{name}={_shown(value)}' for name, value in shown)})"
 
     @unchanging()
     def score(
@@ -140,8 +135,8 @@ class MarsScorer:
             ModelUnavailableError: a model cannot be loaded.
         """
         if references is None and contexts is None and samples is None and is_tabular(predictions):
-            use_context = self.settings.use_context
-            predictions, references, contexts, samples = columns_of(predictions, columns, use_context=use_context)
+            table = columns_of(predictions, columns, use_context=self.settings.use_context)
+            predictions, references, contexts, samples = table
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         given = check_candidate_lists(predictions)
@@ -150,17 +145,18 @@ class MarsScorer:
             raise ValueError(
                 f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
             )
-        all_references, texts = self._check(references, contexts, predictions=given)
+        use_context = settings.use_context
+        all_references, texts = check_rows(references, contexts, use_context=use_context, predictions=given)
         all_samples = check_samples(samples, len(texts))
         check_lengths(predictions=given, samples=all_samples)
         if not given:
             raise ValueError("there is nothing to score: predictions is empty")
-        numbers = [number for number, some in enumerate(given) for _ in some]
+        numbered = [(number, text.strip()) for number, candidates in enumerate(given) for text in candidates]
         rows = [
-            Row(candidate.strip(), all_references[number], texts[number].strip(), all_samples[number])
-            for number, some in enumerate(given)
-            for candidate in some
+            Row(candidate, all_references[number], texts[number].strip(), all_samples[number])
+            for number, candidate in numbered
         ]
+        numbers = [number for number, _ in numbered]
         with self._reports.bars():
             scored = self._score(prepare_rows(rows, settings.masking), settings)
             scores = tuple(row.score for row in scored)
@@ -209,7 +205,8 @@ class MarsScorer:
         Args and errors as for :meth:`score`.
         """
         with self._reports.bars():
-            requests, samples = self._draw(self._checked(references, contexts))
+            rows = self._checked(references, contexts)
+            requests, samples = self._draw(rows, [True] * len(rows))
         return [samples[request].texts for request in requests]
 
     @unchanging()
@@ -244,8 +241,8 @@ class MarsScorer:
     ) -> list[tuple[list[AugmentedReference], Samples]]:
         """The augmented references of each row and the samples of its context; args as for :meth:`score_rows`."""
         with self._reports.bars():
-            augmented = self._augment(rows, idf)
-            requests, samples = self._draw(rows)
+            augmented = self._augment(rows, [True] * len(rows), idf)
+            requests, samples = self._draw(rows, [True] * len(rows))
         return [(row, samples[request]) for row, request in zip(augmented, requests, strict=True)]
 
     def explain_rows(
@@ -270,16 +267,12 @@ class MarsScorer:
         """Without what is loaded again when needed."""
         return {name: value for name, value in vars(self).items() if name not in _LOADED}
 
-    def _check(
-        self, references: Any, contexts: Any, **columns: Sequence[Any]
-    ) -> tuple[list[tuple[str, ...]], list[str]]:
-        return check_rows(references, contexts, use_context=self.settings.use_context, **columns)
-
     def _checked(self, references: Any, contexts: Any) -> list[Row]:
         """Prepared rows without candidates."""
         settings = self.settings.given(references)
-        columns = zip(*self._check(references, contexts), strict=True)
-        return prepare_rows([Row("", texts, context) for texts, context in columns], settings.masking)
+        columns = check_rows(references, contexts, use_context=settings.use_context)
+        rows = [Row("", texts, context) for texts, context in zip(*columns, strict=True)]
+        return prepare_rows(rows, settings.masking)
 
     def _score(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> list[ScoredRow]:
         """The scores of prepared rows, stored or new."""
@@ -295,7 +288,7 @@ class MarsScorer:
 
     def _read(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> Iterator[Batch]:
         """Prepared rows with their augmented references and samples, and what is read of them."""
-        augmented = self._augment(rows, idf, [bool(row.candidate) for row in rows])
+        augmented = self._augment(rows, [bool(row.candidate) for row in rows], idf)
         requests, drawn = self._draw(rows, [bool(row.candidate) and not row.samples for row in rows])
         scorable = [
             scorable_row(row, references, request, drawn, use_context=settings.use_context)
@@ -304,24 +297,21 @@ class MarsScorer:
         return read_batches(scorable, Form.of(settings), self._reader, _CHUNK_ROWS, self._reports)
 
     def _augment(
-        self, rows: Sequence[Row], idf: Idf | None = None, needed: Sequence[bool] | None = None
+        self, rows: Sequence[Row], needed: Sequence[bool], idf: Idf | None = None
     ) -> list[list[AugmentedReference]]:
         """Augmented references of each row; those of a row that is not ``needed`` count for the IDF only."""
-        pairs = [[(row.context, text) for text in row.references] for row in rows]
-        wanted = (
-            pairs if needed is None else [row if keep else [] for row, keep in zip(pairs, needed, strict=True)]
-        )
-        others = [reference for row in pairs for _, reference in row]
-        augmented = self._augmenter.augment([pair for row in wanted for pair in row], others, idf)
-        return [[augmented[pair] for pair in row] for row in wanted]
+        pairs = [
+            [(row.context, text) for text in row.references] if need else []
+            for row, need in zip(rows, needed, strict=True)
+        ]
+        others = [text for row in rows for text in row.references]
+        augmented = self._augmenter.augment(list(chain.from_iterable(pairs)), others, idf)
+        return [[augmented[pair] for pair in row] for row in pairs]
 
-    def _draw(
-        self, rows: Sequence[Row], needed: Sequence[bool] | None = None
-    ) -> tuple[list[Request], dict[Request, Samples]]:
-        """The request of each row, and the samples of those that are ``needed``; None: of all."""
+    def _draw(self, rows: Sequence[Row], needed: Sequence[bool]) -> tuple[list[Request], dict[Request, Samples]]:
+        """The request of each row, and the samples of those that are ``needed``."""
         requests = [make_request(row.context, row.references, self.settings.sampling) for row in rows]
-        wanted = requests if needed is None else [*compress(requests, needed)]
-        return requests, self._sampler.draw(wanted, partial(self._reports, "sample"))
+        return requests, self._sampler.draw(compress(requests, needed), partial(self._reports, "sample"))
 
     @cached_property
     def _head(self) -> LearnedHead | None:
@@ -405,21 +395,17 @@ class _Reports:
     def __init__(self, progress: Progress | bool | None) -> None:
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise ValueError(f"progress must be True, False or a function, got {progress!r}")
-        self.progress = progress
-        self._bars: Progress | None = None
+        self._has_bars = progress is True
+        self._report = None if isinstance(progress, bool) else progress
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        report = self._bars if self.progress is True else self.progress
-        if report:
-            report(stage, done, total)
+        if self._report:
+            self._report(stage, done, total)
 
     @contextmanager
     def bars(self) -> Iterator[None]:
         """Show progress bars meanwhile, if ``progress`` is True."""
-        if self.progress is not True:
-            yield
-            return
-        with progress_bars(quiet=False) as self._bars:
+        with progress_bars(quiet=False) if self._has_bars else nullcontext(self._report) as self._report:
             yield
 
 

@@ -348,7 +348,7 @@ BAD_USAGE = [
     (("score", "FILE", "--pos-weights", "{"), "argument --pos-weights: not JSON: Expecting"),
     (("score", "FILE", "--pos-weights", "[1]"), "pos_weights must be a mapping"),
     (("score", "FILE", "--idf-corpus", "no/where"), "argument --idf-corpus: no/where: No such file or directory"),
-    (("score", "FILE", "--idf-corpus", os.devnull), "idf_corpus must be a list of strings, at least one"),
+    (("score", "FILE", "--idf-corpus", os.devnull), "idf_corpus is empty"),
 ]
 
 

@@ -92,7 +92,7 @@ def test_single_settings_win():
     [
         ("max_mask_ration", "did you mean 'max_mask_ratio'?"),
         ("Q", "did you mean 'q'?"),
-        ("preset_file", "docs/settings.md and mars score --help have all$"),
+        ("ensemble", "docs/settings.md and mars score --help have all$"),
     ],
 )
 def test_unknown_settings(name, hint):

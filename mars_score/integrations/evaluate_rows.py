@@ -8,7 +8,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import evaluate
 
@@ -20,6 +20,7 @@ from mars_score.data.validation import (
     check_references,
     check_samples,
 )
+from mars_score.scorer import MarsScorer
 
 # Names of the columns in other libraries.
 _OTHER_NAMES = {
@@ -29,10 +30,18 @@ _OTHER_NAMES = {
 }
 
 
+class _Added(NamedTuple):
+    """What evaluate does not keep of a row that waits for ``compute()``."""
+
+    samples: tuple[str, ...]  # not a column of evaluate's, as combine() would ask all callers for it
+    has_references: bool
+    has_context: bool
+
+
 class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
     """Predictions, references, contexts and samples, given to ``compute`` or added before; threads take turns."""
 
-    use_context: bool = True  # whether rows must have contexts
+    use_context: bool = True  # whether rows that are added must have contexts
     # evaluate.Metric's files of the rows that wait for compute().
     filelock: Any
     cache_file_name: Any
@@ -41,10 +50,7 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
 
     def __init__(self, **arguments: Any) -> None:
         self._turn = threading.RLock()
-        self._contexts_omitted = False  # in some of the rows that wait for compute()
-        self._references_omitted: set[bool] = set()  # whether in each of the rows that wait for compute()
-        # Of these rows. Not a column of evaluate's, as combine() would ask all callers for it.
-        self.added_samples: list[tuple[str, ...]] = []
+        self._added: list[_Added] = []
         super().__init__(**arguments)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -54,37 +60,35 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
         self.__dict__.update(state)
         self._turn = threading.RLock()
 
-    def compute_rows(
-        self, columns: tuple[Any, Any, Any, Any], use_context: bool, **arguments: Any
-    ) -> dict[str, Any] | None:
+    def compute_rows(self, columns: Sequence[Any], scorer: MarsScorer, **options: Any) -> dict[str, Any] | None:
         """Compute the metric of the rows given here (``columns`` all None: none) and of those added before.
 
         Bad rows raise and leave the rows added before as they are; if computing fails, they are dropped.
         """
+        use_context = scorer.settings.use_context
         with self._turn:
-            rows: dict[str, Any] = {}
-            if any(column is not None for column in columns):
-                rows = _checked(*columns[:3], use_context=use_context)
-                if columns[1] is None:
-                    rows["references"] = None  # for add_batch, to which evaluate passes them on
-            if self.writer is None and not any(rows.values()):
-                if self.num_process == 1:
-                    raise ValueError(
-                        "there is nothing to score: pass predictions, references and contexts, or add rows"
-                    )
-                rows = {name: [] for name in self.features}  # process 0 waits for all shares, also for empty ones
-            check_mix(self._references_omitted | ({columns[1] is None} if rows.get("predictions") else set()))
-            if use_context and self._contexts_omitted:
+            if columns[3] is not None or any(row.samples for row in self._added):
+                scorer.settings.given((), samples=())  # refuses samples that would not count
+            if all(column is None for column in columns):
+                columns = [[], [], [], None]
+            rows, new = self._checked(columns, use_context)
+            added = [*self._added, *new]
+            if self.writer is None and not new and self.num_process == 1:
+                raise ValueError(
+                    "there is nothing to score: pass predictions, references and contexts, or add rows"
+                )
+            check_mix({row.has_references for row in added})
+            if use_context and not all(row.has_context for row in added):
                 raise ValueError("rows were added without contexts: add them again with, or set use_context=False")
-            samples = [*self.added_samples, *self._checked_samples(columns[3], len(rows.get("predictions", ())))]
-            if any(samples):
-                arguments["samples"] = samples
+            samples = [row.samples for row in added] if any(row.samples for row in added) else None
             try:
-                result: dict[str, Any] | None = super().compute(**rows, **arguments)
+                if new or self.writer is None:  # process 0 waits for all shares, also for empty ones
+                    super().add_batch(**rows)
+                result: dict[str, Any] | None = super().compute(scorer=scorer, samples=samples, **options)
             except BaseException:
                 self._drop_rows()
                 raise
-            self._forget()
+            self._added = []
             self.filelocks = self.file_paths = None  # no longer needed, and they cannot be pickled
             return result
 
@@ -109,19 +113,35 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
 
     def _add(self, columns: Sequence[Any], first_row: int = 0) -> None:
         with self._turn:
-            rows = _checked(*columns[:3], use_context=self.use_context, first_row=first_row)
-            samples = self._checked_samples(columns[3], len(rows["predictions"]), first_row)
+            rows, added = self._checked(columns, self.use_context, first_row)
             super().add_batch(**rows)
-            self.added_samples += samples
-            self._contexts_omitted |= columns[2] is None
-            self._references_omitted.add(columns[1] is None)
+            self._added += added
 
-    def _checked_samples(self, samples: Any, rows: int, first_row: int = 0) -> list[tuple[str, ...]]:
-        checked = check_samples(samples, rows, where=lambda row: f"samples[{first_row + row}]")
-        check_lengths(predictions=range(rows), samples=checked)
+    def _checked(
+        self, columns: Sequence[Any], use_context: bool, first_row: int = 0
+    ) -> tuple[dict[str, list[Any]], list[_Added]]:
+        """The rows as evaluate stores them, strings and for references lists of strings, and what it does not."""
+
+        def place(name: str) -> Callable[[int], str]:
+            return lambda row: f"{name}[{first_row + row}]"
+
+        predictions, references, contexts, samples = columns
+        candidates = check_candidates(predictions, where=place("predictions"))
+        if references is None:
+            texts = check_reference_free(contexts, where=place("contexts"))
+            rows: list[list[str]] = [[] for _ in texts]
+        else:
+            rows = [*map(list, check_references(references, where=place("references")))]
+            kept = use_context or contexts is not None  # for compute(use_context=True)
+            texts = check_contexts(contexts, len(candidates), use_context=kept, where=place("contexts"))
+        others = check_samples(samples, len(candidates), where=place("samples"))
+        check_lengths(predictions=candidates, references=rows, contexts=texts, samples=others)
         if samples is not None and self.num_process > 1:
             raise ValueError("samples are not gathered from several processes; leave num_process or samples out")
-        return checked
+        has = references is not None, contexts is not None
+        return {"predictions": candidates, "references": rows, "contexts": texts}, [
+            _Added(texts, *has) for texts in others
+        ]
 
     def _drop_rows(self) -> None:
         """Remove the files of the rows and release their locks, which evaluate keeps when scoring fails."""
@@ -131,22 +151,17 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
         ]
         self.writer = self.buf_writer = self.data = None
         self.filelocks = self.file_paths = self.filelock = self.cache_file_name = None
-        self._forget()
+        self._added = []
         for lock, path in reversed(held):
             if lock is not None and lock.is_locked:
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(path)
                 lock.release()
 
-    def _forget(self) -> None:
-        self._contexts_omitted = False
-        self._references_omitted = set()
-        self.added_samples = []
 
-
-def check_mix(omitted: set[bool]) -> None:
+def check_mix(has_references: set[bool]) -> None:
     """Raise ValueError unless all rows have references, or none has."""
-    if len(omitted) > 1:
+    if len(has_references) > 1:
         raise ValueError(
             "some rows have references and some have none, and their scores do not mix: compute them apart"
         )
@@ -157,25 +172,3 @@ def refuse_other_names(name: str) -> None:
     for column, others in _OTHER_NAMES.items():
         if name in others:
             raise TypeError(f"unknown input {name!r}; did you mean {column!r}?")
-
-
-def _checked(
-    predictions: Any, references: Any, contexts: Any, *, use_context: bool, first_row: int = 0
-) -> dict[str, Any]:
-    """The rows as evaluate stores them: strings, and lists of strings for the references."""
-
-    def place(name: str) -> Callable[[int], str]:
-        return lambda row: f"{name}[{first_row + row}]"
-
-    where = place("contexts")
-    columns: dict[str, Any] = {"predictions": check_candidates(predictions, where=place("predictions"))}
-    if references is None:
-        columns["contexts"] = check_reference_free(contexts, where=where)
-        columns["references"] = [[] for _ in columns["contexts"]]
-    else:
-        columns["references"] = [*map(list, check_references(references, where=place("references")))]
-        kept = use_context or contexts is not None  # for compute(use_context=True)
-        count = len(columns["predictions"])
-        columns["contexts"] = check_contexts(contexts, count, use_context=kept, where=where)
-    check_lengths(**columns)
-    return columns

@@ -19,8 +19,8 @@ from mars_score.data.validation import (
     check_samples,
 )
 from mars_score.integrations.once import score_once
-from mars_score.scorer import ARGUMENTS, MarsScorer
-from mars_score.settings import SETTING_NAMES
+from mars_score.scorer import MarsScorer
+from mars_score.settings import ARGUMENTS, SETTING_NAMES
 
 try:
     from torchmetrics import Metric

@@ -29,6 +29,7 @@ from mars_score.settings.stages import (
 )
 
 __all__ = [
+    "ARGUMENTS",
     "SETTINGS",
     "SETTING_NAMES",
     "InfillingSettings",
@@ -111,6 +112,14 @@ SETTINGS: dict[str, Setting] = {
     setting.name: setting for cls in (Settings, *Settings.STAGES.values()) for setting in settings_of(cls)
 }
 SETTING_NAMES: tuple[str, ...] = tuple(SETTINGS)
+ARGUMENTS = (
+    "preset",
+    "batch_size",
+    "encoder_batch_size",
+    "device",
+    "store",
+    "progress",
+)  # of MarsScorer besides them
 
 
 def resolve_settings(
@@ -138,7 +147,7 @@ def resolve_settings(
         raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     for name in overrides:
         if name not in SETTINGS:
-            raise unknown("setting", name, SETTING_NAMES)
+            raise unknown("setting", name, [*ARGUMENTS, *SETTINGS])
     trained = trained or {}
     if variant is None:
         variant = trained.get("variant", DEFAULT_VARIANT)

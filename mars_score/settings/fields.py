@@ -155,11 +155,12 @@ def list_of_texts(name: str, texts: Any) -> tuple[str, ...] | None:
     """One or more strings, or None."""
     if texts is None:
         return None
-    if isinstance(texts, Iterable) and not isinstance(texts, str):
-        checked = tuple(texts)
-        if checked and all(isinstance(text, str) for text in checked):
-            return checked
-    raise ValueError(f"{name} must be a list of strings, at least one, got {texts!r:.60}")
+    checked = tuple(texts) if isinstance(texts, Iterable) else (texts,)
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in checked):
+        raise ValueError(f"{name} must be a list of strings, got {texts!r:.60}")
+    if not checked:
+        raise ValueError(f"{name} is empty; leave it out or give at least one text")
+    return checked
 
 
 def model(name: str, model: Any) -> Any:
