@@ -18,13 +18,8 @@ _CITATION = """\
 @inproceedings{liu-etal-2021-language,
     title = "Language Model Augmented Relevance Score",
     author = "Liu, Ruibo and Wei, Jason and Vosoughi, Soroush",
-    booktitle = "Proceedings of the 59th Annual Meeting of the Association for Computational Linguistics
-      and the 11th International Joint Conference on Natural Language Processing (Volume 1: Long Papers)",
-    month = aug,
+    booktitle = "Proceedings of ACL-IJCNLP 2021 (Volume 1: Long Papers)",
     year = "2021",
-    address = "Online",
-    publisher = "Association for Computational Linguistics",
-    url = "https://aclanthology.org/2021.acl-long.521",
     doi = "10.18653/v1/2021.acl-long.521",
     pages = "6677--6690",
 }
@@ -69,8 +64,6 @@ Returns:
 
 Examples:
 
-    Example 1: the candidate that fits the context scores higher.
-
     >>> import evaluate
     >>> mars = evaluate.load("mars", "plus", preset="mini")
     >>> results = mars.compute(
@@ -83,32 +76,7 @@ Examples:
     True
     >>> sorted(results)
     ['augmented_references', 'mars', 'scores', 'signature']
-
-    Example 2: several references per row; settings for one call.
-
-    >>> results = mars.compute(
-    ...     predictions=["He is happy."],
-    ...     references=[["He feels happy.", "He is in a good mood."]],
-    ...     contexts=["How is Tom today?"],
-    ...     max_mask_ratio=0.4,
-    ... )
-    >>> list(results)
-    ['mars']
-    >>> 0.5 < results["mars"] <= 1
-    True
-
-    Example 3: without contexts.
-
-    >>> results = mars.compute(predictions=["Hello there."], references=["Hello there."], use_context=False)
-    >>> 0.5 < results["mars"] <= 1
-    True
-
-    Example 4: row by row or in batches, as beside other metrics in `evaluate.combine`.
-
     >>> mars.add(prediction="He is happy.", reference="He feels happy.", context="How is Tom today?")
-    >>> mars.add_batch(
-    ...     predictions=["Hello there."], references=["Hello, you."], contexts=["Tom greets Ann."]
-    ... )
     >>> list(mars.compute())
     ['mars']
 """

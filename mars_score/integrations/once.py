@@ -24,16 +24,14 @@ def score_once(score: Callable[[], float], group: Any = None) -> float:
         return score()
     source = run.get_global_rank(group, 0) if group is not None else 0
     shared: list[Any] = [None, None]  # score, error
-    if run.get_rank(group) != 0:
-        run.broadcast_object_list(shared, src=source, group=group)
-        if shared[1] is not None:
-            raise RuntimeError(f"scoring failed in process {source}: {shared[1]}")
-        return float(shared[0])
     try:
-        shared[0] = float(score())
+        if run.get_rank(group) == 0:
+            shared[0] = float(score())
     except BaseException as error:
         shared[1] = f"{type(error).__name__}: {error}"
         raise
     finally:  # after a failure, too, or the others would wait
         run.broadcast_object_list(shared, src=source, group=group)
+    if shared[1] is not None:
+        raise RuntimeError(f"scoring failed in process {source}: {shared[1]}")
     return float(shared[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from mars_score.data.validation import (
-    Row,
     check_candidates,
     check_contexts,
     check_lengths,
@@ -20,14 +19,12 @@ from mars_score.data.validation import (
 )
 from mars_score.integrations.once import score_once
 from mars_score.scorer import MarsScorer
-from mars_score.settings import ARGUMENTS, SETTING_NAMES
+from mars_score.settings import ARGUMENTS, SETTINGS
 
 try:
     from torchmetrics import Metric
 except ImportError as error:
     raise ImportError("torchmetrics is not installed; run: pip install 'mars-score[torchmetrics]'") from error
-
-_OPTIONS = (*ARGUMENTS, *SETTING_NAMES)
 
 
 class MarsScore(Metric):
@@ -55,9 +52,9 @@ class MarsScore(Metric):
     rows: list[Tensor]
 
     def __init__(self, preset: str | None = None, **options: Any) -> None:
-        own = {name: options.pop(name) for name in _OPTIONS if name in options}
+        own = {name: options.pop(name) for name in (*ARGUMENTS, *SETTINGS) if name in options}
         super().__init__(**options)
-        self.options = own if preset is None else {"preset": preset, **own}
+        self.options = {"preset": preset, **own}
         MarsScorer(**self.options)  # checks them; loads nothing
         self.add_state("rows", default=[], dist_reduce_fx="cat")
 
@@ -68,11 +65,10 @@ class MarsScore(Metric):
         """
         candidates = check_candidates(preds, where="preds[{}]".format)
         references = check_references(target, where="target[{}]".format)
-        check_lengths(preds=candidates, target=references)
-        given = check_contexts(contexts, len(candidates), use_context=self.options.get("use_context", True))
+        texts = check_contexts(contexts, len(candidates), use_context=self.options.get("use_context", True))
         others = check_samples(samples, len(candidates))
-        check_lengths(preds=candidates, contexts=given, samples=others)
-        self.rows.append(to_tensor(map(Row, candidates, references, given, others), self.device))
+        check_lengths(preds=candidates, target=references, contexts=texts, samples=others)
+        self.rows.append(to_tensor(zip(candidates, references, texts, others, strict=True), self.device))
 
     def compute(self) -> Tensor:
         """The score; 0 without rows."""
@@ -85,10 +81,6 @@ class MarsScore(Metric):
             self.rows = [to_tensor([], self.device)]
         super().sync(*args, **kwargs)
 
-    def set_dtype(self, dst_type: str | torch.dtype) -> MarsScore:
-        """Change nothing: the state is bytes."""
-        return self
-
     def _score(self) -> float:
         rows = rows_of(self.rows)
         if not rows:
@@ -96,22 +88,17 @@ class MarsScore(Metric):
         options = dict(self.options)
         if options.get("device") is None and self.device.type != "cpu":
             options["device"] = str(self.device)
-        candidates, references, contexts, samples = zip(*rows, strict=True)
-        others = samples if any(samples) else None
-        return MarsScorer(**options).score(candidates, references, contexts, samples=others).score
+        *columns, samples = zip(*rows, strict=True)
+        return MarsScorer(**options).score(*columns, samples=samples if any(samples) else None).score
 
 
-def to_tensor(rows: Iterable[Row], device: torch.device | str = "cpu") -> Tensor:
+def to_tensor(rows: Iterable[Sequence[Any]], device: torch.device | str = "cpu") -> Tensor:
     """Rows as bytes (uint8) of one JSON list per line, which any process group can gather and concatenate."""
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     return torch.from_numpy(np.frombuffer(lines.encode(), dtype=np.uint8).copy()).to(device)
 
 
-def rows_of(state: Tensor | list[Tensor]) -> list[Row]:
+def rows_of(state: Tensor | list[Tensor]) -> list[list[Any]]:
     """The rows of tensors of :func:`to_tensor`, in order; syncing makes one tensor of them."""
     parts = [state] if isinstance(state, Tensor) else state
-    lines = b"".join(part.cpu().numpy().tobytes() for part in parts).splitlines()
-    return [
-        Row(candidate, tuple(references), context, tuple(samples))
-        for candidate, references, context, samples in map(json.loads, lines)
-    ]
+    return [json.loads(line) for part in parts for line in part.cpu().numpy().tobytes().splitlines()]

@@ -81,5 +81,5 @@ def _texts(tokenizer: Any, what: str, ids: Any) -> list[str]:
             f"{what} must be token ids, (rows, tokens), got {ids.dtype} of shape {ids.shape}; "
             "use a Seq2SeqTrainer with predict_with_generate=True, or preprocess_logits_for_metrics"
         )
-    rows = [[int(one) for one in row if one >= 0] for row in ids]
+    rows = [[int(token) for token in row if token >= 0] for row in ids]
     return list(tokenizer.batch_decode(rows, skip_special_tokens=True))
