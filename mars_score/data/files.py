@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from mars_score.data.readers import stream_rows
 from mars_score.data.validation import (
@@ -22,6 +22,8 @@ from mars_score.data.validation import (
     check_samples,
 )
 from mars_score.data.values import plain
+
+Checked = TypeVar("Checked")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class RowFile:
                 names = ", ".join(map(repr, row)) or "none"
                 raise ValueError(f"{self.place(name)(index)} is missing (columns here: {names}); {remedy}")
         return [row[name] for row in self.rows]
+
+    def checked(self, check: Callable[..., list[Checked]], name: str, remedy: str) -> list[Checked]:
+        """What a check of :mod:`mars_score.data.validation` makes of a column; errors name line and column."""
+        return check(self.column(name, remedy=remedy), where=self.place(name))
 
     def labels(self, name: str, *, remedy: str) -> list[str]:
         """A column of labels, strings or integers, as strings."""
@@ -146,35 +152,28 @@ class Columns:
 
     def candidates(self, file: RowFile) -> list[str]:
         """The candidates without outer whitespace; blank ones where there is no column."""
-        name = self.prediction
-        if name is None:
+        if self.prediction is None:
             return [""] * len(file.rows)
-        values = file.column(name, remedy="add it or name another with --prediction-column")
-        return [candidate.strip() for candidate in check_candidates(values, where=file.place(name))]
+        remedy = "add it or name another with --prediction-column"
+        return list(map(str.strip, file.checked(check_candidates, self.prediction, remedy)))
 
     def references(self, file: RowFile) -> list[tuple[str, ...]]:
         """The references, one or more per row; none of each row where there is no column."""
-        name = self.reference
-        if name is None:
+        if self.reference is None:
             return [()] * len(file.rows)
         remedy = "add it, name another with --reference-column, or pass --no-references to score all rows without"
-        return check_references(file.column(name, remedy=remedy), where=file.place(name))
+        return file.checked(check_references, self.reference, remedy)
 
     def samples(self, file: RowFile) -> list[tuple[str, ...]]:
         """The samples of each row; none where there is no column."""
-        name = self.sample
-        if name is None:
+        if self.sample is None:
             return [()] * len(file.rows)
-        values = file.column(name, remedy="add it, or name another with --samples-column")
-        return check_samples(values, len(values), where=file.place(name))
+        return file.checked(check_samples, self.sample, "add it, or name another with --samples-column")
 
     def contexts(self, file: RowFile) -> list[str] | None:
         """The contexts; None without a column."""
-        name = self.context
-        if name is None:
+        if self.context is None:
             return None
         remedy = "add it, name another with --context-column, or pass --no-use-context"
-        values = file.column(name, remedy=remedy)
-        if self.reference is None:
-            return check_reference_free(values, where=file.place(name))
-        return check_contexts(values, len(values), use_context=True, where=file.place(name))
+        check = check_reference_free if self.reference is None else check_contexts
+        return file.checked(check, self.context, remedy)

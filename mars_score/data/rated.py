@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from mars_score.data.files import RowFile, read_rows
 from mars_score.data.readers import delimiter_of
@@ -98,7 +97,8 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
     file = read_rows(path)
     rows = _texts(file, columns)
     ratings = _ratings(file, columns.rating)
-    ids, groups, systems = (_labels(file, name) for name in (columns.id, columns.group, columns.system))
+    ids = _labels(file, columns.id) or [str(number) for number in range(1, len(rows) + 1)]
+    groups, systems = _labels(file, columns.group), _labels(file, columns.system)
     notices = []
     if groups is None:
         notices.append(f"no column {columns.group!r}: items with the same context and references are a group")
@@ -106,14 +106,12 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
     if systems is None:
         notices.append(f"no column {columns.system!r}: all candidates count as one system's")
         systems = [""] * len(rows)
-    if ids is None:
-        ids = [str(number) for number in range(1, len(rows) + 1)]
     unrated = sum(rating is None for rating in ratings)
     if unrated:
         notices.append(f"{unrated} of {len(rows)} items have no rating and are left out")
     items = tuple(
-        Item(one_id, group, system, row, rating)
-        for one_id, group, system, row, rating in zip(ids, groups, systems, rows, ratings, strict=True)
+        Item(label, group, system, row, rating)
+        for label, group, system, row, rating in zip(ids, groups, systems, rows, ratings, strict=True)
         if rating is not None
     )
     if not items:
@@ -134,13 +132,11 @@ def read_rated_sets(
     check_names("data set", tasks, [Path(path).stem for path in paths])
     if groups is not None and groups < 1:
         raise ValueError(f"the number of groups must be at least 1, got {groups}")
-    sets = [read_rated_set(path, columns) for path in paths]
-    names = Counter(one.name for one in sets)
-    for name, count in names.items():
+    sets = [replace(data, task=tasks.get(data.name)) for data in (read_rated_set(path, columns) for path in paths)]
+    for name, count in Counter(data.name for data in sets).items():
         if count > 1:
             raise ValueError(f"{count} files are named {name}; results are listed by name, so rename one")
-    sets = [replace(one, task=tasks.get(one.name)) for one in sets]
-    return [one.sample(groups) if groups else one for one in sets]
+    return [data.sample(groups) if groups else data for data in sets]
 
 
 def check_names(kind: str, names: Collection[str], known: Collection[str]) -> None:
@@ -151,16 +147,13 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
 
 
 def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
-    def column(name: str) -> list[Any]:
-        return file.column(name, remedy="add it or name another one")
-
-    candidates = check_candidates(column(columns.candidate), where=file.place(columns.candidate))
-    references = check_references(column(columns.reference), where=file.place(columns.reference))
-    given = column(columns.context)
-    contexts = check_contexts(given, len(given), use_context=True, where=file.place(columns.context))
-    samples = check_samples(
-        column(columns.samples) if columns.samples else None, len(given), where=file.place(columns.samples or "")
-    )
+    remedy = "add it or name another one"
+    candidates = file.checked(check_candidates, columns.candidate, remedy)
+    references = file.checked(check_references, columns.reference, remedy)
+    contexts = file.checked(check_contexts, columns.context, remedy)
+    samples = [()] * len(contexts)
+    if columns.samples:
+        samples = file.checked(check_samples, columns.samples, remedy)
     return list(map(Row, map(str.strip, candidates), references, contexts, samples))
 
 
@@ -170,19 +163,17 @@ def _ratings(file: RowFile, name: str) -> list[float | None]:
         file.column(name, remedy="add the ratings or name their column")
     in_cells = delimiter_of(file.path) is not None
     ratings: list[float | None] = []
-    values: list[Any] = [row.get(name) for row in file.rows]
-    for row, value in enumerate(values):
+    for index, row in enumerate(file.rows):
+        value = row.get(name)
         if in_cells:
             with suppress(ValueError):
                 value = float(value) if value.strip() else None
         if value is None:
-            ratings.append(None)
-        elif isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
-            place = file.place(name)(row)
+            value = math.nan
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
             fault = f"must be a finite number, or null where there is no rating, got {value!r:.60}"
-            raise ValueError(f"{place} {fault}")
-        else:
-            ratings.append(None if math.isnan(value) else float(value))
+            raise ValueError(f"{file.place(name)(index)} {fault}")
+        ratings.append(None if math.isnan(value) else float(value))
     return ratings
 
 

@@ -32,32 +32,21 @@ def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".forma
 
 def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
     """The candidates of each row: a string, or a list of them."""
-    checked = []
-    for row, value in enumerate(_column("predictions", predictions)):
-        place = f"predictions[{row}]"
-        checked.append(_texts(place, value))
-        if not checked[-1]:
-            raise ValueError(f"{place} is an empty list; give at least one candidate or leave the row out")
-    return checked
+    remedy = "give at least one candidate or leave the row out"
+    return _lists(_column("predictions", predictions), "predictions[{}]".format, if_empty=remedy)
 
 
 def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:
     """The references, one or more strings per row, none of them blank; a row may be a string."""
-    checked = []
-    for row, value in enumerate(_column("references", references)):
-        place = where(row)
-        texts = _texts(place, value)
-        if not texts:
-            raise ValueError(
-                f"{place} is an empty list; give at least one reference or leave the row out. {_NO_MIX}"
-            )
-        if any(map(is_blank, texts)):
-            raise ValueError(f"{place} holds a blank reference; fill it or leave it out. {_NO_MIX}")
-        checked.append(texts)
-    return checked
+    return _lists(
+        _column("references", references),
+        where,
+        if_empty=f"give at least one reference or leave the row out. {_NO_MIX}",
+        if_blank=f"reference; fill it or leave it out. {_NO_MIX}",
+    )
 
 
-def check_samples(samples: Any, rows: int, *, where: Where = "samples[{}]".format) -> list[tuple[str, ...]]:
+def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".format) -> list[tuple[str, ...]]:
     """The different samples of each row: a text, or a list of texts; None, "" and an empty list are none.
 
     None: ``rows`` rows without samples. A blank text within a list is a ValueError.
@@ -69,21 +58,15 @@ def check_samples(samples: Any, rows: int, *, where: Where = "samples[{}]".forma
             f"samples are texts for each row, got {samples}; the number of texts that the language model is to "
             "write is sample_count"
         )
-    checked = []
-    for row, value in enumerate(_column("samples", samples)):
-        place = where(row)
-        nothing = value is None or (isinstance(value, str) and is_blank(value))
-        texts = () if nothing else _texts(place, value)
-        if any(map(is_blank, texts)):
-            raise ValueError(
-                f"{place} holds a blank sample; leave it out (an empty list is a row without samples)"
-            )
-        checked.append(tuple(dict.fromkeys(text.strip() for text in texts)))
-    return checked
+    column = _column("samples", samples)
+    column = [() if value is None or (isinstance(value, str) and is_blank(value)) else value for value in column]
+    remedy = "sample; leave it out (an empty list is a row without samples)"
+    checked = _lists(column, where, if_blank=remedy)
+    return [tuple(dict.fromkeys(map(str.strip, texts))) for texts in checked]
 
 
 def check_contexts(
-    contexts: Any, rows: int, *, use_context: bool, where: Where = "contexts[{}]".format
+    contexts: Any, rows: int = 0, *, use_context: bool = True, where: Where = "contexts[{}]".format
 ) -> list[str]:
     """The contexts, one string per row; empty ones without ``use_context``, but they are checked all the same.
 
@@ -105,7 +88,7 @@ def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format)
     """The contexts of rows that are scored without references, one string per row, none of them blank."""
     if contexts is None:
         raise ValueError("references and contexts are missing: pass one of them, one entry per row")
-    checked = check_contexts(contexts, 0, use_context=True, where=where)
+    checked = check_contexts(contexts, where=where)
     for row, context in enumerate(checked):
         if is_blank(context):
             raise ValueError(
@@ -159,21 +142,24 @@ def _column(name: str, value: Any) -> list[Any]:
     raise TypeError(f"{name} must be a list with one entry per row, got {type(value).__name__}; {remedy}")
 
 
-def _texts(place: str, value: Any) -> tuple[str, ...]:
-    """The texts of a row that is a text or a list of texts."""
-    entries = None if isinstance(value, str) else entries_of(value)
-    return tuple(_text(place, text) for text in ([value] if entries is None else entries))
+def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str = "") -> list[tuple[str, ...]]:
+    """The texts of each row, a text or a list; what the arguments tell is refused with them."""
+    checked = []
+    for row, value in enumerate(column):
+        place = where(row)
+        entries = None if isinstance(value, str) else entries_of(value)
+        texts = tuple(_text(place, text) for text in ([value] if entries is None else entries))
+        if if_empty and not texts:
+            raise ValueError(f"{place} is an empty list; {if_empty}")
+        if if_blank and any(map(is_blank, texts)):
+            raise ValueError(f"{place} holds a blank {if_blank}")
+        checked.append(texts)
+    return checked
 
 
 def _text(place: str, value: Any) -> str:
     """``value`` as a plain string; unpaired surrogates become U+FFFD, a text that shows nothing becomes ""."""
     if not isinstance(value, str):
         raise TypeError(f"{place} must be a string, got {brief(value)}; convert it or leave the row out")
-    text = str(value)
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # from cut emoji in JSON; tokenizers, files and Arrow tables refuse them
-        text = whole(text)
+    text = whole(str(value))  # halves are from cut emoji in JSON; tokenizers, files and Arrow tables refuse them
     return "" if is_blank(text) else text

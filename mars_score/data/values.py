@@ -34,6 +34,8 @@ def is_blank(text: str) -> bool:
 
 def whole(text: str) -> str:
     """``text`` with unpaired surrogates, which UTF-8 cannot hold, as U+FFFD."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

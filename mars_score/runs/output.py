@@ -1,18 +1,24 @@
 """The output of a run: written beside its place, in the format of its name, and moved there when complete."""
 
-import errno
+import csv
+import gzip
+import json
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mars_score.data.files import row_line
-from mars_score.data.writers import convert
+from mars_score.data.files import RowFile, row_line
+from mars_score.data.readers import delimiter_of, stream_rows
+from mars_score.data.values import whole
 
 STDOUT = "-"  # as a name of an output
+_AT_ONCE = 4096  # rows per row group of a Parquet file
 
 
 @contextmanager
@@ -22,45 +28,135 @@ def run_folder(out: str | None) -> Iterator[Path]:
     if out is not None and not is_stream(out):
         target = Path(os.path.realpath(out))
         if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), out)
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"{out}: the folder {target.parent} does not exist; make it first")
+            raise IsADirectoryError(f"{out}: Is a directory")
         parent = target.parent
-    try:
-        made = tempfile.TemporaryDirectory(prefix=".mars-run-", dir=parent)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, out or tempfile.gettempdir()) from None
-    with made as folder:
+        if not parent.is_dir():
+            raise FileNotFoundError(f"{out}: the folder {parent} does not exist; make it first")
+    with tempfile.TemporaryDirectory(prefix=".mars-run-", dir=parent) as folder:
         yield Path(folder)
 
 
 def is_stream(out: str) -> bool:
     """Whether an output is no file that can be replaced: standard output, /dev/stdout, a pipe."""
-    if out == STDOUT:
-        return True
     path = Path(os.path.abspath(out))
     device = path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
-    return device or (path.exists() and not path.is_file() and not path.is_dir())
+    return out == STDOUT or device or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
     """Write rows and move them into their place; OSErrors name the output."""
+    lines = (row_line(row).encode() for row in rows)
     try:
         if out == STDOUT:
-            for row in rows:
-                sys.stdout.buffer.write(row_line(row).encode())
+            sys.stdout.buffer.writelines(lines)
             sys.stdout.buffer.flush()
         elif is_stream(out):
             with open(out, "ab") as sink:
-                sink.writelines(row_line(row).encode() for row in rows)
+                sink.writelines(lines)
         else:
-            lines = folder / "rows.jsonl"
-            with lines.open("wb") as file:
-                file.writelines(row_line(row).encode() for row in rows)
-                file.flush()
+            whole_file = folder / "rows.jsonl"
+            with whole_file.open("wb") as file:
+                file.writelines(lines)
+            whole_file = convert(whole_file, out)
+            with whole_file.open("rb") as file:
                 os.fsync(file.fileno())
-            os.replace(convert(lines, out), os.path.realpath(out))
+            os.replace(whole_file, os.path.realpath(out))
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, out) from None
+
+
+def convert(rows: Path, out: str) -> Path:
+    """``rows`` (JSONL) or a file beside it in the format of ``out``: Parquet, CSV, TSV, JSONL, perhaps .gz."""
+    name = out.lower()
+    converted = rows.with_name("converted")
+    if name.endswith(".parquet"):
+        _write_parquet(rows, converted, out)
+    elif delimiter := delimiter_of(name):
+        _write_cells(rows, converted, delimiter, gzip.open if name.endswith(".gz") else open)
+    elif name.endswith(".gz"):
+        with rows.open("rb") as source, gzip.open(converted, "wb") as file:
+            shutil.copyfileobj(source, file)
+    else:
+        return rows
+    return converted
+
+
+def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
+    """A header and one record per row; values that are no strings are written as JSON, None as an empty cell."""
+    columns = list(dict.fromkeys(name for row in stream_rows(rows) for name in row))
+    with opened(path, "wt", encoding="utf-8", newline="") as file:
+        # Ended by CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\r\n")
+        writer.writerow(map(whole, columns))
+        for row in stream_rows(rows):
+            values = ("" if row.get(name) is None else row[name] for name in columns)
+            texts = (
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values
+            )
+            writer.writerow(map(whole, texts))
+
+
+def _write_parquet(rows: Path, path: Path, out: str) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    def parts() -> Iterator[list[Any]]:
+        whole_rows = map(_without_halves, stream_rows(rows))
+        while part := list(islice(whole_rows, _AT_ONCE)):
+            yield part
+
+    schema = pyarrow.schema([])
+    for part in parts():
+        schema = _unified(schema, part, out)
+    with parquet.ParquetWriter(path, schema) as writer:
+        for part in parts():
+            writer.write_table(pyarrow.Table.from_pylist(part, schema=schema))
+
+
+def _unified(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
+    """A schema that also holds these rows, which JSON has held."""
+    import pyarrow
+
+    try:
+        names = dict.fromkeys(name for row in rows for name in row)
+        table = pyarrow.Table.from_pylist([dict.fromkeys(names) | row for row in rows])
+        return pyarrow.unify_schemas([schema, table.schema], promote_options="permissive")
+    except pyarrow.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{out}: Parquet cannot hold these rows ({reason}); write .jsonl instead") from None
+
+
+def _without_halves(row: dict[str, Any]) -> Any:
+    """A row, which JSON has held, with unpaired surrogates in its texts as U+FFFD."""
+    return json.loads(whole(json.dumps(row, ensure_ascii=False)))
+
+
+class Writable:
+    """Tells before anything is computed whether rows can be written in the format of a file's name."""
+
+    def __init__(self, out: str, added: Sequence[str]) -> None:
+        self._out, self._added = out, added  # columns that the output has besides those of the rows
+        self._schema: Any = None
+        if out.lower().endswith(".parquet"):
+            import pyarrow
+
+            self._schema = pyarrow.schema([])
+
+    def check(self, file: RowFile) -> None:
+        """Look at the next rows; TypeError or ValueError: they cannot be written."""
+        lines = []
+        for row, number in zip(file.rows, file.numbers, strict=True):
+            for name in self._added:
+                if name in row:
+                    raise ValueError(
+                        f"{file.path}: the output has a column {name!r} of its own; rename that of the input"
+                    )
+            try:
+                lines.append(row_line(row))
+            except TypeError as error:
+                raise TypeError(f"{file.path}:{number + 1}: {error}") from None
+        if self._schema is not None:
+            rows = [_without_halves(json.loads(line)) for line in lines]
+            self._schema = _unified(self._schema, rows, self._out)

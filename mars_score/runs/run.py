@@ -21,10 +21,10 @@ from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.idf import Idf
 from mars_score.data.files import Columns
 from mars_score.data.validation import Row
-from mars_score.data.writers import Writable
 from mars_score.errors import NOT_TOLD, Notices, warn
 from mars_score.models.signature import Signature, make_signature
 from mars_score.runs.input import Input, Part
+from mars_score.runs.output import Writable
 from mars_score.runs.workers import Task, Work, in_processes
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.rows import ScoredRow, decode, flags_of
