@@ -311,7 +311,7 @@ class MarsScorer:
     def _draw(self, rows: Sequence[Row], needed: Sequence[bool]) -> tuple[list[Request], dict[Request, Samples]]:
         """The request of each row, and the samples of those that are ``needed``."""
         requests = [make_request(row.context, row.references, self.settings.sampling) for row in rows]
-        return requests, self._sampler.draw(compress(requests, needed), partial(self._reports, "sample"))
+        return requests, self._sampler.draw([*compress(requests, needed)], partial(self._reports, "sample"))
 
     @cached_property
     def _head(self) -> LearnedHead | None:
