@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from mars_score.data.files import RowFile, read_rows
 from mars_score.data.readers import delimiter_of
@@ -151,7 +152,7 @@ def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
     candidates = file.checked(check_candidates, columns.candidate, remedy)
     references = file.checked(check_references, columns.reference, remedy)
     contexts = file.checked(check_contexts, columns.context, remedy)
-    samples = [()] * len(contexts)
+    samples: list[tuple[str, ...]] = [()] * len(contexts)
     if columns.samples:
         samples = file.checked(check_samples, columns.samples, remedy)
     return list(map(Row, map(str.strip, candidates), references, contexts, samples))
@@ -164,7 +165,7 @@ def _ratings(file: RowFile, name: str) -> list[float | None]:
     in_cells = delimiter_of(file.path) is not None
     ratings: list[float | None] = []
     for index, row in enumerate(file.rows):
-        value = row.get(name)
+        value: Any = row.get(name)
         if in_cells:
             with suppress(ValueError):
                 value = float(value) if value.strip() else None
