@@ -23,7 +23,7 @@ from benchmarks.sequential import (
 from mars_score.augment.masking.analysis import prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
-from mars_score.settings import InfillingSettings, PlanningSettings, Settings, SimilaritySettings
+from mars_score.settings import InfillingSettings, Settings, SimilaritySettings
 
 
 def window(model) -> int:
@@ -44,13 +44,6 @@ def perplexity(model, prompt: list[int], written: list[int]) -> float:
     log_probabilities = torch.log_softmax(logits_of(model, ids), -1)
     total = sum(log_probabilities[i - 1, ids[i]].item() for i in range(len(prompt), len(ids)))
     return math.exp(-total / len(written))
-
-
-def infill(
-    context: str, template: Template, model, tokenizer, planning: PlanningSettings, infilling: InfillingSettings
-) -> Infilled:
-    """Generate, judge, revise (Algorithm 2): fill the blanks from left to right."""
-    return SequentialInfiller(model, tokenizer, planning, infilling).infill(context, template)
 
 
 def infill_masked(context: str, template: Template, model, tokenizer, infilling: InfillingSettings) -> Infilled:
@@ -85,7 +78,9 @@ def augment(context: str, template: Template, settings: Settings) -> Infilled:
     context = context if settings.use_context else ""
     if settings.infilling.infiller == "masked":
         return infill_masked(context, template, *settings.models.masked_language_model, settings.infilling)
-    return infill(context, template, *settings.models.language_model, settings.planning, settings.infilling)
+    return SequentialInfiller(*settings.models.language_model, settings.planning, settings.infilling).infill(
+        context, template
+    )
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import tiny_models
 import torch
 import transformers
 
+from benchmarks.sequential import SequentialInfiller
 from mars_score import MarsScorer
 from mars_score.augment.infilling import drafting, engine
 from mars_score.augment.infilling.engine import CausalInfiller
@@ -101,8 +102,9 @@ def test_engine_equals_oracle(name, kind, which, batch_sizes):
     """Tokens and perplexities; and the texts, in one batch, with pairs in any order and more than once."""
     planning, infilling, window = CASES[name]
     model, tokenizer = BUILDERS[kind](seed=5, n_positions=window)
+    sequential = SequentialInfiller(model, tokenizer, planning, infilling)
     work = pairs()[which]
-    expected = [oracle.infill(*pair, model, tokenizer, planning, infilling) for pair in work]
+    expected = [sequential.infill(*pair) for pair in work]
     for batch_size in batch_sizes:
         infiller = make((model, tokenizer), planning, infilling, batch_size)
         jobs = jobs_of(infiller, work[::-1], infilling.max_context_tokens)
@@ -141,8 +143,8 @@ def test_masked_infiller_equals_oracle(n_positions, batch_size):
     infiller = MaskedInfiller(model, tokenizer, batch_size)
     work = pairs()
     expected = [oracle.infill_masked(*pair, model, tokenizer, InfillingSettings()) for pair in work]
-    for infills, one in zip(infiller.infill(jobs_of(infiller, work)), expected, strict=True):
-        assert [infill.tokens for infill in infills] == [tuple(blank.generated) for blank in one.blanks]
+    for infills, of_pair in zip(infiller.infill(jobs_of(infiller, work)), expected, strict=True):
+        assert [infill.tokens for infill in infills] == [tuple(blank.generated) for blank in of_pair.blanks]
     texts = texts_of(infiller, work)
     assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
 
@@ -164,7 +166,7 @@ def test_prompts_are_read_once(causal, monkeypatch, batch_size):
     infiller = make(causal, batch_size=batch_size)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
     read = []
-    watch(monkeypatch, infiller.model, "read", lambda texts, *args, **options: read.extend(texts))
+    watch(monkeypatch, infiller.model, "read", lambda texts, *args: read.extend(texts))
     infiller.infill(jobs)
     prompts = {job.prompt for job in jobs}
     assert len(prompts) < len(jobs)
@@ -178,43 +180,50 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
     expected = infiller.infill(jobs)
     longest = max(job.most_tokens(3) for job in jobs)
-    sizes = []
-    watch(
-        monkeypatch,
-        drafting,
-        "plain_step",
-        lambda model, cache, tokens: sizes.append((cache.rows, cache.capacity, len(tokens))),
-    )
+    caches = []
+    watch(monkeypatch, drafting, "plain_step", lambda model, cache, tokens: caches.append((cache, len(tokens))))
     monkeypatch.setattr(engine, "cache_bytes", lambda device: 2 * longest * infiller.model.token_bytes)
     assert tokens_of(infiller.infill(jobs)) == tokens_of(expected)
-    assert all(rows * capacity <= 2 * longest for rows, capacity, _ in sizes)
-    assert len({rows for rows, _, _ in sizes}) > 1
-    assert all(used <= rows for rows, _, used in sizes)
+    assert all(used <= cache.rows and cache.rows * cache.capacity <= 2 * longest for cache, used in caches)
+    assert len({cache.rows for cache, _ in caches}) > 1
 
 
 OUT_OF_MEMORY = torch.OutOfMemoryError("CUDA out of memory")
 
 
-@pytest.mark.parametrize(
-    ("error", "planning", "name"),
-    [(OUT_OF_MEMORY, BRIEFLY_PLANNED, "planned_step"), (MemoryError(), PLAIN, "plain_step")],
-)
-def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, planning, name):
+def fail_beyond(monkeypatch, model, most, error):
+    """A pass over more than ``most`` rows fails."""
+
+    def fail(tokens, positions, feed):
+        if len(feed.counts) > most:
+            raise error
+
+    watch(monkeypatch, model, "forward", fail)
+
+
+@pytest.mark.parametrize(("error", "planning"), [(OUT_OF_MEMORY, BRIEFLY_PLANNED), (MemoryError(), PLAIN)])
+def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, planning):
     infiller = make(gpt2, planning, batch_size=8)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs()[4:])))
     expected = infiller.infill(jobs)
-
-    def fail(model, cache, tokens, *args):
-        if len(tokens) > 3:
-            raise error
-
-    watch(monkeypatch, drafting, name, fail)
+    fail_beyond(monkeypatch, infiller.model, 3, error)
     done = []
     infills = infiller.infill([*jobs, *jobs[:2]], lambda *finished: done.append(finished))  # equal ones once
     assert tokens_of(infills) == tokens_of([*expected, *expected[:2]])
     assert infiller.batch.size == 2
     assert len(done) == len(jobs)
     assert dict(done) == dict(zip(jobs, infills, strict=False))
+
+
+def test_likelihoods_are_read_in_smaller_batches_where_memory_runs_out(causal, monkeypatch):
+    texts = [(context, "home again") for context in ("The car broke.", "A truck", "It rained.", "Now", "And then")]
+    expected = surprisals(CausalLanguageModel(*causal), texts)
+    model = CausalLanguageModel(*causal)
+    fail_beyond(monkeypatch, model, 2, OUT_OF_MEMORY)
+    assert [read.mean for read in surprisals(model, texts)] == pytest.approx([read.mean for read in expected])
+    fail_beyond(monkeypatch, model, 0, OUT_OF_MEMORY)
+    with pytest.raises(torch.OutOfMemoryError):
+        surprisals(model, texts)
 
 
 def test_batches_of_similar_length_are_halved_where_memory_runs_out():
@@ -231,41 +240,16 @@ def test_batches_of_similar_length_are_halved_where_memory_runs_out():
     assert size.map(work, items, len, lambda *finished: done.append(finished)) == [item.upper() for item in items]
     assert batches == [[5, 4, 3, 2, 1], [5, 4], [3, 2], [1]]
     assert sorted(done) == sorted((item, item.upper()) for item in items)
-    assert size.size == 2
     with pytest.raises(RuntimeError, match="can't allocate memory") as error:
         torch.empty(2**48)
     assert is_out_of_memory(error.value)
 
 
-def test_surprisals_are_read_in_smaller_batches_where_memory_runs_out(causal, monkeypatch):
-    model = CausalLanguageModel(*causal)
-    texts = [("", text) for text in ("The car broke.", "A truck", "took her", "home again and again.")]
-    expected = surprisals(model, texts)
-    most, sizes = max(len(model.codec.encode(text)) for _, text in texts), []
-
-    def fail(tokens, *_):
-        sizes.append(len(tokens))
-        if len(tokens) > most:
-            raise OUT_OF_MEMORY
-
-    watch(monkeypatch, model, "forward", fail)
-    means = [surprisal.mean for surprisal in surprisals(model, texts)]
-    assert means == pytest.approx([surprisal.mean for surprisal in expected])
-    assert max(sizes) > most
-    most = 0
-    with pytest.raises(torch.OutOfMemoryError):
-        surprisals(model, texts)
-
-
 @pytest.mark.parametrize(("error", "batch_size"), [(OUT_OF_MEMORY, 1), (RuntimeError("shapes"), 8)])
 def test_other_errors_are_raised(causal, monkeypatch, error, batch_size):
     """A single job that does not fit into memory, and what has nothing to do with memory."""
-
-    def fail(*args):
-        raise error
-
-    infiller = make(causal, PLANNED, batch_size=8)
-    watch(monkeypatch, drafting, "planned_step", fail)
+    infiller = make(causal, batch_size=8)
+    fail_beyond(monkeypatch, infiller.model, 0, error)
     with pytest.raises(type(error), match=str(error)):
         infiller.infill(jobs_of(infiller, pairs()))
     assert infiller.batch.size == batch_size
@@ -275,35 +259,30 @@ def tokens_of(infills):
     return [[infill.tokens for infill in of_job] for of_job in infills]
 
 
-def test_infills_hold_no_barred_tokens(causal):
-    """No special tokens anywhere, line breaks only where the reference has one, word starts as masked."""
-    infiller = make(causal)
-    jobs = jobs_of(infiller, pairs())
+@pytest.mark.parametrize("sigma", [0, 3])
+def test_infills_hold_no_barred_tokens(causal, monkeypatch, sigma):
+    """No special tokens; line breaks only where the reference has one; word starts as masked; whole characters.
+
+    Where no prefix of a draft ends with a whole character, it is drafted again.
+    """
+    again = []
+    watch(monkeypatch, JobState, "start_draft", lambda state, *, whole=False: again.append(whole))
+    infiller = make(causal, infilling=InfillingSettings(sigma=sigma))
+    work = [*pairs(0), *pairs(1), *pairs(2)]
+    jobs = jobs_of(infiller, work)
     for job, infills in zip(jobs, infiller.infill(jobs), strict=True):
         for blank, infill in zip(job.blanks, infills, strict=True):
             text = infiller.codec.decode(infill.tokens)
             assert not set(infill.tokens) & set(causal[1].all_special_ids)
             assert job.line_breaks or "\n" not in text
             assert text[:1].isspace() == blank.begins_word
-
-
-@pytest.mark.parametrize("sigma", [0, 3])
-def test_infills_end_with_whole_characters(causal, monkeypatch, sigma):
-    """Also where no prefix of a draft does: it is drafted again."""
-    again = []
-    watch(monkeypatch, JobState, "start_draft", lambda state, *, whole=False: again.append(whole))
-    texts = texts_of(make(causal, infilling=InfillingSettings(sigma=sigma)), [*pairs(0), *pairs(1), *pairs(2)])
-    assert not any("\ufffd" in infilled.text for infilled in texts.values())
+            assert "\ufffd" not in text
     assert any(again) or sigma
 
 
-def test_pieces_of_texts_in_tokens(causal):
+def test_the_name_of_a_special_token_in_a_text_is_text(causal):
     codec = CausalLanguageModel(*causal).codec
-    ids = codec.encode("a\U0001f600b")  # an emoji is four tokens, one per byte
-    assert codec.complete(ids) == [True, False, False, False, True, True]
-    assert codec.complete(ids[2:]) == [False] * 4
-    assert codec.complete([]) == []
-    ids = codec.encode("a <|endoftext|> b")  # the name of a special token in a text is text
+    ids = codec.encode("a <|endoftext|> b")
     assert causal[1].eos_token_id not in ids
     assert codec.decode(ids) == "a <|endoftext|> b"
 
@@ -323,24 +302,18 @@ def test_long_text_blocks_are_read_in_chunks(causal, monkeypatch):
         assert part.perplexities == pytest.approx(expected.perplexities, rel=1e-9)
 
 
-def test_the_model_is_left_as_it_was(causal):
-    model, tokenizer = causal
+def test_the_model_is_left_as_it_was():
+    model, tokenizer = tiny_models.tiny_gpt2(seed=1)
     model.train()
-    model.requires_grad_(True)
-    try:
-        infiller = make((model, tokenizer), PLANNED)
-        infiller.infill(jobs_of(infiller, pairs()[:2]))
-        assert model.training
-        assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
-    finally:
-        model.eval()
+    infiller = make((model, tokenizer), PLANNED)
+    infiller.infill(jobs_of(infiller, pairs()[:2]))
+    assert model.training
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
     assert model.config._attn_implementation == "sdpa"
     assert torch.is_grad_enabled()
 
 
-@pytest.mark.parametrize(
-    "settings", [{"variant": "plus", "sample_count": 1}, {"variant": "paper", "planner": "none"}]
-)
+@pytest.mark.parametrize("settings", [{"variant": "plus", "sample_count": 1}, {"variant": "paper"}])
 def test_a_discarded_scorer_frees_its_keys_and_values_at_once(llama, encoder, settings):
     def caches():
         return sum(isinstance(thing, KeyValueCache) for thing in gc.get_objects())

@@ -2,12 +2,12 @@
 
 import contextlib
 
-import oracle
 import pytest
 import tiny_models
 import torch
 import transformers
 
+from benchmarks.sequential import SequentialInfiller
 from mars_score.augment.infilling.engine import CausalInfiller
 from mars_score.augment.infilling.jobs import make_job
 from mars_score.augment.infilling.planning import plain_step, planned_step
@@ -245,13 +245,13 @@ def check_works(model, tokenizer):
     """The engine, a batch of two, against the sequential oracle."""
     model = model.double()
     infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PLANNED, InfillingSettings())
+    sequential = SequentialInfiller(model, tokenizer, PLANNED, InfillingSettings())
     jobs, expected = [], []
     for context, text in (("The car broke.", "A truck took her home."), ("", "Nobody knew why.")):
         [analysis] = ANALYSER.analyse([text])
         template = Template.from_mask(analysis, [1])
         jobs.append(make_job(infiller, context, template)[0])
-        settings = PLANNED, InfillingSettings()
-        expected.append(oracle.infill(context, template, model, tokenizer, *settings).blanks)
+        expected.append(sequential.infill(context, template).blanks)
     for infills, blanks in zip(infiller.infill(jobs), expected, strict=True):
         assert [infill.tokens for infill in infills] == [tuple(one.generated[: one.length]) for one in blanks]
         for infill, blank in zip(infills, blanks, strict=True):
