@@ -104,17 +104,14 @@ def test_splitting_takes_linear_time(unit):
     assert "".join(split_words(unit * 50_000)) == unit * 50_000
 
 
-def test_windows_of_chinese_hold_a_hundred_characters_as_they_stand():
-    context = TEXTS["zh"][0] * 6
-    parts = windows(context)
-    assert "".join(parts) == context
-    assert len(parts) == -(-len(split_words(context)) // WINDOW_WORDS) > 1
+def test_chinese_is_counted_in_characters():
+    """Windows, copies, repetition and words to drop."""
+    context, reference, good, _ = TEXTS["zh"]
+    parts = windows(context * 6)
+    assert "".join(parts) == context * 6
+    assert len(parts) == -(-len(split_words(context * 6)) // WINDOW_WORDS) > 1
     assert max(len(split_words(part)) for part in parts) <= WINDOW_WORDS
     assert windows("用 Python\n 写") == ["用 Python 写"]
-
-
-def test_chinese_has_copies_repetition_and_words_to_drop():
-    context, reference, good, _ = TEXTS["zh"]
     assert copied_share("零件要等到星期五才能到", context) == 1
     assert copied_share("零件要等到明天", context) == 5 / 7
     assert copied_share(good, context) == copied_share(reference, context) == 0
@@ -124,14 +121,6 @@ def test_chinese_has_copies_repetition_and_words_to_drop():
     assert len(split_words(left)) == 7
     assert " " not in left
     assert drop_words("a  b\nc d", 0.01, random.Random(1)) in {"b c d", "a c d", "a b d", "a b c"}
-
-
-@pytest.mark.parametrize("code", TEXTS)
-def test_sentences(code):
-    context, _, _, bad = TEXTS[code]
-    parts = sentences(f"{context}{bad}" if code == "zh" else f"{context} {bad}")
-    assert len(parts) == (4 if code == "zh" else 3)
-    assert parts[-1] == bad
 
 
 @pytest.fixture
@@ -163,35 +152,34 @@ def test_scores(code, variant, infills):
 
 
 @pytest.mark.parametrize("code", TEXTS)
-def test_blank_tokenizers_know_punctuation(code):
+def test_words_and_sentences(code):
+    """A blank tokenizer knows punctuation."""
     context, reference, _, bad = TEXTS[code]
+    parts = sentences(f"{context}{bad}" if code == "zh" else f"{context} {bad}")
+    assert len(parts) == (4 if code == "zh" else 3)
+    assert parts[-1] == bad
     analyser = WordAnalyser(language=code)
-    for text in (context, reference, bad):
-        (analysis,) = analyser.analyse([text])
+    for analysis in analyser.analyse([context, reference, bad]):
         assert {word.text for word in analysis.words if word.pos == "PUNCT"} <= set("。，.,?؟¿।")
         assert analysis.words[-1].pos == "PUNCT"
         assert {word.pos for word in analysis.words} == {"X", "PUNCT"}
-        assert analyser.words([text]) == [analysis.lower_words]
+        assert analyser.words([analysis.text]) == [analysis.lower_words]
     if code == "zh":
         assert [word.text for word in analysis.words] == list(bad)
 
 
 def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
-    package = tmp_path / "xx_core_news_sm"
     nlp = spacy.blank("xx", meta={"name": "core_news_sm", "version": "3.8.0"})
     nlp.add_pipe("attribute_ruler").add([[{"LOWER": "bus"}]], {"POS": "NOUN"})
-    package.mkdir()
+    package, about = tmp_path / "xx_core_news_sm", tmp_path / "xx_core_news_sm-3.8.0.dist-info"
+    for folder in (package, about):
+        folder.mkdir()
     nlp.to_disk(package / "xx_core_news_sm-3.8.0")
     (package / "meta.json").write_text(json.dumps(nlp.meta))
     (package / "__init__.py").write_text(
-        "from pathlib import Path\n"
-        "import spacy.util\n"
-        "def load(**options):\n"
-        "    return spacy.util.load_model_from_init_py(Path(__file__), **options)\n"
+        "import functools, spacy.util\nload = functools.partial(spacy.util.load_model_from_init_py, __file__)\n"
     )
-    about = tmp_path / "xx_core_news_sm-3.8.0.dist-info" / "METADATA"
-    about.parent.mkdir()
-    about.write_text("Metadata-Version: 2.1\nName: xx_core_news_sm\nVersion: 3.8.0\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: xx_core_news_sm\nVersion: 3.8.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("xx", "xx_core_news_sm"):
         analyser = WordAnalyser(language=resolve_settings(language=name, variant="plus").language)

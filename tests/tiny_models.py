@@ -13,26 +13,12 @@ import tempfile
 from contextlib import redirect_stderr
 
 import torch
+import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-    RobertaConfig,
-    RobertaForMaskedLM,
-    RobertaForSequenceClassification,
-    RobertaModel,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 # What the tokenizers are trained on; words of it are few tokens, other words are many.
@@ -76,21 +62,13 @@ def _byte_level_bpe(vocabulary: int, special_tokens: list[str]) -> Tokenizer:
 def causal_tokenizer(adds_bos: bool = False) -> PreTrainedTokenizerFast:
     """As GPT-2's (``<|endoftext|>`` for everything, adds nothing), or one that begins texts with it."""
     end = "<|endoftext|>"
-    tokenizer = _byte_level_bpe(512, [end])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token=end,
-        eos_token=end,
-        pad_token=end,
-        unk_token=end,
-        add_bos_token=adds_bos,
-    )
+    tokens = dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), end)
+    return PreTrainedTokenizerFast(tokenizer_object=_byte_level_bpe(512, [end]), **tokens, add_bos_token=adds_bos)
 
 
 def chat_tokenizer(template: str) -> PreTrainedTokenizerFast:
     """As ``causal_tokenizer``, with a chat template."""
-    end = "<|endoftext|>"
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=_byte_level_bpe(512, [end]), bos_token=end, eos_token=end)
+    tokenizer = copy.deepcopy(causal_tokenizer())
     tokenizer.chat_template = template
     return tokenizer
 
@@ -100,18 +78,9 @@ def roberta_tokenizer() -> PreTrainedTokenizerFast:
     """As RoBERTa's: ``<s>`` text ``</s>``, padded with id 1."""
     tokenizer = _byte_level_bpe(512, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-    names = {
-        "bos": "<s>",
-        "eos": "</s>",
-        "pad": "<pad>",
-        "unk": "<unk>",
-        "mask": "<mask>",
-        "cls": "<s>",
-        "sep": "</s>",
-    }
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **{f"{name}_token": token for name, token in names.items()}
-    )
+    tokens = {f"{name}_token": f"<{name}>" for name in ("pad", "unk", "mask")}
+    tokens |= {"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "sep_token": "</s>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **tokens)
 
 
 def _build(cls: type, config, seed: int, dtype: torch.dtype) -> PreTrainedModel:
@@ -131,7 +100,7 @@ def tiny_gpt2(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: in
     size = {"n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_positions": n_positions}
     ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
     values = {**size, **ids, "vocab_size": len(tokenizer), "initializer_range": 0.3, **config}
-    return _build(GPT2LMHeadModel, GPT2Config(**values), seed, dtype), tokenizer
+    return _build(transformers.GPT2LMHeadModel, transformers.GPT2Config(**values), seed, dtype), tokenizer
 
 
 class _ExactNorm(LlamaRMSNorm):
@@ -142,18 +111,16 @@ class _ExactNorm(LlamaRMSNorm):
         return self.weight * (hidden_states * torch.rsqrt(variance + self.variance_epsilon))
 
 
+SIZE = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": LAYERS}
+GROUPED = {**SIZE, "num_attention_heads": HEADS, "num_key_value_heads": HEADS // 2, "initializer_range": 0.3}
+
+
 def tiny_llama(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, **config):
     """``(model, tokenizer)``: rotary positions, grouped-query attention, padded vocabulary; adds a bos."""
     tokenizer = causal_tokenizer(adds_bos=True)
-    size = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": LAYERS}
-    heads = {
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": HEADS // 2,
-        "max_position_embeddings": n_positions,
-    }
-    ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
-    values = {**size, **heads, **ids, "vocab_size": len(tokenizer) + 16, "initializer_range": 0.3, **config}
-    model = _build(LlamaForCausalLM, LlamaConfig(**values), seed, dtype)
+    ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0, "vocab_size": len(tokenizer) + 16}
+    values = {**GROUPED, **ids, "max_position_embeddings": n_positions, **config}
+    model = _build(transformers.LlamaForCausalLM, transformers.LlamaConfig(**values), seed, dtype)
     for module in model.modules():
         if isinstance(module, LlamaRMSNorm):
             module.__class__ = _ExactNorm
@@ -163,24 +130,23 @@ def tiny_llama(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: i
 def tiny_qwen3(seed: int = 0, n_positions: int = 96):
     """``(model, tokenizer)`` of the kind of preset "multilingual", float32."""
     tokenizer = causal_tokenizer()
-    size = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": LAYERS, "head_dim": 16}
-    heads = {"num_attention_heads": HEADS, "num_key_value_heads": HEADS // 2}
     ids = {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": 0, "vocab_size": len(tokenizer)}
-    config = Qwen3Config(**size, **heads, **ids, max_position_embeddings=n_positions, initializer_range=0.3)
-    return _build(Qwen3ForCausalLM, config, seed, torch.float32), tokenizer
+    config = transformers.Qwen3Config(**GROUPED, **ids, head_dim=16, max_position_embeddings=n_positions)
+    return _build(transformers.Qwen3ForCausalLM, config, seed, torch.float32), tokenizer
 
 
-def _roberta_config(n_positions: int, **config) -> RobertaConfig:
-    size = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": LAYERS}
+def _roberta_config(n_positions: int, **config) -> transformers.RobertaConfig:
     ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "type_vocab_size": 1}
-    values = {**size, **ids, "num_attention_heads": HEADS, "max_position_embeddings": n_positions + 2}
+    values = {**SIZE, **ids, "num_attention_heads": HEADS, "max_position_embeddings": n_positions + 2}
     vocabulary = {"vocab_size": len(roberta_tokenizer()), "initializer_range": 0.3}
-    return RobertaConfig(**{**values, **vocabulary, **config})
+    return transformers.RobertaConfig(**{**values, **vocabulary, **config})
 
 
 def tiny_roberta_mlm(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, **config):
     """``(model, tokenizer)`` for the naive variant; ``n_positions`` can be used (two more are the padding's)."""
-    return _build(RobertaForMaskedLM, _roberta_config(n_positions, **config), seed, dtype), roberta_tokenizer()
+    return _build(
+        transformers.RobertaForMaskedLM, _roberta_config(n_positions, **config), seed, dtype
+    ), roberta_tokenizer()
 
 
 @functools.cache
@@ -202,7 +168,7 @@ def tiny_encoder(
     tokenizer = tokenizer or roberta_tokenizer()
     with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):  # no progress bars
         config = _roberta_config(n_positions, vocab_size=len(tokenizer), **config)
-        _build(RobertaModel, config, seed, dtype).save_pretrained(folder)
+        _build(transformers.RobertaModel, config, seed, dtype).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         transformer = Transformer(folder, max_seq_length=n_positions)
     encoder = SentenceTransformer(modules=[transformer, Pooling(config.hidden_size, "mean")], device="cpu")
@@ -229,16 +195,23 @@ def tiny_writer(n_positions: int = 160):
     tokenizer = word_tokenizer()
     ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "vocab_size": len(tokenizer)}
     size = {"n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_positions": n_positions}
-    return _build(GPT2LMHeadModel, GPT2Config(**ids, **size, initializer_range=0.1), 0, torch.float32), tokenizer
+    return _build(
+        transformers.GPT2LMHeadModel,
+        transformers.GPT2Config(**ids, **size, initializer_range=0.1),
+        0,
+        torch.float32,
+    ), tokenizer
 
 
-def tiny_bart(seed: int = 0, n_positions: int = 300, **config) -> BartForConditionalGeneration:
+def tiny_bart(seed: int = 0, n_positions: int = 300, **config) -> transformers.BartForConditionalGeneration:
     """A sequence-to-sequence model; it talks nonsense, and always the same."""
     tokens = {"vocab_size": len(roberta_tokenizer()), "decoder_start_token_id": 2, "forced_eos_token_id": None}
     heads = dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2)
     size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
-    sizes = BartConfig(**tokens, **heads, **size, max_position_embeddings=n_positions, init_std=0.5, **config)
-    return _build(BartForConditionalGeneration, sizes, seed, torch.float32)
+    sizes = transformers.BartConfig(
+        **tokens, **heads, **size, max_position_embeddings=n_positions, init_std=0.5, **config
+    )
+    return _build(transformers.BartForConditionalGeneration, sizes, seed, torch.float32)
 
 
 def tiny_classifier(classes: int = 3, seed: int = 7, dtype: torch.dtype = torch.float32, **config):
@@ -246,4 +219,4 @@ def tiny_classifier(classes: int = 3, seed: int = 7, dtype: torch.dtype = torch.
     sizes = _roberta_config(96, vocab_size=len(roberta_tokenizer()), num_labels=classes, **config)
     tokenizer = copy.deepcopy(roberta_tokenizer())
     tokenizer.model_max_length = 96
-    return _build(RobertaForSequenceClassification, sizes, seed, dtype), tokenizer
+    return _build(transformers.RobertaForSequenceClassification, sizes, seed, dtype), tokenizer
