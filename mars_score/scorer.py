@@ -255,8 +255,7 @@ class MarsScorer:
     def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
         from mars_score.scoring.explain.explainer import explain
 
-        candidates, contexts = [row.candidate for row in rows], [row.context for row in rows]
-        return tuple(explain(candidates, contexts, scores, self._reader, Form.of(self.settings)))
+        return explain(rows, scores, self._reader, Form.of(self.settings))
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""

@@ -3,6 +3,7 @@
 import functools
 import math
 import re
+from collections.abc import Sequence
 
 import oracle
 import torch
@@ -73,40 +74,44 @@ def score(
     context: str,
     settings: Settings,
     task: str = "",
-    samples: tuple[str, ...] = (),
+    samples: Sequence[str] = (),
 ) -> float:
     """Of a row; ``texts_of_references``: each reference and its augmentations; ``samples``: of its context."""
     candidate, context = candidate.strip(), context.strip() if settings.use_context else ""
     if not candidate:
         return 0.0
     encoder, how = settings.models.encoder, settings.similarity
+    similarity = recall if how.matching == "tokens" else oracle.cosine
     references = [texts[0] for texts in texts_of_references]
-    of_references = []
-    for texts in texts_of_references:
-        recalls = [recall(encoder, candidate, text) for text in texts]
-        of_references.append((recalls[0] + max(recalls)) / 2)
-    value = max(of_references)
-    words = sum(len(reference.split()) for reference in references) / len(references)
-    weight, near, share = 0.0, 0.0, words / (words + 3)
-    if context and how.context_weight and task != "data":
-        closeness = [nearness(encoder, reference, context) for reference in references]
-        mean = sum(closeness) / len(closeness)
-        share *= 1 if mean <= 0.7 else max(0.0, (1 - mean) / 0.3)
-        weight, near = how.context_weight * share, nearness(encoder, candidate, context)
-    total = weight * near
+    share = likely_share = 1.0
+    if references:
+        values = [[similarity(encoder, candidate, text) for text in texts] for texts in texts_of_references]
+        value = max((of_texts[0] + max(of_texts)) / 2 for of_texts in values)
+        words = sum(len(reference.split()) for reference in references) / len(references)
+        share, likely_share = words / (words + 3), words**2 / (words**2 + 20**2)
+    if not references:
+        total = how.context_weight * nearness(encoder, candidate, context)
+    elif not (context and how.context_weight):
+        total = value
+    elif task == "data":
+        meaning = max(oracle.cosine(encoder, candidate, reference) for reference in references)
+        total = (1 - how.context_weight) * value + how.context_weight * meaning
+    else:
+        closeness = sum(nearness(encoder, reference, context) for reference in references) / len(references)
+        share *= 1 if closeness <= 0.7 else max(0.0, (1 - closeness) / 0.3)
+        weight = how.context_weight * share
+        total = (1 - weight) * value + weight * nearness(encoder, candidate, context)
     if samples:
-        best = max(recall(encoder, candidate, one) for one in samples)
-        total += how.sample_weight * share**2 * max(0.0, best - value)
-    if context and how.context_weight and task == "data":
-        weight = how.context_weight
-        total += weight * max(oracle.cosine(encoder, candidate, one) for one in references)
-    total += (1 - weight) * value
+        best = max(similarity(encoder, candidate, sample) for sample in samples)
+        total += how.sample_weight * share**2 * (max(0.0, best - value) if references else best)
     if how.likelihood_weight and task != "dialogue":
-        given, alone = (log_probability(*settings.models.language_model, one, candidate) for one in (context, ""))
-        share = how.likelihood_weight * words**2 / (words**2 + 20**2)
-        lift = min(given - alone, 2.5)
-        total += share * (alone / 2 + lift)
-    return total - how.repetition_penalty * repeated(candidate, context if task == "dialogue" else "")
+        given, alone = (
+            log_probability(*settings.models.language_model, text, candidate) for text in (context, "")
+        )
+        lift = min(given - alone, 2.5) if references else given - alone
+        total += how.likelihood_weight * likely_share * (alone / 2 + lift)
+    in_dialogue = task == "dialogue" and references
+    return total - how.repetition_penalty * repeated(candidate, context if in_dialogue else "")
 
 
 def repeated(text: str, dialogue: str = "") -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,103 +22,97 @@ if TYPE_CHECKING:
 _METHOD = 2
 _TOKENS_METHOD = 2
 _HEADER = struct.Struct("<c?e")  # number type, shortened, unknown
-_VECTORS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<f4"), b"d": np.dtype("<f8")}
-_TOKENS: dict[bytes, np.dtype[Any]] = {b"f": np.dtype("<i1"), b"d": np.dtype("<f8")}
+# By number type how a sentence vector and how token vectors are stored.
+_STORED: dict[bytes, tuple[np.dtype[Any], np.dtype[Any]]] = {
+    b"f": (np.dtype("<f4"), np.dtype("<i1")),
+    b"d": (np.dtype("<f8"), np.dtype("<f8")),
+}
 _LEVELS = 127  # of eight bits, on either side of zero
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Embedding:
-    """A text as the encoder represents it, in the form in which it is stored.
+    """A text as the encoder represents it.
 
-    That is a header (number type, ``shortened`` and ``unknown``) and the sentence vector; if they were asked for,
-    the token vectors and their number in four bytes follow.
+    Attributes:
+        stored_vector: of the text, (dimensions,), in the number type and length in which it is stored.
+        stored_tokens: of its tokens, (tokens, dimensions), likewise; None: they were not asked for.
+        shortened: whether the encoder read only the text's beginning.
+        unknown: share of tokens that the encoder does not know, in [0, 1], in half precision.
     """
 
-    packed: bytes
-    with_tokens: bool = False
-
-    @classmethod
-    def of(
-        cls, vector: NDArray[Any], tokens: NDArray[Any] | None = None, *, shortened: bool, unknown: float = 0.0
-    ) -> Embedding:
-        """As the encoder gave it, so that stored and new ones are equal to the last digit.
-
-        Args:
-            vector: of the text, (dimensions,).
-            tokens: of its tokens, (tokens, dimensions). Only their directions are stored, in eight bits per
-                dimension unless the encoder is in double.
-            shortened: whether the encoder read only the text's beginning.
-            unknown: share of tokens that the encoder does not know, in [0, 1].
-        """
-        kind = b"d" if vector.dtype == np.float64 else b"f"
-        packed = _HEADER.pack(kind, shortened, unknown) + vector.astype(_VECTORS[kind]).tobytes()
-        if tokens is None:
-            return cls(packed)
-        directions = _unit(tokens.astype(np.float64))
-        if kind == b"f":
-            largest = np.abs(directions).max(axis=-1, keepdims=True, initial=0.0)
-            directions = np.rint(directions * (_LEVELS / np.where(largest == 0, 1.0, largest)))
-        packed += directions.astype(_TOKENS[kind]).tobytes()
-        return cls(packed + len(tokens).to_bytes(4, "little"), with_tokens=True)
+    stored_vector: NDArray[Any]
+    stored_tokens: NDArray[Any] | None
+    shortened: bool
+    unknown: float
 
     @property
     def vector(self) -> NDArray[np.float64]:
         """Of length 1, (dimensions,); a vector of zeros stays zero: its cosines are 0."""
-        kind = self.packed[:1]
-        return _unit(np.frombuffer(self.packed, _VECTORS[kind], self._dimensions, _HEADER.size).astype(np.float64))
+        return _unit(self.stored_vector)
 
     @property
     def tokens(self) -> NDArray[np.float64]:
-        """Of length 1 each, (tokens, dimensions); those of no token are none.
-
-        Raises:
-            ValueError: the text was embedded without them.
-        """
-        if not self.with_tokens:
-            raise ValueError("embedded without token vectors")
-        kind, size = self.packed[:1], self._dimensions
-        start = _HEADER.size + _VECTORS[kind].itemsize * size
-        flat = np.frombuffer(self.packed, _TOKENS[kind], self._count * size, start)
-        return _unit(flat.reshape(self._count, size).astype(np.float64))
-
-    @property
-    def shortened(self) -> bool:
-        """Whether the encoder read only the text's beginning."""
-        return bool(_HEADER.unpack_from(self.packed)[1])
-
-    @property
-    def unknown(self) -> float:
-        """Share of tokens that the encoder does not know, in half precision."""
-        return float(_HEADER.unpack_from(self.packed)[2])
-
-    @property
-    def _count(self) -> int:
-        return int.from_bytes(self.packed[-4:], "little") if self.with_tokens else 0
-
-    @property
-    def _dimensions(self) -> int:
-        kind = self.packed[:1]
-        bytes_each = _VECTORS[kind].itemsize + self._count * _TOKENS[kind].itemsize
-        return (len(self.packed) - _HEADER.size - (4 if self.with_tokens else 0)) // bytes_each
+        """Of length 1 each, (tokens, dimensions); those of no token are none."""
+        assert self.stored_tokens is not None, "embedded without token vectors"
+        return _unit(self.stored_tokens)
 
 
-def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def pack(encoded: Encoded) -> bytes:
+    """What an encoder gave, to be stored: a header and the sentence vector, then token vectors and their number.
+
+    Of token vectors, which are left out where they were not asked for, only the directions are stored, in eight
+    bits per dimension unless the encoder is in double. Their number takes four bytes.
+    """
+    kind = b"d" if encoded.vector.dtype == np.float64 else b"f"
+    of_vector, of_tokens = _STORED[kind]
+    packed = _HEADER.pack(kind, encoded.shortened, encoded.unknown) + encoded.vector.astype(of_vector).tobytes()
+    if encoded.tokens is None:
+        return packed
+    directions = _unit(encoded.tokens)
+    if kind == b"f":
+        largest = np.abs(directions).max(axis=-1, keepdims=True, initial=0.0)
+        directions = np.rint(directions * (_LEVELS / np.where(largest == 0, 1.0, largest)))
+    return packed + directions.astype(of_tokens).tobytes() + len(directions).to_bytes(4, "little")
+
+
+def unpack(packed: bytes, *, tokens: bool) -> Embedding:
+    """The inverse of :func:`pack`; ``tokens``: whether token vectors are in it."""
+    kind, shortened, unknown = _HEADER.unpack_from(packed)
+    of_vector, of_tokens = _STORED[kind]
+    count = int.from_bytes(packed[-4:], "little") if tokens else 0
+    numbers = len(packed) - _HEADER.size - (4 if tokens else 0)
+    size = numbers // (of_vector.itemsize + count * of_tokens.itemsize)
+    vector = np.frombuffer(packed, of_vector, size, _HEADER.size)
+    if not tokens:
+        return Embedding(vector, None, shortened, unknown)
+    flat = np.frombuffer(packed, of_tokens, count * size, _HEADER.size + vector.nbytes)
+    return Embedding(vector, flat.reshape(count, size), shortened, unknown)
+
+
+def _unit(vectors: NDArray[Any]) -> NDArray[np.float64]:
     """Vectors of length 1; those of zeros stay zero."""
-    lengths: NDArray[np.float64] = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    vectors = vectors.astype(np.float64)
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     unit: NDArray[np.float64] = vectors / np.where(lengths == 0, 1.0, lengths)
     return unit
 
 
 def encoder_of(models: ModelSettings, runtime: Runtime) -> Current[SentenceEncoder]:
     """The encoder that settings name, loaded when it is first needed."""
-    return Current(models.encoder, partial(_load, models, runtime))
+
+    def load() -> SentenceEncoder:
+        from mars_score.models.engine.encoder import SentenceEncoder
+        from mars_score.models.loading import shared_model
+
+        model = shared_model("encoder", models.encoder, models, runtime)
+        return SentenceEncoder(model, runtime.encoder_batch_size)
+
+    return Current(models.encoder, load)
 
 
-def embeddings(
-    encoder: Current[SentenceEncoder], numbers: str, *, tokens: bool
-) -> Readings[SentenceEncoder, str, Embedding]:
-    """The embedding of each text (section 2.3), with its tokens' if asked for.
+def embeddings(encoder: Current[SentenceEncoder], numbers: str, *, tokens: bool) -> Readings[Any, str, Any]:
+    """The :class:`Embedding` of each text (section 2.3), with its tokens' if asked for.
 
     Reading raises ModelUnavailableError where the encoder has no token vectors.
     """
@@ -127,23 +120,7 @@ def embeddings(
         "embeddings",
         encoder,
         (numbers, _METHOD, "tokens", _TOKENS_METHOD) if tokens else (numbers, _METHOD),
-        partial(_compute, tokens=tokens),
-        encode=lambda embedding: embedding.packed,
-        decode=lambda packed: Embedding(packed, tokens),
+        lambda model, texts, done: model.encode(texts, done, tokens=tokens),
+        encode=pack,
+        decode=partial(unpack, tokens=tokens),
     )
-
-
-def _load(models: ModelSettings, runtime: Runtime) -> SentenceEncoder:
-    from mars_score.models.engine.encoder import SentenceEncoder
-    from mars_score.models.loading import shared_model
-
-    return SentenceEncoder(shared_model("encoder", models.encoder, models, runtime), runtime.encoder_batch_size)
-
-
-def _compute(
-    encoder: SentenceEncoder, texts: list[str], done: Callable[[str, Embedding], None], tokens: bool
-) -> None:
-    def encoded(text: str, one: Encoded) -> None:
-        done(text, Embedding.of(one.vector, one.tokens, shortened=one.shortened, unknown=one.unknown))
-
-    encoder.encode(texts, encoded, tokens=tokens)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from mars_score.data.contexts import passages_of
 from mars_score.data.sentences import sentences
@@ -16,9 +16,6 @@ from mars_score.store.lookup import from_json
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
 
-if TYPE_CHECKING:
-    from mars_score.models.engine.entailment import Model
-
 LIKELY = 0.5  # probability above which a sentence is said to be supported or contradicted
 SENTENCES = 20  # of a text that are read; the rest is not judged
 _PASSAGE_WORDS = 60  # of the part of a context that a sentence is compared with
@@ -26,7 +23,6 @@ _UNLIKELY = 0.1  # probability below which a sentence is taken not to be contrad
 _METHOD = 2  # part of the keys of stored results
 
 Pair = tuple[str, str]  # premise and hypothesis
-Classifier = tuple["Model", tuple[int, int]]  # a model and its classes for entailment and contradiction
 
 
 class Entailment(NamedTuple):
@@ -83,42 +79,39 @@ def premises(candidate: str, references: Sequence[str], context: str) -> list[Pr
     return compared
 
 
-@dataclass(frozen=True)
-class Contradictions:
-    """Reads how probable it is that all premises of a sentence contradict it and none supports it.
+def read_contradictions(
+    readings: Readings[Any, Pair, Entailment],
+    store: ResultStore,
+    items: Iterable[Premises],
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[Premises, float]:
+    """For each different sentence how probable it is that all its premises contradict it and none supports it.
 
     The product of the probabilities, as if they were independent; a product below ``_UNLIKELY`` counts as 0, so
-    that the second premise is not read where the first hardly contradicts the sentence.
+    that the second premise is not read where the first hardly contradicts the sentence. ``progress`` counts the
+    pairs that are new.
     """
-
-    readings: Readings[Classifier, Pair, Entailment]
-
-    def read(
-        self, store: ResultStore, items: Iterable[Premises], progress: Callable[[int, int], None] | None = None
-    ) -> dict[Premises, float]:
-        """The probability of each different item; ``progress`` counts the pairs that are new."""
-        contradicted = {one: float(bool(one.texts)) for one in items}
-        supported = dict.fromkeys(contradicted, 0.0)
-        for number in range(2):
-            likely = [one for one in contradicted if contradicted[one] >= _UNLIKELY and number < len(one.texts)]
-            read = self.readings.read(store, [one.pairs[number] for one in likely], progress)
-            for one in likely:
-                said = read[one.pairs[number]]
-                contradicted[one] *= said.contradiction
-                supported[one] = max(supported[one], said.support)
-        return {one: p * (1 - supported[one]) if p >= _UNLIKELY else 0.0 for one, p in contradicted.items()}
+    contradicted = {item: float(bool(item.texts)) for item in items}
+    supported = dict.fromkeys(contradicted, 0.0)
+    for number in range(2):
+        likely = [item for item, p in contradicted.items() if p >= _UNLIKELY and number < len(item.texts)]
+        read = readings.read(store, [item.pairs[number] for item in likely], progress)
+        for item in likely:
+            entailment = read[item.pairs[number]]
+            contradicted[item] *= entailment.contradiction
+            supported[item] = max(supported[item], entailment.support)
+    return {item: p * (1 - supported[item]) if p >= _UNLIKELY else 0.0 for item, p in contradicted.items()}
 
 
-def verdict(one: Premises, read: Mapping[Pair, Entailment]) -> Verdict:
+def verdict(item: Premises, read: Mapping[Pair, Entailment]) -> Verdict:
     """The verdict on a sentence: its strongest support if that is likely, else the strongest contradiction."""
-    support = max(one.pairs, key=lambda pair: read[pair].support)
-    contradiction = max(one.pairs, key=lambda pair: read[pair].contradiction)
-    if read[support].support > LIKELY:
-        return Verdict(one.sentence, "supported", read[support].support, support[0])
-    if read[contradiction].contradiction > LIKELY:
-        return Verdict(one.sentence, "contradicted", read[contradiction].contradiction, contradiction[0])
-    neither = 1 - max(sum(read[pair]) for pair in one.pairs)
-    return Verdict(one.sentence, "not found", neither, "")
+    support, supporting = max((read[pair].support, pair[0]) for pair in item.pairs)
+    contradiction, contradicting = max((read[pair].contradiction, pair[0]) for pair in item.pairs)
+    if support > LIKELY:
+        return Verdict(item.sentence, "supported", support, supporting)
+    if contradiction > LIKELY:
+        return Verdict(item.sentence, "contradicted", contradiction, contradicting)
+    return Verdict(item.sentence, "not found", 1 - max(sum(read[pair]) for pair in item.pairs), "")
 
 
 def first_sentences(text: str) -> list[str]:
@@ -159,35 +152,29 @@ def _sentences_of(text: str) -> list[tuple[str, frozenset[str]]]:
     return [(part, frozenset(plain_words(part))) for part in parts]
 
 
-def entailments(models: ModelSettings, runtime: Runtime) -> Readings[Classifier, Pair, Entailment]:
+def entailments(models: ModelSettings, runtime: Runtime) -> Readings[Any, Pair, Entailment]:
     """What the first text of a pair says of the second; the model is loaded only for new pairs."""
-    method = (models.numbers, "entailment", _METHOD)
-    model = Current(models.entailment_model, partial(_load, models, runtime))
-    compute = partial(_compute, size=runtime.encoder_batch_size)
-    return Readings("scores", model, method, compute, parts=lambda pair: pair, decode=_decode)
 
+    def load() -> Any:
+        from mars_score.models.loading import shared_model
 
-def _decode(stored: bytes) -> Entailment:
-    return Entailment(*from_json(stored))
+        return shared_model("classification", models.entailment_model, models, runtime)
 
+    def compute(model: Any, pairs: list[Pair], done: Callable[[Pair, Entailment], None]) -> None:
+        from mars_score.models.engine.entailment import classes, classify
 
-def _load(models: ModelSettings, runtime: Runtime) -> Classifier:
-    """The model and the numbers of its classes for entailment and contradiction."""
-    from mars_score.models.engine.entailment import classes
-    from mars_score.models.loading import shared_model
+        support, contradiction = classes(model)
 
-    model = shared_model("classification", models.entailment_model, models, runtime)
-    return model, classes(model)
+        def keep(pair: Pair, probabilities: list[float]) -> None:
+            done(pair, Entailment(probabilities[support], probabilities[contradiction]))
 
+        classify(model, pairs, keep, runtime.encoder_batch_size)
 
-def _compute(
-    loaded: Classifier, pairs: list[Pair], done: Callable[[Pair, Entailment], None], size: int | None
-) -> None:
-    from mars_score.models.engine.entailment import classify
-
-    model, (support, contradiction) = loaded
-
-    def keep(pair: Pair, probabilities: list[float]) -> None:
-        done(pair, Entailment(probabilities[support], probabilities[contradiction]))
-
-    classify(model, pairs, keep, size)
+    return Readings(
+        "scores",
+        Current(models.entailment_model, load),
+        (models.numbers, "entailment", _METHOD),
+        compute,
+        parts=lambda pair: pair,
+        decode=lambda stored: Entailment(*from_json(stored)),
+    )

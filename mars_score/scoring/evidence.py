@@ -5,9 +5,8 @@ from functools import partial
 from typing import Any
 
 from mars_score.data.overlap import windows
-from mars_score.models.stored import Readings
 from mars_score.scoring.embeddings import embeddings, encoder_of
-from mars_score.scoring.entailment import Contradictions, entailments
+from mars_score.scoring.entailment import entailments, read_contradictions
 from mars_score.scoring.form import Form
 from mars_score.scoring.likelihood import likelihoods
 from mars_score.scoring.row import ScorableRow
@@ -57,13 +56,13 @@ class Reader:
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._store, self._encoder = runtime.store, encoder_of(settings.models, runtime)
         of_encoder = partial(embeddings, self._encoder, settings.models.numbers)
-        of_pairs = entailments(settings.models, runtime)
-        self._readings: dict[str, Readings[Any, Any, Any] | Contradictions] = {
-            EMBED: of_encoder(tokens=False),
-            MATCH: of_encoder(tokens=True),
-            LIKELIHOOD: likelihoods(settings, runtime),
-            CONTRADICTION: Contradictions(of_pairs),
-            ENTAILMENT: of_pairs,
+        pairs = entailments(settings.models, runtime)
+        self._read: dict[str, Callable[..., dict[Any, Any]]] = {
+            EMBED: of_encoder(tokens=False).read,
+            MATCH: of_encoder(tokens=True).read,
+            LIKELIHOOD: likelihoods(settings, runtime).read,
+            CONTRADICTION: partial(read_contradictions, pairs),
+            ENTAILMENT: pairs.read,
         }
 
     def read(
@@ -75,7 +74,7 @@ class Reader:
             ModelUnavailableError: a model cannot be loaded, or has no token vectors.
             UnsupportedModelError: the entailment model has no classes for entailment and contradiction.
         """
-        return self._readings[kind].read(self._store, items, progress)
+        return self._read[kind](self._store, items, progress)
 
     def offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
         """Where the tokens of each text are among its characters; loads the encoder."""

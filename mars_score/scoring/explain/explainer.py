@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 
 from mars_score.data.contexts import passages_of
 from mars_score.data.sentences import sentences
+from mars_score.data.validation import Row
 from mars_score.scoring.embeddings import Embedding
-from mars_score.scoring.entailment import Premises, premises, verdict
-from mars_score.scoring.evidence import EMBED, ENTAILMENT, MATCH, Reader
+from mars_score.scoring.entailment import premises, verdict
+from mars_score.scoring.evidence import EMBED, ENTAILMENT, MATCH, Reader, kind_of_texts
 from mars_score.scoring.explain.explanation import Explanation, Match, Word
 from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
 
 # Scripts without spaces: each letter is a word.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
-Offsets = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class _Text:
+class _Tokenized:
     """A text as the encoder reads it.
 
     Attributes:
         text: the text.
-        vectors: of its tokens, (tokens, dimensions).
-        words: first character and text of each word.
+        vectors: of its tokens, (tokens, dimensions); at least one.
+        words: first character and text of each word; at least one.
         of_tokens: the number of the word of each token.
     """
 
@@ -41,42 +41,31 @@ class _Text:
     of_tokens: NDArray[np.int64]
 
     @classmethod
-    def of(cls, text: str, embedding: Embedding, offsets: Offsets) -> _Text:
-        """Each token belongs to the last word that begins before its end, so that a leading space does no harm."""
-        words = list(words_of(text))
-        starts = [start for start, _ in words]
-        ends = [max(start + 1, end) for start, end in offsets]
-        of_tokens = np.maximum(np.searchsorted(starts, ends, side="left") - 1, 0)
-        return cls(text, embedding.tokens, words, of_tokens)
+    def of(cls, text: str, embedding: Embedding, offsets: Sequence[tuple[int, int]]) -> _Tokenized | None:
+        """Each token belongs to the last word that begins before its end, so that a leading space does no harm.
 
-    def matched(self, candidate: _Text) -> tuple[Word, ...]:
-        """Its words against those of the candidate; none where tokens and words are not known."""
-        known = self.words and len(self.vectors) == len(self.of_tokens) > 0
-        if not (known and len(candidate.vectors) == len(candidate.of_tokens) > 0):
-            return ()
+        None where tokens and words are not known.
+        """
+        vectors, words = embedding.tokens, list(words_of(text))
+        if not (words and len(vectors) == len(offsets) > 0):
+            return None
+        starts, ends = [start for start, _ in words], [max(start + 1, end) for start, end in offsets]
+        return cls(text, vectors, words, np.maximum(np.searchsorted(starts, ends, side="left") - 1, 0))
+
+    def matched(self, candidate: _Tokenized) -> Iterator[Word]:
+        """Its words against those of the candidate."""
         cosines = self.vectors @ candidate.vectors.T
         best, partners = cosines.max(axis=1), candidate.of_tokens[cosines.argmax(axis=1)]
         if self.text == candidate.text:  # which counts as 1, whatever the tokenizer leaves of it
             best, partners = np.ones(len(best)), self.of_tokens
-        return tuple(
-            self._word(number, np.flatnonzero(self.of_tokens == number), best, partners, candidate)
-            for number in range(len(self.words))
-        )
-
-    def _word(
-        self,
-        number: int,
-        tokens: NDArray[np.int64],
-        best: NDArray[np.float64],
-        partners: NDArray[np.int64],
-        candidate: _Text,
-    ) -> Word:
-        start, text = self.words[number]
-        if not len(tokens):
-            return Word(text, start, None, 0.0, "")
-        strongest = tokens[best[tokens].argmax()]
-        partner = candidate.words[partners[strongest]][1] if best[strongest] > 0 else ""
-        return Word(text, start, float(best[tokens].mean()), len(tokens) / len(self.of_tokens), partner)
+        for number, (start, text) in enumerate(self.words):
+            tokens = np.flatnonzero(self.of_tokens == number)
+            if not len(tokens):
+                yield Word(text, start, None, 0.0, "")
+                continue
+            strongest = tokens[best[tokens].argmax()]
+            partner = candidate.words[partners[strongest]][1] if best[strongest] > 0 else ""
+            yield Word(text, start, float(best[tokens].mean()), len(tokens) / len(self.of_tokens), partner)
 
 
 def words_of(text: str) -> Iterator[tuple[int, str]]:
@@ -96,80 +85,64 @@ def _kind(place: int, character: str) -> int | None:
 
 
 def explain(
-    candidates: Sequence[str], contexts: Sequence[str], rows: Sequence[RowScore], reader: Reader, form: Form
-) -> list[Explanation]:
+    rows: Sequence[Row], scores: Sequence[RowScore], reader: Reader, form: Form
+) -> tuple[Explanation, ...]:
     """The explanation of each score.
 
     Args:
-        candidates: without outer whitespace.
-        contexts: blank for none.
-        rows: their scores.
+        rows: without outer whitespace.
+        scores: of the rows.
         reader: of the settings that the rows were scored with; loads the encoder.
         form: likewise.
 
     Raises:
         ModelUnavailableError: the encoder cannot be loaded.
     """
-    texts = _Texts(candidates, rows, reader, form)
-    of_contexts = [
-        [sentence for passage in passages_of(context) for sentence in sentences(passage)]
-        if any(term.name == "context" for term in row.terms)
+    scored, kind = list(zip(rows, scores, strict=True)), kind_of_texts(form)
+    terms = [{term.name for term in score.terms} for score in scores]
+    texts = [text for row, score in scored if score.terms for text in (row.candidate, *score.texts)]
+    read = reader.read(kind, texts)
+    offsets = reader.offsets(list(read)) if kind == MATCH else {}
+    tokenized = {text: _Tokenized.of(text, read[text], offsets[text]) for text in offsets}
+    contexts = [
+        [sentence for passage in passages_of(row.context) for sentence in sentences(passage)]
+        if "context" in names
         else []
-        for context, row in zip(contexts, rows, strict=True)
+        for row, names in zip(rows, terms, strict=True)
     ]
-    nearby = reader.read(EMBED, [sentence for of_context in of_contexts for sentence in of_context])
-    judged = [_premises(*one) for one in zip(candidates, rows, contexts, strict=True)]
-    read = reader.read(ENTAILMENT, [pair for of_row in judged for one in of_row for pair in one.pairs])
+    nearby = reader.read(EMBED, [sentence for of_row in contexts for sentence in of_row])
+    compared = [
+        premises(row.candidate, [reference.augmented.reference for reference in score.references], row.context)
+        if "contradiction" in names
+        else []
+        for (row, score), names in zip(scored, terms, strict=True)
+    ]
+    entailed = reader.read(ENTAILMENT, [pair for of_row in compared for item in of_row for pair in item.pairs])
     explanations = []
-    for candidate, row, of_context, of_row in zip(candidates, rows, of_contexts, judged, strict=True):
-        matches = texts.matches(candidate, row)
-        if of_context:
-            own = texts.read[candidate].vector
-            cosines = [float(own @ nearby[sentence].vector) for sentence in of_context]
+    for (row, score), context, items in zip(scored, contexts, compared, strict=True):
+        matches = []
+        for name, similarity, text in _nearest(score):
+            of_text, of_candidate = tokenized.get(text), tokenized.get(row.candidate)
+            words = of_text.matched(of_candidate) if of_text and of_candidate else ()
+            matches.append(Match(name, text, similarity, tuple(words)))
+        if context:
+            own = read[row.candidate].vector
+            cosines = [float(own @ nearby[sentence].vector) for sentence in context]
             closest = int(np.argmax(cosines))
-            matches.append(Match("context", of_context[closest], cosines[closest]))
-        verdicts = tuple(verdict(one, read) for one in of_row if one.pairs)
-        explanations.append(Explanation(candidate, row.score, row.terms, tuple(matches), verdicts))
-    return explanations
+            matches.append(Match("context", context[closest], cosines[closest]))
+        verdicts = tuple(verdict(item, entailed) for item in items if item.pairs)
+        explanations.append(Explanation(row.candidate, score.score, score.terms, tuple(matches), verdicts))
+    return tuple(explanations)
 
 
-def _premises(candidate: str, row: RowScore, context: str) -> list[Premises]:
-    """What the sentences of a candidate are compared with; none where the score has no term of that."""
-    if not any(term.name == "contradiction" for term in row.terms):
-        return []
-    return premises(candidate, [one.augmented.reference for one in row.references], context)
-
-
-class _Texts:
-    """What candidates were compared with, as the encoder reads it."""
-
-    def __init__(self, candidates: Sequence[str], rows: Sequence[RowScore], reader: Reader, form: Form) -> None:
-        compared = [
-            text
-            for candidate, row in zip(candidates, rows, strict=True)
-            if row.terms
-            for text in (
-                candidate,
-                *(text for reference in row.references for text in reference.augmented.texts),
-                *(sample.text for sample in row.samples),
-            )
-        ]
-        by_tokens = form.matching == "tokens"
-        self.read = reader.read(MATCH if by_tokens else EMBED, compared)
-        offsets = reader.offsets(list(self.read)) if by_tokens else {}
-        self._texts = {text: _Text.of(text, self.read[text], offsets[text]) for text in offsets}
-
-    def matches(self, candidate: str, row: RowScore) -> list[Match]:
-        """Each reference and, if it is nearer, the nearest of its infills; and the nearest sample."""
-        nearest = []
-        for reference in row.references:
-            first, *infills = reference.compared
-            best = max(infills, key=lambda infill: infill[1], default=first)
-            nearest += [first, best] if best[1] > first[1] else [first]
-        if row.samples:
-            sample = max(row.samples, key=lambda sample: sample.similarity)
-            nearest.append(("sample", sample.similarity, sample.text))
-        return [Match(kind, text, value, self._words(text, candidate)) for kind, value, text in nearest]
-
-    def _words(self, text: str, candidate: str) -> tuple[Word, ...]:
-        return self._texts[text].matched(self._texts[candidate]) if self._texts else ()
+def _nearest(score: RowScore) -> Iterator[tuple[str, float, str]]:
+    """Each reference and, if it is nearer, the nearest of its infills; and the nearest sample."""
+    for reference in score.references:
+        first, *infills = reference.compared
+        yield first
+        best = max(infills, key=lambda infill: infill[1], default=first)
+        if best[1] > first[1]:
+            yield best
+    if score.samples:
+        sample = max(score.samples, key=lambda sample: sample.similarity)
+        yield "sample", sample.similarity, sample.text

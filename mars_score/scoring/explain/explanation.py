@@ -17,6 +17,7 @@ LEGEND = (
     + "".join(f'<span class="mars-word" style="--match:{one}%">{one / 100:g}</span>' for one in range(0, 101, 25))
     + " The partner is shown when a word is pointed at or focused.</p>"
 )
+_KINDS = {"context": "nearest sentence of the context", "sample": "nearest sample"}  # of matches, as shown
 
 
 @dataclass(frozen=True)
@@ -93,16 +94,18 @@ class Explanation:
         ]
 
     def __str__(self) -> str:
-        lines = [f"{self.score:.4f}  {self.candidate or '(blank candidate)'}"]
-        lines += [f"  {line}" for line in self.sums()]
+        lines = [
+            f"{self.score:.4f}  {self.candidate or '(blank candidate)'}",
+            *(f"  {line}" for line in self.sums()),
+        ]
         for match in self.matches:
             lines.append(f"  {match.kind} {match.similarity:.3f}: {match.text}")
             words = "  ".join(map(_matched, match.words))
             lines += textwrap.wrap(words, 100, initial_indent=" " * 6, subsequent_indent=" " * 6)
-        for one in self.verdicts:
-            lines.append(f"  {one.verdict} {one.probability:.2f}: {one.sentence}")
-            if one.premise:
-                lines.append(f"      by: {one.premise}")
+        for verdict in self.verdicts:
+            lines.append(f"  {verdict.verdict} {verdict.probability:.2f}: {verdict.sentence}")
+            if verdict.premise:
+                lines.append(f"      by: {verdict.premise}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -118,20 +121,13 @@ def _matched(word: Word) -> str:
 
 def match_page(match: Match) -> str:
     """A text with its words coloured; on hover and focus each shows its partner."""
-    name = "nearest sentence of the context" if match.kind == "context" else match.kind
-    name = "nearest sample" if match.kind == "sample" else name
-    return (
-        f'<p class="mars-match"><small>{escape(name)} {match.similarity:.2f}</small> '
-        f"<span>{_words(match)}</span></p>"
-    )
-
-
-def _words(match: Match) -> str:
     parts, done = [], 0
     for word in match.words:
         parts += [escape(match.text[done : word.start]), _word(word)]
         done = word.start + len(word.text)
-    return "".join([*parts, escape(match.text[done:])])
+    text = "".join([*parts, escape(match.text[done:])])
+    kind = escape(_KINDS.get(match.kind, match.kind))
+    return f'<p class="mars-match"><small>{kind} {match.similarity:.2f}</small> <span>{text}</span></p>'
 
 
 def _word(word: Word) -> str:
@@ -153,19 +149,17 @@ def verdict_page(verdict: Verdict) -> str:
     return f'<p class="mars-verdict mars-{kind}"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
 
 
-def explanation_page(explanation: Explanation) -> str:
-    """The verdicts and the matches of an explanation."""
-    parts = [*map(verdict_page, explanation.verdicts), *map(match_page, explanation.matches)]
-    return f'<div class="mars-explained">{"".join(parts)}</div>'
-
-
 def whole_page(explanations: Sequence[Explanation]) -> str:
     """Explanations with their scores, terms and styles."""
-    parts = [
-        f"<section><p><b>{one.score:.3f}</b> {escape(one.candidate)}</p>"
-        f'<p class="mars-legend">{"<br>".join(map(escape, one.sums()))}</p>{explanation_page(one)}</section>'
-        for one in explanations
-    ]
     legend = LEGEND if any(match.words for one in explanations for match in one.matches) else ""
     style = f"<style>{CSS.read_text(encoding='utf-8')}</style>"
-    return f'{style}<div class="mars-notebook">{"".join(parts)}{legend}</div>'
+    return f'{style}<div class="mars-notebook">{"".join(map(_section, explanations))}{legend}</div>'
+
+
+def _section(explanation: Explanation) -> str:
+    sums = "<br>".join(map(escape, explanation.sums()))
+    parts = [*map(verdict_page, explanation.verdicts), *map(match_page, explanation.matches)]
+    return (
+        f"<section><p><b>{explanation.score:.3f}</b> {escape(explanation.candidate)}</p>"
+        f'<p class="mars-legend">{sums}</p><div class="mars-explained">{"".join(parts)}</div></section>'
+    )
