@@ -1,7 +1,5 @@
 """``mars augment --requests`` and ``--responses``: samples that another engine writes."""
 
-import json
-
 import jsonl
 import pytest
 
@@ -29,11 +27,9 @@ def run(tmp_path, capsys):
 
 @pytest.fixture
 def requests(run, tmp_path):
-    assert (
-        run("--requests", str(tmp_path / "requests.jsonl"), "--writer", "some/model", "--sample-count", "2")[0]
-        == 0
-    )
-    return [json.loads(line) for line in (tmp_path / "requests.jsonl").read_text().splitlines()]
+    path = tmp_path / "requests.jsonl"
+    assert run("--requests", str(path), "--writer", "some/model", "--sample-count", "2")[0] == 0
+    return jsonl.read(path)
 
 
 def answer(request, *texts, finish="stop"):
@@ -42,31 +38,28 @@ def answer(request, *texts, finish="stop"):
 
 
 def joined(run, tmp_path, lines, *options):
-    answers = jsonl.write(tmp_path / "answers.jsonl", lines)
-    options = options or ("--sample-count", "2")
-    code, errors = run("--responses", str(answers), "--out", str(tmp_path / "out.jsonl"), *options)
+    """The samples of each row, or the exit code; and what was written to standard error."""
+    answers, out = jsonl.write(tmp_path / "answers.jsonl", lines), tmp_path / "out.jsonl"
+    code, errors = run("--responses", str(answers), "--out", str(out), *options)
     if code:
+        assert not out.exists()
         return code, errors
-    return [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()], errors
+    rows = jsonl.read(out)
+    assert [row["id"] for row in rows] == [1, 2, 3, 4, 5]
+    return [row["samples"] for row in rows], errors
 
 
 def test_requests(requests):
     """One for each different context with references of its length; roles alternate in a dialogue."""
     assert [request["url"] for request in requests] == ["/v1/chat/completions"] * 3
     assert len({request["custom_id"] for request in requests}) == 3
-    story, dialogue, data = (request["body"] for request in requests)
-    assert {name: story[name] for name in ("model", "n", "temperature", "top_p", "seed", "max_tokens")} == {
-        "model": "some/model",
-        "n": 2,
-        "temperature": 0.9,
-        "top_p": 0.95,
-        "seed": 0,
-        "max_tokens": 32,
-    }
-    assert [turn["role"] for turn in dialogue["messages"]] == ["system", "user", "assistant", "user"]
-    assert dialogue["messages"][-1]["content"] == "Shall we meet?"
-    assert story["messages"][1]["content"].startswith("Jane's car broke down on Monday.\n\nContinue")
-    assert data["messages"][1]["content"].endswith("Say in one sentence what the record above says.")
+    asked, dialogue, data = (request["body"].pop("messages") for request in requests)
+    options = {"n": 2, "temperature": 0.9, "top_p": 0.95, "seed": 0, "max_tokens": 32}
+    assert requests[0]["body"] == {"model": "some/model", **options}
+    assert [turn["role"] for turn in dialogue] == ["system", "user", "assistant", "user"]
+    assert dialogue[-1]["content"] == "Shall we meet?"
+    assert asked[1]["content"].startswith("Jane's car broke down on Monday.\n\nContinue")
+    assert data[1]["content"].endswith("Say in one sentence what the record above says.")
 
 
 def test_answers_come_back_in_any_order(run, requests, tmp_path):
@@ -77,15 +70,9 @@ def test_answers_come_back_in_any_order(run, requests, tmp_path):
         {"custom_id": dialogue["custom_id"], "response": None, "error": {"message": "too long"}},
         answer(data, "The Mill serves English food. It", finish="length"),
     ]
-    rows, errors = joined(run, tmp_path, lines)
-    assert [row["id"] for row in rows] == [1, 2, 3, 4, 5]
-    assert [row["samples"] for row in rows] == [
-        ["She took the bus."],
-        [],
-        ["She took the bus."],
-        ["The Mill serves English food."],  # without its unfinished end
-        [],
-    ]
+    samples, errors = joined(run, tmp_path, lines, "--sample-count", "2")
+    bus, mill = ["She took the bus."], ["The Mill serves English food."]  # without its unfinished end
+    assert samples == [bus, [], bus, mill, []]
     assert "2 answers were dropped: duplicate" in errors
     assert "1 requests failed, the first with: {'message': 'too long'}" in errors
     assert "1 rows have no answer and no samples" in errors
@@ -110,7 +97,6 @@ def test_answers_to_other_requests(run, requests, tmp_path):
     code, errors = joined(run, tmp_path, [answer(requests[0], "She took the bus.")], "--task", "summary")
     assert code == 2
     assert "holds no answer to these rows" in errors
-    assert not (tmp_path / "out.jsonl").exists()
 
 
 @pytest.mark.parametrize("line", [{"text": "x"}, {"custom_id": "x", "response": {"body": {"choices": [{}]}}}])

@@ -16,21 +16,19 @@ from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.compare import rank_systems
 from mars_score.integrations.trainer import compute_metrics
-from mars_score.settings import presets
 
 CANDIDATES = ["She took a train.", "They won it again!", "No one came.", "It was late."]
 REFERENCES = ["She called a friend and waited.", "They did not win.", "Nobody came.", "It was very late."]
 CONTEXTS = ["Her old car broke down.", "They played an old game.", "It was late.\nWho came?", "It was late."]
 SAMPLES = [["She waited for a train.", "A truck took her home."], "They won the game.", [], ["It was late."]]
 AS_CELLS = ["She waited for a train.", "They won the game.", "", "It was late."]
-PLAIN = [[sample] if isinstance(sample, str) else sample for sample in SAMPLES]
 ROWS = {"predictions": CANDIDATES, "references": REFERENCES, "contexts": CONTEXTS}
 
 
 @pytest.fixture(autouse=True)
-def models(monkeypatch):
-    named = {"language_model": None, "encoder": tiny_models.tiny_encoder(), "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", named)
+def models(monkeypatch, tiny_mini):
+    """No language model is needed."""
+    tiny_mini.update(language_model=None, encoder=tiny_models.tiny_encoder())
     monkeypatch.setenv("MARS_PRESET", "mini")
 
 
@@ -46,7 +44,7 @@ def expected(scorer):
 
 def test_the_form(scorer, expected):
     """The oracle's scores; the samples need no language model, and a sample that is the candidate is left out."""
-    own = [*PLAIN[:3], []]
+    own = [SAMPLES[0], [SAMPLES[1]], [], []]
     tasks = ["story", "story", "dialogue", "story"]
     plain = [
         oracle_forms.score(candidate, [[reference]], context, scorer.settings, task, tuple(samples))
@@ -56,8 +54,8 @@ def test_the_form(scorer, expected):
     with pytest.warns(mars_score.errors.MarsWarning, match="a sample is the candidate itself.*1 of 4 rows"):
         result = scorer.score(**ROWS, samples=SAMPLES, explain=True)
     without = scorer.score(**ROWS)
-    assert [np.isclose(*scores) for scores in zip(expected, without.scores, strict=True)][2:] == [True, True]
     assert expected[0] > without.scores[0]
+    assert expected[2:] == pytest.approx(without.scores[2:])
     assert [len(row.samples) for row in result.rows] == [2, 1, 0, 0]
     assert any(match.kind == "sample" for match in result.explanations[0].matches)
     assert "|samples:given|" in str(result.signature)
@@ -65,13 +63,15 @@ def test_the_form(scorer, expected):
 
 
 def test_without_references(scorer):
-    terms = {
-        term.name: term
-        for term in scorer.score(CANDIDATES[:1], None, CONTEXTS[:1], samples=PLAIN[:1]).rows[0].terms
-    }
-    recalls = [oracle_forms.recall(scorer.settings.models.encoder, CANDIDATES[0], text) for text in PLAIN[0]]
-    assert terms["samples"].value == pytest.approx(max(recalls), abs=1e-6)
-    assert terms["samples"].weight == 0.2
+    [row] = scorer.score(CANDIDATES[:1], None, CONTEXTS[:1], samples=SAMPLES[:1]).rows
+    recalls = [oracle_forms.recall(scorer.settings.models.encoder, CANDIDATES[0], text) for text in SAMPLES[0]]
+    [term] = [term for term in row.terms if term.name == "samples"]
+    assert (term.value, term.weight) == (pytest.approx(max(recalls), abs=1e-6), 0.2)
+
+
+def table(samples):
+    columns = {"prediction": CANDIDATES, "reference": REFERENCES, "context": CONTEXTS, "texts": samples}
+    return pd.DataFrame(columns)
 
 
 def of_evaluate(tmp_path, **options):
@@ -84,29 +84,25 @@ def of_evaluate(tmp_path, **options):
 
 
 def of_frame(tmp_path):
-    frame = pd.DataFrame(
-        {"prediction": CANDIDATES, "reference": REFERENCES, "context": CONTEXTS, "texts": SAMPLES}
-    )
-    return mars_score.score(frame, columns={"samples": "texts"}, variant="fast").to_dict()
+    return mars_score.score(table(SAMPLES), columns={"samples": "texts"}, variant="fast").to_dict()
 
 
 def of_stream(tmp_path):
-    rows = pd.DataFrame({**ROWS, "texts": SAMPLES}).to_dict("records")
+    rows = table(SAMPLES).to_dict("records")
     records = mars_score.score_iter(rows, columns={"samples": "texts"}, chunk_size=3, variant="fast")
     return {"scores": [record["mars"] for record in records]}
 
 
-def of_file(tmp_path, *options, samples=SAMPLES):
-    frame = {"prediction": CANDIDATES, "reference": REFERENCES, "context": CONTEXTS, "texts": samples}
-    path = jsonl.write(tmp_path / "rows.jsonl", pd.DataFrame(frame).to_dict("records"))
-    command = ["score", str(path), "--samples-column", "texts", "--variant", "fast", *options]
-    assert main([*command, "--out", str(tmp_path / "out.jsonl"), "--quiet"]) == 0
-    return {"scores": [json.loads(line)["mars"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]}
+def of_file(tmp_path):
+    path = jsonl.write(tmp_path / "rows.jsonl", table(SAMPLES).to_dict("records"))
+    command = ["score", str(path), "--samples-column", "texts", "--variant", "fast", "--quiet"]
+    assert main([*command, "--out", str(tmp_path / "out.jsonl")]) == 0
+    return {"scores": [row["mars"] for row in jsonl.read(tmp_path / "out.jsonl")]}
 
 
 def of_trainer(tmp_path):
-    tokenizer = SimpleNamespace(batch_decode=lambda rows, **options: [texts[one] for (one,) in rows])
     texts = [*CANDIDATES, *REFERENCES]
+    tokenizer = SimpleNamespace(batch_decode=lambda rows, **options: [texts[number] for (number,) in rows])
     prediction = SimpleNamespace(
         predictions=np.arange(4)[:, None], label_ids=np.arange(4, 8)[:, None], inputs=None
     )
@@ -123,19 +119,17 @@ def of_torchmetrics(tmp_path):
 
 @pytest.mark.parametrize("surface", [of_evaluate, of_frame, of_stream, of_file, of_trainer, of_torchmetrics])
 def test_surfaces(surface, tmp_path, expected):
-    found = surface(tmp_path)
-    if "scores" in found:
-        assert found["scores"] == pytest.approx(expected, abs=1e-9)
+    result = surface(tmp_path)
+    if "scores" in result:
+        assert result["scores"] == pytest.approx(expected, abs=1e-9)
     else:
-        assert found["mars"] == pytest.approx(np.mean(expected), abs=1e-6)
+        assert result["mars"] == pytest.approx(np.mean(expected), abs=1e-6)
 
 
-def test_files(tmp_path, scorer):
-    """A cell of CSV is one text, and an empty one none."""
-    frame = {"prediction": CANDIDATES, "reference": REFERENCES, "context": CONTEXTS, "texts": AS_CELLS}
-    pd.DataFrame(frame).to_csv(tmp_path / "rows.csv", index=False)
-    options = ["--samples-column", "texts", "--variant", "fast", "--quiet", "--json", "--workers", "2"]
-    assert main(["score", str(tmp_path / "rows.csv"), *options[:-2], "--out", str(tmp_path / "out.csv")]) == 0
+def test_a_cell_of_csv_is_one_text_and_an_empty_one_none(tmp_path, scorer):
+    table(AS_CELLS).to_csv(tmp_path / "rows.csv", index=False)
+    options = ["--samples-column", "texts", "--variant", "fast", "--quiet"]
+    assert main(["score", str(tmp_path / "rows.csv"), *options, "--out", str(tmp_path / "out.csv")]) == 0
     scores = pd.read_csv(tmp_path / "out.csv")["mars"]
     assert list(scores) == pytest.approx(scorer.score(**ROWS, samples=AS_CELLS).scores, abs=1e-9)
 
@@ -151,30 +145,29 @@ def test_stored_scores_are_of_their_samples(tmp_path, expected):
 def test_systems(scorer):
     """With the others' texts as samples each system has the scores of its candidates with these samples."""
     systems = {"a": CANDIDATES, "b": REFERENCES, "c": [*AS_CELLS[:2], " ", "It was late."]}
-    ranking = rank_systems(scorer, systems, REFERENCES, CONTEXTS, samples="others")
-    assert "|samples:others|" in str(ranking.signature)
     others = [[b, c] if c.strip() else [b] for b, c in zip(systems["b"], systems["c"], strict=True)]
-    [found] = [system.scores for system in ranking.systems if system.name == "a"]
-    assert found == pytest.approx(scorer.score(**ROWS, samples=others).scores, abs=1e-9)
-    given = rank_systems(scorer, systems, REFERENCES, CONTEXTS, samples=SAMPLES)
-    [found] = [system.scores for system in given.systems if system.name == "a"]
-    assert found == pytest.approx(scorer.score(**ROWS, samples=SAMPLES).scores, abs=1e-9)
-    assert "|samples:given|" in str(given.signature)
+    for origin, samples, theirs in (("others", "others", others), ("given", SAMPLES, SAMPLES)):
+        ranking = rank_systems(scorer, systems, REFERENCES, CONTEXTS, samples=samples)
+        assert f"|samples:{origin}|" in str(ranking.signature)
+        [scores] = [system.scores for system in ranking.systems if system.name == "a"]
+        assert scores == pytest.approx(scorer.score(**ROWS, samples=theirs).scores, abs=1e-9)
 
 
-def test_the_command_compares(tmp_path, capsys):
-    paths = []
-    for name, candidates in (("a", CANDIDATES), ("b", AS_CELLS)):
-        frame = {"prediction": candidates, "reference": REFERENCES, "context": CONTEXTS, "texts": SAMPLES}
-        paths.append(str(jsonl.write(tmp_path / f"{name}.jsonl", pd.DataFrame(frame).to_dict("records"))))
-    command = ["compare", *paths, "--variant", "fast", "--quiet", "--json"]
-    signatures = []
-    for options in (["--samples-from-others"], ["--samples-column", "texts"], []):
-        assert main([*command, *options]) == 0
-        signatures.append(json.loads(capsys.readouterr().out)["signature"])
-    assert ["samples:others" in one or "samples:given" in one for one in signatures] == [True, True, False]
-    assert main([*command, "--samples-from-others", "--samples-column", "texts"]) == 2
-    assert "exclude each other" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "origin"),
+    [(["--samples-from-others"], "others"), (["--samples-column", "texts"], "given"), ([], None)],
+)
+def test_the_command_compares(tmp_path, capsys, options, origin):
+    second = table(SAMPLES).assign(prediction=AS_CELLS)
+    files = {"a.jsonl": table(SAMPLES), "b.jsonl": second}
+    paths = [str(jsonl.write(tmp_path / name, frame.to_dict("records"))) for name, frame in files.items()]
+    command = ["compare", *paths, "--variant", "fast", "--quiet", "--json", *options]
+    assert main(command) == 0
+    signature = json.loads(capsys.readouterr().out)["signature"]
+    assert f"|samples:{origin}|" in signature if origin else "samples" not in signature
+    if origin == "given":
+        assert main([*command, "--samples-from-others"]) == 2
+        assert "exclude each other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

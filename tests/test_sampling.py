@@ -39,7 +39,6 @@ CHINESE_TURNS = "小明：你今天怎么去上班？\n小红：我坐公共汽�
         (("word " * 30 + "\n") * 2 + "Did he?\nHe did.\n", 250, "dialogue"),
         ("Who wrote the letter to the mayor?", 16, "answer"),
         ('Who sang "Where are you now?" ', 16, "answer"),
-        ("这封信是谁写的\uff1f", 16, "answer"),
         ("The baker opened her shop before the first ferry left.", 64, "story"),
         ("word " * 200, 64, "summary"),
         ("inform(name='harbour inn',near='station',price=cheap) or so it says", 16, "data"),
@@ -73,61 +72,50 @@ def test_references_about_the_speakers_of_a_transcript_ask_for_a_summary(referen
     assert task_of(CHINESE_TURNS, ["小红的车坏了，她告诉小明自己坐公共汽车。"], 16) == "summary"
 
 
-@pytest.mark.parametrize("task", ["summary", "Translate this: {context}"])
-def test_a_named_task_and_a_prompt_go_before_the_form(task):
-    assert make_request("Who wrote it?", ["a b"], SamplingSettings(task=task)).task == task
-
-
 @pytest.mark.parametrize(
     ("references", "limit"),
     [(["a b"], 16), (["a"] * 2 + ["a " * 99], 16), (["a " * 20], 64), (["a " * 900], 128), (["她坐车" * 14], 128)],
 )
-def test_token_limits_follow_the_median_reference(references, limit):
-    assert make_request("x", references, SamplingSettings()).token_limit == limit
+@pytest.mark.parametrize("task", ["summary", "Translate this: {context}"])
+def test_requests(references, limit, task):
+    """The median reference tells the length; a named task and a prompt go before the form of the context."""
+    assert make_request("Who?", references, SamplingSettings(task=task)) == ("Who?", limit, task)
 
 
 def codec_of(template):
     return TextCodec(tiny_models.chat_tokenizer(template) if template else tiny_models.causal_tokenizer())
 
 
-def prompted(user, system=SYSTEM):
-    return f"<system>{system}</system>{user}<assistant>"
+PLAIN, CHAT = f"<system>{SYSTEM}</system>", f"<system>{SYSTEM_OF_DIALOGUE}</system>"
 
 
 @pytest.mark.parametrize(
-    ("template", "context", "task", "expected"),
+    ("template", "task", "context", "expected"),
     [
         (
             TEMPLATE,
-            "Hello there.\nHi, who are you?\nA baker.",
             "dialogue",
-            prompted(
-                "<user>Hello there.</user><assistant>Hi, who are you?</assistant><user>A baker.</user>",
-                SYSTEM_OF_DIALOGUE,
-            ),
+            "Hi.\nMe.\nOh.",
+            f"{CHAT}<user>Hi.</user><assistant>Me.</assistant><user>Oh.</user>",
         ),
-        (
-            NO_SYSTEM,
-            "Hello there.\nHi, who are you?",
-            "dialogue",
-            f"<user>{SYSTEM_OF_DIALOGUE}\n\nHi, who are you?</user><assistant>",
-        ),
-        (None, "Hello.\nHi.", "dialogue", "B: Hello.\nA: Hi.\nB:"),
-        (TEMPLATE, "A<|endoftext|>road.", "In French: {context}", prompted("<user>In French: A road.</user>")),
-        (None, "A road.", "In French: {context}", "In French: A road."),
-        (TEMPLATE, "A road.", "answer", prompted("<user>A road.\n\nAnswer the question briefly.</user>")),
-        (None, "A road.", "answer", "A road.\nAnswer:"),
-        (None, "A road.", "summary", "A road.\n\nTL;DR:"),
-        (None, "A road.", "simplification", "A road.\nIn simpler words:"),
-        (TEMPLATE, "The road\x1eis busy.", "story", "The road\n\nis busy."),
-        (TEMPLATE, "", "story", "<|endoftext|>"),
+        (NO_SYSTEM, "dialogue", "Hello there.\nHi.", f"<user>{SYSTEM_OF_DIALOGUE}\n\nHi.</user>"),
+        (None, "dialogue", "Hello.\nHi.", "B: Hello.\nA: Hi.\nB:"),
+        (TEMPLATE, "In French: {context}", "A<|endoftext|>road.", f"{PLAIN}<user>In French: A road.</user>"),
+        (None, "In French: {context}", "A road.", "In French: A road."),
+        (TEMPLATE, "answer", "Who?", f"{PLAIN}<user>Who?\n\nAnswer the question briefly.</user>"),
+        (None, "answer", "Who?", "Who?\nAnswer:"),
+        (None, "summary", "A road.", "A road.\n\nTL;DR:"),
+        (None, "simplification", "A road.", "A road.\nIn simpler words:"),
+        (None, "data", "name=x", "name=x\nIn words:"),
+        (TEMPLATE, "story", "The road\x1eis busy.", "The road\n\nis busy."),
+        (TEMPLATE, "story", "", "<|endoftext|>"),
     ],
 )
-def test_prompts(template, context, task, expected):
+def test_prompts(template, task, context, expected):
     """A chat model answers the last turn, a base model writes on, and a story is continued as it stands."""
     codec = codec_of(template)
     prompt, cut = make_prompt(codec, context, task, 500)
-    assert codec.tokenizer.decode(prompt) == expected
+    assert codec.tokenizer.decode(prompt) == expected + "<assistant>" * ("<user>" in expected)
     assert not cut
 
 
@@ -138,7 +126,7 @@ def test_long_contexts_are_cut(task, kept):
     assert cut
     assert 0 < len(make_prompt(codec, "word " * 300, task, 90)[0]) <= 90  # tokens of the window
     text = codec.tokenizer.decode(prompt).replace("last message", "")
-    assert [word in text for word in ("first", "last")] == [kept == "first", kept == "last"]
+    assert [word for word in ("first", "last") if word in text] == [kept]
 
 
 @pytest.mark.parametrize(
@@ -242,18 +230,15 @@ def test_texts_end_with_a_stop_token_or_their_first_line(model):
 
 
 def test_fewer_texts_are_written_together_where_memory_runs_out(model, monkeypatch):
-    expected = draw_texts(model, PROMPT, KEYS, 5, SamplingSettings())
-    usual, sizes = model.model.generate, []
+    expected, generate = draw_texts(model, PROMPT, KEYS, 5, SamplingSettings()), model.model.generate
 
-    def generate(prompts, **options):
-        sizes.append(len(prompts))
+    def limited(prompts, **options):
         if len(prompts) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return usual(prompts, **options)
+        return generate(prompts, **options)
 
-    monkeypatch.setattr(model.model, "generate", generate)
+    monkeypatch.setattr(model.model, "generate", limited)
     assert draw_texts(model, PROMPT, KEYS, 5, SamplingSettings()) == expected
-    assert sizes == [7, 3, 3, 1]
 
 
 @pytest.fixture(scope="module")
@@ -265,15 +250,13 @@ def drawn_by(model, request, **settings):
     return draw_samples(model, request, resolve_settings("mini", variant="plus", **settings))
 
 
-REQUESTS = [Request(text, 16, "story") for text in ("The old harbour town wakes early.", "She took the train.")]
-
-
-@pytest.mark.parametrize("wish", REQUESTS)
-def test_the_first_samples_are_the_same_where_more_are_drawn(writer, wish):
-    texts = drawn_by(writer, wish, sample_count=3).texts
+@pytest.mark.parametrize("context", ["The old harbour town wakes early.", "She took the train."])
+def test_the_first_samples_are_the_same_where_more_are_drawn(writer, context):
+    request = Request(context, 16, "story")
+    texts = drawn_by(writer, request, sample_count=3).texts
     assert len(set(texts)) == 3
-    assert drawn_by(writer, wish, sample_count=5).texts[:3] == texts
-    assert not set(drawn_by(writer, wish, sample_count=3, sample_seed=1).texts) & set(texts)
+    assert drawn_by(writer, request, sample_count=5).texts[:3] == texts
+    assert not set(drawn_by(writer, request, sample_count=3, sample_seed=1).texts) & set(texts)
 
 
 @pytest.mark.parametrize("task", ["story", "summary", "dialogue"])

@@ -54,9 +54,6 @@ class FakeServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.do_POST()
-
     def do_POST(self):
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or "{}")
@@ -68,19 +65,20 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(server.slow)
         with server.lock:
             server.under_way -= 1
-        status, text, headers = 200, json.dumps(server.answer(self.path, body)), {}
+        status, text = 200, json.dumps(server.answer(self.path, body))
         if fault == "gone":
             self.connection.close()
             return
         if fault == "half":
             text = text[: len(text) // 2]
         elif fault:
-            status, text, headers = fault
+            status, text = fault
         self.send_response(status)
-        for name, value in {**headers, "content-length": str(len(text))}.items():
-            self.send_header(name, value)
+        self.send_header("content-length", str(len(text)))
         self.end_headers()
         self.wfile.write(text.encode())
+
+    do_GET = do_POST
 
     def log_message(self, *_):
         pass
@@ -147,13 +145,7 @@ def test_likelihoods_are_those_of_the_candidate_alone(client):
 
 @pytest.mark.parametrize(
     "faults",
-    [
-        ["gone"],
-        ["half"],
-        [(429, "slow down", {"retry-after": "0"})] * 3,
-        [(500, "oops", {})] * (TRIES - 1),
-        [(503, "loading", {}), "gone", "half"],
-    ],
+    [["gone"], [(429, "slow down")] * 3, [(500, "oops")] * (TRIES - 1), [(503, "loading"), "gone", "half"]],
 )
 def test_what_passes_is_tried_again(server, client, faults):
     server.faults[CHAT] = iter(faults)
@@ -164,14 +156,10 @@ def test_what_passes_is_tried_again(server, client, faults):
 @pytest.mark.parametrize(
     ("fault", "message", "tries"),
     [
-        (
-            (401, f"the key {SECRET} is bad", {}),
-            r"401: the key \*\*\* is bad; set the environment.*MARS_API_KEY",
-            1,
-        ),
-        ((404, "no such model", {}), r"404: no such model; check the address .* and the name of the model", 1),
-        ((500, "oops", {}), r"500: oops \(tried 5 times\).*is stored", TRIES),
-        ((429, "later", {}), r"429: later \(tried 5 times\); wait", TRIES),
+        ((401, f"the key {SECRET} is bad"), r"401: the key \*\*\* is bad; set the environment.*MARS_API_KEY", 1),
+        ((404, "no such model"), r"404: no such model; check the address .* and the name of the model", 1),
+        ((500, "oops"), r"500: oops \(tried 5 times\).*is stored", TRIES),
+        ((429, "later"), r"429: later \(tried 5 times\); wait", TRIES),
         ("half", "an answer that is cut or of another form", TRIES),
         ("gone", "tried 5 times", TRIES),
     ],
@@ -186,16 +174,14 @@ def test_what_does_not_pass_is_named(server, client, fault, message, tries):
 
 @pytest.mark.parametrize("status", [400, 422])
 def test_without_n_and_seed(server, client, status):
-    refusals = [(status, f"unknown parameter: '{name}'", {}) for name in ("n", "seed")]
+    refusals = [(status, f"unknown parameter: '{name}'") for name in ("n", "seed")]
     server.faults[CHAT] = iter(refusals)
     assert [len(write(client, count=count, seed=5)) for count in (3, 2)] == [3, 2]
     asked = [sorted(body.keys() & {"n", "seed"}) for body in chats(server)]
     assert asked == [["n", "seed"], ["seed"], *[[]] * 5]
 
 
-@pytest.mark.parametrize(
-    "refusal", [(404, "not found", {}), (501, "no", {}), (400, "no Chat Template is there", {})]
-)
+@pytest.mark.parametrize("refusal", [(404, "not found"), (501, "no"), (400, "no Chat Template is there")])
 def test_a_server_without_chat_continues_texts(server, client, refusal):
     """By a line each, whatever line breaks come before it."""
     server.faults[CHAT] = iter([refusal])
@@ -207,14 +193,14 @@ def test_a_server_without_chat_continues_texts(server, client, refusal):
 def test_a_dropped_sample_is_written_again(server, scorer):
     """With a seed that was not asked for; the texts that are good stay."""
     texts = [{"message": {"content": text}} for text in ("It was late.", "As an AI, I can't say.")]
-    server.faults[CHAT] = iter([(200, json.dumps({"choices": texts}), {})])
+    server.faults[CHAT] = iter([(200, json.dumps({"choices": texts}))])
     assert scorer.sample(["So it was."], CONTEXTS[:1]) == [("It was late.", "They met at 2 and 0 o'clock.")]
     assert [(body["n"], body["seed"]) for body in chats(server)] == [(2, 0), (1, 2)]
 
 
 def test_nothing_is_lost_when_the_server_goes(server, scorer):
     """The contexts that were answered are not asked for again."""
-    server.faults[CHAT] = itertools.chain([None] * 5, itertools.repeat((500, "gone", {})))
+    server.faults[CHAT] = itertools.chain([None] * 5, itertools.repeat((500, "gone")))
     with pytest.raises(ServerError, match="500: gone"):
         scorer.score(*ROWS)
     server.faults.clear()
@@ -266,9 +252,9 @@ def test_a_broken_key_and_a_password_are_not_shown(monkeypatch, key, address, me
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/tokenize"])
 def test_plus_goes_without_log_probabilities(server, scorer, path):
-    few = (200, json.dumps({"choices": [{"logprobs": {"token_logprobs": [-1.0]}}]}), {})
-    server.faults[path] = itertools.repeat(few if path == "/v1/completions" else (404, "no", {}))
-    server.faults["/completion"] = itertools.repeat((404, "no", {}))
+    few = (200, json.dumps({"choices": [{"logprobs": {"token_logprobs": [-1.0]}}]}))
+    server.faults[path] = itertools.repeat(few if path == "/v1/completions" else (404, "no"))
+    server.faults["/completion"] = itertools.repeat((404, "no"))
     with pytest.warns(MarsWarning, match="all rows are scored without the likelihood"):
         result = scorer.score(*ROWS)
     assert "without the likelihood" in result.notices[0]
@@ -280,7 +266,7 @@ def test_plus_goes_without_log_probabilities(server, scorer, path):
 
 
 def test_a_server_that_cannot_be_asked_is_no_reason_to_go_without(server, scorer):
-    server.faults["/tokenize"] = itertools.repeat((401, "who are you", {}))
+    server.faults["/tokenize"] = itertools.repeat((401, "who are you"))
     with pytest.raises(ServerError, match="401: who are you"):
         scorer.score(*ROWS)
 
@@ -306,24 +292,21 @@ def test_llama_cpp(record_property):
     options = xllamacpp.CommonParams()
     options.model.path, options.n_ctx, options.n_parallel, options.port = str(model), 16_384, 4, 0
     running = xllamacpp.Server(options)
-    served = MarsScorer(
-        "mini", variant="plus", language_model=f"{running.listening_address}/v1", sample_count=1, store=False
-    )
+    address = f"{running.listening_address}/v1"
+    served = MarsScorer("mini", variant="plus", language_model=address, sample_count=1, store=False)
     examples = Path(__file__).parents[1] / "examples"
     rows = [
         (candidate["text"].strip(), row["references"], row["context"].strip())
         for name in ("dialogues", "stories", "summaries", "answers")
-        for row in map(json.loads, (examples / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+        for row in jsonl.read(examples / f"{name}.jsonl")
         for candidate in row["candidates"]
         if candidate["text"].strip()
     ]
     result = served.score(*zip(*rows, strict=True))
     assert np.mean([bool(scored.samples) for scored in result.rows]) > 0.9
     pairs = list(dict.fromkeys((context, candidate) for candidate, _, context in rows))
-    there, here = (
-        Reader(scorer.settings, scorer.runtime).read(LIKELIHOOD, pairs)
-        for scorer in (served, MarsScorer("mini", variant="plus"))
-    )
+    scorers = served, MarsScorer("mini", variant="plus")
+    there, here = (Reader(scorer.settings, scorer.runtime).read(LIKELIHOOD, pairs) for scorer in scorers)
     apart = [abs(there[pair].given_context - here[pair].given_context) for pair in pairs]
     apart += [abs(there[pair].alone - here[pair].alone) for pair in pairs]
     record_property("nats per token apart", float(np.mean(apart)))

@@ -7,6 +7,7 @@ import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -183,7 +184,7 @@ class ContextSampler:
         spec = settings.models.language_model
         self._served = is_served(spec)
         make = partial(served_model, spec) if self._served else partial(causal_model, settings.models, runtime)
-        method = [value for name, value in vars(settings.sampling).items() if name != "task"]
+        method = [value for name, value in asdict(settings.sampling).items() if name != "task"]
         language = language_code(settings.language)
         if language != ENGLISH:
             method.append(language)
@@ -201,10 +202,11 @@ class ContextSampler:
         self, requests: Sequence[Request], progress: Callable[[int, int], None] | None = None
     ) -> dict[Request, Samples]:
         """The samples of each different request; none without a context or for tasks that small models fail at."""
-        tasks_left_out = () if self._served else UNSAMPLED_TASKS
-        wanted = [request for request in requests if request.context and request.task not in tasks_left_out]
-        drawn = self._readings.read(self._store, wanted if self._settings.sampling.sample_count else [], progress)
-        return dict.fromkeys(requests, Samples(())) | drawn
+        unsampled = () if self._served else UNSAMPLED_TASKS
+        wanted = [request for request in requests if request.context and request.task not in unsampled]
+        if not self._settings.sampling.sample_count:
+            wanted = []
+        return dict.fromkeys(requests, Samples(())) | self._readings.read(self._store, wanted, progress)
 
     def _compute(self, model: Any, missing: list[Request], done: Done[Request, Samples]) -> None:
         if self._served:
