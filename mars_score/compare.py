@@ -12,9 +12,8 @@ from mars_score.data.validation import check_candidates, check_rows, check_sampl
 from mars_score.data.values import is_blank, plain
 from mars_score.models.signature import Signature
 from mars_score.scorer import MarsScorer
-from mars_score.stats.draws import SAME, Interval, check_resampling, too_few
 from mars_score.stats.labels import Codes, ContextLabels, Labels, codes_of
-from mars_score.stats.means import holm, mean_interval, mean_p
+from mars_score.stats.resampling import SAME, Interval, check_resampling, holm, mean_interval, mean_p, too_few
 
 
 @dataclass(frozen=True)

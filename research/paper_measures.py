@@ -24,8 +24,7 @@ from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.metrics.mars import Mars
 from mars_score.settings import resolve_settings
-from mars_score.stats.correlation import at_level, correlation
-from mars_score.stats.resampling import MainLevel, bootstrap_interval, resampled_pearson
+from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
 from mars_score.store.results import ResultStore, store_folder
 from mars_score.store.runtime import Runtime
 

@@ -10,8 +10,7 @@ import word_recall
 from mars_score.compare import SystemPair, SystemRanking, SystemScore, rank_systems
 from mars_score.errors import BLANK
 from mars_score.scorer import MarsScorer
-from mars_score.stats.draws import Interval
-from mars_score.stats.means import holm, mean_interval, mean_p
+from mars_score.stats.resampling import Interval, holm, mean_interval, mean_p
 
 REFERENCES = ["a b", ["x y", "c z"], "d", "e f"]
 CONTEXTS = ["first", ["second", "part"], "", "fourth"]

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mars_score.stats.correlation import at_level, correlation
-from mars_score.stats.resampling import bootstrap_interval, compare_correlations, resampled_pearson
+from mars_score.stats.correlation import (
+    at_level,
+    bootstrap_interval,
+    compare_correlations,
+    correlation,
+    resampled_pearson,
+)
 
 COEFFICIENTS = ["pearson", "spearman", "kendall"]
 LEVELS = ["items", "within_groups", "systems"]

@@ -24,7 +24,7 @@ from mars_score.scoring.head_folder import read_head, write_head
 def rated(ratings, groups=None, name="talk"):
     groups = groups or [str(index // 2) for index in range(len(ratings))]
     items = tuple(
-        Item(str(index), group, "", (f"candidate {index}", ("reference",), f"context {group}"), rating)
+        Item(str(index), group, "", Row(f"candidate {index}", ("reference",), f"context {group}"), rating)
         for index, (group, rating) in enumerate(zip(groups, ratings, strict=True))
     )
     return RatedSet(name, items, ("reference",))

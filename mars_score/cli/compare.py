@@ -20,7 +20,7 @@ from mars_score.store.progress import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.compare import SystemRanking
-    from mars_score.stats.draws import Interval
+    from mars_score.stats.resampling import Interval
 
 TABLES = ("text", "markdown", "latex")
 

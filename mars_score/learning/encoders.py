@@ -73,11 +73,7 @@ def train_encoder(
         raise ValueError("there is nothing to learn from; name a file of ratings or of texts")
     sizes = [1]  # of the signals
     if objective == "ratings":
-        texts = [
-            row._replace(candidate=row.candidate.strip(), context=row.context.strip())
-            for data in sets
-            for row in data.rows
-        ]
+        texts = [row for data in sets for row in data.rows]
         targets = np.concatenate([data.ratings for data in sets])[:, None]
         groups = [f"{data.name} {group}" for data in sets for group in data.groups]
     elif objective == "pretrain":
@@ -129,11 +125,8 @@ class SignalLoss(torch.nn.Module):
     """Weighted mean squared errors of all targets, in the form that sentence-transformers' trainer wants.
 
     The columns of the data are ``references`` (in training each row shows one, drawn anew each time),
-    ``candidate``, ``context`` and ``label``: the targets, nan where unknown.
-
-    Args:
-        model: whose outputs are as many as the targets; the first is the score.
-        weights: of the targets.
+    ``candidate``, ``context`` and ``label``: the targets, as many as outputs of the model and weights, nan where
+    unknown.
     """
 
     def __init__(self, model: TextHead, weights: Sequence[float] = (1.0,)) -> None:

@@ -52,8 +52,7 @@ def read_corpus(
     """The texts of a file: of ``*.txt`` one a line; of any other those of the references, one or several a row.
 
     Raises:
-        OSError, ValueError, TypeError: the file cannot be read, or has no text of 4 to 100 words; names file and
-            line.
+        OSError, ValueError, TypeError: the file cannot be read, or has no text of 4 to 100 words.
     """
     if Path(path).suffix == ".txt":
         sources = [Source(line.strip()) for line in Path(path).read_text(encoding="utf-8").splitlines()]

@@ -18,10 +18,10 @@ FEWEST_RATINGS = 20
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The rated candidates of a data set, none of which is blank."""
+    """The rated candidates of a data set."""
 
     name: str
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # without outer whitespace, no candidate blank
     ratings: Floats  # (rows,), of standard deviation 1; mean 0 in the set, with within_groups in each group
     groups: tuple[str, ...]  # of each row: what must not be split between training and test
     within_groups: bool = False  # whether ratings compare within a group only
@@ -35,10 +35,8 @@ class TrainingSet:
 def training_sets(sets: Sequence[RatedSet], within_groups: Collection[str] = ()) -> list[TrainingSet]:
     """Rated sets with their ratings standardised, as each has a scale of its own.
 
-    ``within_groups`` names the sets whose ratings compare within a group only.
-
-    Raises:
-        ValueError: a set has too few ratings, or only equal ones; an unknown name.
+    ``within_groups`` names the sets whose ratings compare within a group only. A set with too few ratings, or only
+    equal ones, and an unknown name are a ValueError.
     """
     check_names("data set", within_groups, [data.name for data in sets])
     return [_training_set(data, data.name in within_groups) for data in sets]
@@ -52,7 +50,7 @@ def centred(columns: Sequence[Floats], groups: Sequence[str] | None = None) -> t
 
 
 def _training_set(data: RatedSet, within_groups: bool) -> TrainingSet:
-    items = [item for item in data.items if item.row[0].strip()]
+    items = [item for item in data.items if item.row.candidate.strip()]
     if within_groups:
         sizes = Counter(item.group for item in items)
         items = [item for item in items if sizes[item.group] > 1]  # a group of one compares with nothing
@@ -69,4 +67,6 @@ def _training_set(data: RatedSet, within_groups: bool) -> TrainingSet:
     if spread <= 1e-9 * max(1.0, float(np.abs(ratings).max())):
         where = " within every group" if within_groups else ""
         raise ValueError(f"{data.name}: all ratings are equal{where}, so there is nothing to learn; leave it out")
-    return TrainingSet(data.name, tuple(item.row for item in items), offsets / spread, groups, within_groups)
+    texts = [item.row for item in items]
+    rows = tuple(row._replace(candidate=row.candidate.strip(), context=row.context.strip()) for row in texts)
+    return TrainingSet(data.name, rows, offsets / spread, groups, within_groups)

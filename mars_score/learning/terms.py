@@ -33,17 +33,7 @@ _NOT_OF_THE_FORM = {"idf_corpus", "task", "learned"}  # settings that do not cha
 
 
 def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequence[TrainingSet]) -> HeadFolder:
-    """Train a head "terms" on ratings and save it.
-
-    Args:
-        scorer: has no head; the head can be used with the same models and settings only.
-        folder: of the head.
-        sets: from :func:`mars_score.learning.ratings.training_sets`.
-
-    Raises:
-        ModelUnavailableError: a model cannot be loaded.
-        OSError: the folder cannot be written.
-    """
+    """Train a head "terms" on ratings and save it, for use with the models and settings of the scorer only."""
     weights = learn_weights(sets, [scorer.examples(data.rows) for data in sets])
     settings = scorer.settings
     read = (
@@ -67,10 +57,7 @@ def learn_weights(
 ) -> dict[str, float]:
     """The weights of features that ratings ask for, by name; those of weight 0 are left out.
 
-    Args:
-        sets: with ratings.
-        examples: of each set one per rating.
-        penalty: larger values keep the score nearer to MARS's own.
+    There is an example per rating. A larger penalty keeps the score nearer to MARS's own.
     """
     parts = []
     for data, rated in zip(sets, examples, strict=True):
@@ -90,13 +77,8 @@ def fit_weights(
 
     They maximise the mean over sets of Pearson's r of ``scores + features @ weights`` with the ratings, minus
     ``penalty`` by the mean number of groups of a set times the sum of their squares, in units in which features
-    and scores vary alike.
-
-    Args:
-        parts: of each set its features (rows, features), scores (rows,) and ratings (rows,), all centred, and its
-            number of groups.
-        bounds: of each weight.
-        penalty: 0 or more.
+    and scores vary alike. The parts are of each set its features (rows, features), scores (rows,) and ratings
+    (rows,), all centred, and its number of groups.
     """
     spread = np.sqrt(np.mean([(features**2).mean(axis=0) for features, *_ in parts], axis=0))
     score_spread = np.sqrt(np.mean([(scores**2).mean() for _, scores, *_ in parts]))

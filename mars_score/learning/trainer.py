@@ -29,15 +29,9 @@ def run_trainer(
 
     A checkpoint is written after each epoch, to ``checkpoints`` in the folder, which is removed at the end. A
     tenth of the groups is held out: training ends after an epoch that does not lower the loss there, with the
-    weights that have the lowest.
-
-    Args:
-        head: on the device where it is trained.
-        loss: computed with the head.
-        rows: columns that the loss reads, and ``group``, which says what is held out together.
-        folder: of the checkpoints.
-        arguments: of ``CrossEncoderTrainingArguments``.
-        report: called as ``report("train", step, steps)``.
+    weights that have the lowest. The rows have the columns that the loss reads, and ``group``, which says what is
+    held out together; the arguments are those of ``CrossEncoderTrainingArguments``; steps are reported as
+    ``report("train", step, steps)``.
     """
     parts: tuple[Rows, Rows] = [], []
     for row in rows:

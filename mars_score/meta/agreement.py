@@ -10,18 +10,16 @@ import numpy as np
 from mars_score.meta.scoring import MetricScores, ScoredSet
 from mars_score.stats.correlation import (
     Coefficient,
+    Comparison,
     Estimate,
     Level,
-    at_level,
-    correlation,
-)
-from mars_score.stats.draws import Interval
-from mars_score.stats.resampling import (
-    Comparison,
     MainLevel,
+    at_level,
     bootstrap_interval,
     compare_correlations,
+    correlation,
 )
+from mars_score.stats.resampling import Interval
 
 MARS = "mars"  # the metric that the others are compared with
 _TIE = 1e-5

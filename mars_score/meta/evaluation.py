@@ -14,7 +14,7 @@ from mars_score.meta.scoring import ScoredSet, score_set
 from mars_score.models.fingerprints import unchanging
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTINGS
-from mars_score.stats.resampling import MainLevel
+from mars_score.stats.correlation import MainLevel
 from mars_score.store.runtime import Progress
 
 

@@ -13,7 +13,7 @@ from mars_score.report.contents import MISSING, Table, mean, number, signed
 from mars_score.report.markup import line_to_markdown, table_to_markdown
 from mars_score.settings.version import __version__
 from mars_score.stats.correlation import Coefficient, Level
-from mars_score.stats.draws import Interval
+from mars_score.stats.resampling import Interval
 
 _LEVELS: dict[Level, str] = {
     "items": "over all items",

@@ -29,7 +29,7 @@ from mars_score.runs.workers import Task, Work, in_processes
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.rows import ScoredRow, decode, flags_of
 from mars_score.stats.labels import ContextLabels
-from mars_score.stats.means import mean_interval
+from mars_score.stats.resampling import mean_interval
 from mars_score.store.results import digest, store_folder
 from mars_score.store.runtime import Progress
 

@@ -44,11 +44,7 @@ class HeadFolder:
 
     @cached_property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Its numbers, by name.
-
-        Raises:
-            ValueError: the file is not the one that was saved.
-        """
+        """Its numbers, by name; ValueError where the file is not the one that was saved."""
         path = self.path / _NUMBERS
         content = path.read_bytes() if path.is_file() else b""
         if _hash(content) != self.numbers:
@@ -93,10 +89,7 @@ def read_head(head: str | os.PathLike[str]) -> HeadFolder:
 def write_head(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], **about: Any) -> HeadFolder:
     """Write a head's folder, which is made where it is missing, and read it back; a head there is replaced.
 
-    Args:
-        path: of the folder.
-        arrays: its numbers, by name.
-        about: kind, models, settings, parameters and learned_from, see :class:`HeadFolder`; plain data.
+    Besides its numbers, by name, it gets the fields ``kind`` to ``learned_from`` of :class:`HeadFolder`.
     """
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,101 +1,142 @@
-"""Confidence of a correlation, and which of two metrics correlates better, from resamples of whole groups.
-
-See Deutsch, Dror and Roth 2021, "A Statistical Analysis of Summarization Evaluation Metrics Using Resampling
-Methods". Level, groups and ratings are those of :func:`mars_score.stats.correlation.at_level`; for items that are
-independent of each other each is a group.
-"""
+"""Resampling of whole groups, and the intervals and p-values of means that it gives."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Self
 
 import numpy as np
-from scipy import stats
 
-from mars_score.stats.correlation import ROUNDING, Rated
-from mars_score.stats.draws import Interval, draw_signs, permutation_p, resample, too_few
-from mars_score.stats.labels import Floats
+from mars_score.stats.labels import Floats, Labels, Values, codes_of
 
-MainLevel = Literal["items", "within_groups"]  # at which there are intervals and tests
+# From fewer groups there are no intervals and no p-values: of 95 % intervals of the mean of so many normal groups
+# 46 % cover it with 2 groups, 73 % with 3, 87 % with 5, 90 % with 10.
+FEWEST_GROUPS = 10
+SAME = 1e-9  # statistics that differ by less are equal
+AT_ONCE = 1_000_000  # numbers per array, at most: resamples are drawn in parts
+_RESAMPLES = 1000  # of intervals of means
+
+Draw = Callable[[np.random.Generator, int, int], Floats]  # for (resamples, groups), of this shape
+Statistic = Callable[[Floats], Floats]  # from draws to one value per resample, NaN where it is undefined
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A test of whether the scores of one metric correlate better with the ratings than those of another."""
+class Interval:
+    """A confidence interval; where its ends are NaN, ``reason`` says why."""
 
-    difference: float  # Pearson's r of the first metric minus that of the second, or NaN
-    p: float  # two-sided, or NaN
-    n: int  # the items the correlations rest on
-    reason: str | None = None  # why p is NaN
+    low: float = math.nan
+    high: float = math.nan
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, values: Floats, confidence: float = 0.95) -> Self:
+        """Percentiles of a statistic's values in resamples, without NaN; no ends where more than half are NaN."""
+        defined = values[~np.isnan(values)]
+        if 2 * len(defined) < len(values):
+            return cls(reason=f"undefined in {len(values) - len(defined)} of {len(values)} resamples")
+        return cls(*np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2]).tolist())
+
+    @property
+    def ends(self) -> list[float] | None:
+        """Both ends for JSON, or None."""
+        return None if self.reason else [self.low, self.high]
 
 
-def bootstrap_interval(items: Rated, *, resamples: int = 1000, seed: int = 0) -> Interval:
-    """95 % percentile bootstrap interval of Pearson's r, from resamples of whole groups with replacement.
+def check_resampling(resamples: int = 1, confidence: float = 0.95) -> None:
+    """Raise ValueError unless resamples is positive and confidence lies between 0 and 1."""
+    if resamples < 1:
+        raise ValueError(f"resamples must be positive, got {resamples}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
 
-    It is NaN where the correlation is, with fewer than ten groups (at level "within_groups": of two items or
-    more), or where the correlation is undefined in more than half of the resamples.
+
+def too_few(groups: int, name: str = "groups") -> str | None:
+    """Why there are no intervals and no p-values, or None."""
+    return f"{groups} {name}, fewer than {FEWEST_GROUPS}" if groups < FEWEST_GROUPS else None
+
+
+def draw_counts(rng: np.random.Generator, resamples: int, groups: int) -> Floats:
+    """How often each group is drawn where as many groups as there are are drawn with replacement."""
+    picks = rng.integers(0, groups, (resamples, groups)) + groups * np.arange(resamples)[:, None]
+    counts = np.bincount(picks.ravel(), minlength=resamples * groups)
+    return counts.reshape(resamples, groups).astype(np.float64)
+
+
+def draw_signs(rng: np.random.Generator, resamples: int, groups: int) -> Floats:
+    """A sign, -1 or 1, for each group."""
+    return np.where(rng.integers(0, 2, (resamples, groups)) > 0, 1.0, -1.0)
+
+
+def resample(statistic: Statistic, groups: int, resamples: int, seed: int, draw: Draw = draw_counts) -> Floats:
+    """The values of a statistic in resamples of groups, (resamples,); the same seed gives the same draws."""
+    check_resampling(resamples)
+    rng = np.random.default_rng(seed)
+    part = max(1, AT_ONCE // max(groups, 1))
+    sizes = (min(part, resamples - start) for start in range(0, resamples, part))
+    return np.concatenate([statistic(draw(rng, size, groups)) for size in sizes])
+
+
+def permutation_p(permuted: Floats, observed: float) -> float:
+    """(count + 1) / (resamples + 1), count: the values that are not smaller than the observed one, NaN included.
+
+    What ``scipy.stats.permutation_test(permutation_type="samples")`` computes, which is ten times slower over
+    thousands of groups and does not count undefined values.
+    """
+    return float(((~(permuted < observed - SAME)).sum() + 1) / (len(permuted) + 1))
+
+
+def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: float = 0.95) -> Interval:
+    """Percentile bootstrap interval of a mean (Koehn 2004), from resamples of groups with replacement.
+
+    Of the differences of two systems' scores, row by row, it is the interval of the difference of their means. It
+    is NaN with fewer than ten groups.
 
     Args:
-        items: scores and ratings at level "items" or "within_groups".
-        resamples: how many, at least 1 (else ValueError).
-        seed: the same gives the same digits.
+        scores: (rows,).
+        groups: (rows,) labels, strings or integers, of rows that are not independent; None: all rows are.
+        confidence: coverage, between 0 and 1.
+
+    Raises:
+        ValueError: lengths differ, or confidence is out of range.
     """
-    reason = items.reason or too_few(items.telling_groups)
-    return Interval(reason=reason) if reason else Interval.of(resampled_pearson(items, resamples, seed))
+    check_resampling(confidence=confidence)
+    sums, sizes = _group_sums(scores, groups)
+    if reason := too_few(len(sums)):
+        return Interval(reason=reason)
+    means = resample(lambda counts: counts @ sums / (counts @ sizes), len(sums), _RESAMPLES, seed=0)
+    return Interval.of(means, confidence)
 
 
-def resampled_pearson(items: Rated, resamples: int = 1000, seed: int = 0) -> Floats:
-    """Pearson's r in resamples of groups, (resamples,), NaN where it is undefined."""
-    sums = _group_sums(items.scores, items)
-    return resample(lambda counts: _pearson(counts @ sums), len(sums), resamples, seed)
+def mean_p(differences: Values, groups: Labels | None = None, *, resamples: int = 10_000, seed: int = 0) -> float:
+    """Two-sided p-value of the difference of two means of paired scores, by approximate randomisation.
 
-
-def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, seed: int = 0) -> Comparison:
-    """Test whether one metric correlates better with the ratings (Pearson, two-sided) than another.
-
-    The metrics swap their standardised scores in randomly chosen groups; p as in
-    :func:`mars_score.stats.draws.permutation_p`, of the size of the difference. Standardised so that the scores of
-    both metrics mean the same: mean 0 and deviation 1 over the items; at level "within_groups" centred by group
-    first. What is tested is that the two metrics could be exchanged, which is a little more than that they
-    correlate equally well. With G groups p cannot fall below about 1 / 2^G. It is NaN where a correlation is, or
-    with fewer than ten groups (see ``bootstrap_interval``).
-
-    Args:
-        first: scores of the first metric, with the ratings.
-        second: scores of the second metric, with the same ratings, groups and level.
-        resamples: as in ``bootstrap_interval``.
-        seed: likewise.
+    Both scores of a row (group) are swapped or not, at random (Noreen 1989); p is the share of swaps with a
+    difference of at least this size, see :func:`permutation_p`. Groups and errors are those of
+    :func:`mean_interval`.
     """
-    n = len(first.scores)
-    for name, items in (("first", first), ("second", second)):
-        if items.reason:
-            return Comparison(math.nan, math.nan, n, f"{name} metric: {items.reason}")
-    sums, other_sums = (_group_sums(stats.zscore(items.scores), items) for items in (first, second))
-
-    def between(signs: Floats) -> Floats:
-        """The differences where the metrics swap the groups whose sign is -1."""
-        keep, swap = (1 + signs) / 2, (1 - signs) / 2
-        return _pearson(keep @ sums + swap @ other_sums) - _pearson(swap @ sums + keep @ other_sums)
-
-    difference = float(between(np.ones((1, len(sums))))[0])
-    if reason := too_few(first.telling_groups):
-        return Comparison(difference, math.nan, n, reason)
-    swapped = resample(between, len(sums), resamples, seed, draw_signs)
-    return Comparison(difference, permutation_p(np.abs(swapped), abs(difference)), n)
+    sums, sizes = _group_sums(differences, groups)
+    if too_few(len(sums)):
+        return math.nan
+    shares = sums / sizes.sum()
+    swapped = resample(lambda signs: np.abs(signs @ shares), len(sums), resamples, seed, draw_signs)
+    return permutation_p(swapped, abs(float(shares.sum())))
 
 
-def _group_sums(scores: Floats, items: Rated) -> Floats:
-    """What each group adds to Pearson's r of scores with the ratings: n, x, y, xx, xy, yy, (groups, 6)."""
-    x, y = scores, items.ratings
-    columns = (np.ones_like(x), x, y, x * x, x * y, y * y)
-    return np.stack([np.bincount(items.groups, column, items.group_count) for column in columns], axis=1)
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number (Holm 1979): the chance of any false rejection stays below the level.
+
+    The p-value of rank i (from 0) of m becomes the largest of (m - k) p_k over the ranks k up to i, at most 1. All
+    are NaN where one is.
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.maximum.accumulate(np.arange(len(values), 0, -1) * values[order]).clip(max=1)
+    return list(map(float, adjusted))
 
 
-def _pearson(sums: Floats) -> Floats:
-    """Pearson's r from sums of what groups add, (resamples, 6); NaN where scores or ratings do not vary."""
-    n, x, y, xx, xy, yy = sums.T
-    x_spread, y_spread = (
-        np.where(square - total**2 / n > ROUNDING * square, square - total**2 / n, np.nan)
-        for total, square in ((x, xx), (y, yy))
-    )
-    return np.asarray(np.clip((xy - x * y / n) / np.sqrt(x_spread * y_spread), -1, 1))
+def _group_sums(scores: Values, groups: Labels | None) -> tuple[Floats, Floats]:
+    """The sum of the scores of each group, and its number of rows."""
+    values = np.asarray(scores, dtype=np.float64)
+    codes = codes_of("groups", groups, len(values))
+    return np.bincount(codes, values).astype(np.float64), np.bincount(codes).astype(np.float64)
