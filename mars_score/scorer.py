@@ -32,7 +32,6 @@ from mars_score.scoring.row import Example
 from mars_score.scoring.rows import ScoredRow, flags_of, row_results
 from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.fields import learned_head
-from mars_score.store.lookup import get_or_compute
 from mars_score.store.progress import progress_bars
 from mars_score.store.results import ResultStore, Store, store_folder
 from mars_score.store.runtime import Progress, Runtime
@@ -282,7 +281,7 @@ class MarsScorer:
                 for scored, row in zip(batch.scored(head), rest, strict=False):
                     done(row, scored)
 
-        scored = get_or_compute(self.runtime.store, row_results(settings), rows, compute)
+        scored = row_results(settings, compute).read(self.runtime.store, rows)
         return [scored[row] for row in rows]
 
     def _read(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> Iterator[Batch]:

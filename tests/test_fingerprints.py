@@ -9,30 +9,23 @@ from mars_score.scorer import MarsScorer
 from mars_score.store.results import ResultStore
 
 
-def change_template(model, tokenizer):
-    tokenizer.chat_template = "{{ messages }}"
+def test_language_models_that_write_other_texts():
+    def pair():
+        model, tokenizer = tiny_models.tiny_gpt2(seed=7)
+        backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        return model, type(tokenizer)(tokenizer_object=backend)
 
-
-def change_generation(model, tokenizer):
-    model.generation_config.top_k = 3
-
-
-def change_weight(model, tokenizer):
-    model.lm_head.weight.data[0, 0] += 1e-9
-
-
-def change_special_token(model, tokenizer):
-    tokenizer.bos_token = "the"
-
-
-@pytest.mark.parametrize("change", [change_template, change_generation, change_weight, change_special_token])
-def test_language_models_that_write_other_texts(change):
-    model, tokenizer = tiny_models.tiny_gpt2(seed=7)
-    tokenizer = type(tokenizer)(tokenizer_object=Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()))
-    before = fingerprint((model, tokenizer))
-    assert fingerprint((model, tokenizer)) == before
-    change(model, tokenizer)
-    assert fingerprint((model, tokenizer)) != before
+    changes = [
+        lambda model, tokenizer: setattr(tokenizer, "chat_template", "{{ messages }}"),
+        lambda model, tokenizer: setattr(tokenizer, "bos_token", "the"),
+        lambda model, tokenizer: setattr(model.generation_config, "top_k", 3),
+        lambda model, tokenizer: model.lm_head.weight.data[0, 0].add_(1e-9),
+    ]
+    for change in changes:
+        model, tokenizer = pair()
+        assert fingerprint((model, tokenizer)) == fingerprint(pair())
+        change(model, tokenizer)
+        assert fingerprint((model, tokenizer)) != fingerprint(pair())
 
 
 @pytest.mark.parametrize(
@@ -46,16 +39,14 @@ def test_encoders_that_give_other_vectors(name, value):
     assert fingerprint(encoder) != before
 
 
-@pytest.mark.parametrize("file", ["chat_template.jinja", "vocabulary.bpe", "1_Pooling/config.json"])
-def test_all_files_of_a_folder_count(tmp_path, file):
-    path = tmp_path / file
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("one")
-    before = fingerprint(tmp_path)
-    path.write_text("another")
-    assert fingerprint(tmp_path) != before
-    (tmp_path / ".cache").mkdir()
-    (tmp_path / ".cache" / "lock").write_text("")
+def test_all_files_of_a_folder_count_but_hidden_ones(tmp_path):
+    for file in ("chat_template.jinja", "vocabulary.bpe", "1_Pooling/config.json", ".cache/lock"):
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("one")
+        before = fingerprint(tmp_path)
+        path.write_text("another")
+        assert (fingerprint(tmp_path) == before) == file.startswith(".")
     assert fingerprint(tmp_path) == Fingerprint("folder", fingerprint(str(tmp_path)).revision)
 
 
@@ -72,9 +63,8 @@ class OwnEncoder:
         outputs = self.encoder.encode(texts, output_value=output_value, **options)
         if output_value:
             return outputs**self.factor
-        return [
-            {**output, "sentence_embedding": output["sentence_embedding"] ** self.factor} for output in outputs
-        ]
+        name = "sentence_embedding"
+        return [{**output, name: output[name] ** self.factor} for output in outputs]
 
 
 def test_what_has_no_fingerprint_is_not_stored(encoder, tmp_path):

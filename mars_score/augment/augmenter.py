@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mars_score.augment.augmented import Augmentation, AugmentedReference
 from mars_score.augment.infilling.jobs import AugmentedText, TemplateInContext, augment
@@ -16,8 +16,8 @@ from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.validation import Row
 from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, ModelUnavailableError
 from mars_score.models.fingerprints import Current
-from mars_score.models.stored import Readings
 from mars_score.settings import MaskingSettings, Settings
+from mars_score.store.lookup import Results
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -108,15 +108,14 @@ class Augmenter:
             method = {"infiller": infilling.infiller, "max_context_tokens": most}
         elif planning.planner != "none":
             method |= dataclasses.asdict(planning)
-        readings: Readings[Any, TemplateInContext, AugmentedText] = Readings(
+        results: Results[TemplateInContext, AugmentedText] = self._infiller.results(
             "infills",
-            self._infiller,
             (settings.models.dtype, method, _METHOD),
             lambda infiller, missing, done: augment(infiller, missing, done, most),
             parts=lambda blank: (blank[0], blank[1].reference, blank[1].blanks),
             decode=lambda encoded: AugmentedText(*json.loads(encoded)),
         )
-        return readings.read(self.runtime.store, blanked, partial(self.runtime.report, "infill"))
+        return results.read(self.runtime.store, blanked, partial(self.runtime.report, "infill"))
 
     def _join(
         self, pair: Pair, templates: Templates, filled: dict[TemplateInContext, AugmentedText]

@@ -32,71 +32,56 @@ def add_parser(commands: Any) -> None:
 
 def run_info(args: argparse.Namespace) -> None:
     """Print folder, limit, results and models; see :func:`mars_score.cli.main` for errors."""
-    folder, kept = _store(args)
+    folder, store, models = _kept(args)
     with scoring() as notices:
-        results = kept.info()
+        results = store.info()
     print_notices(notices)
-    models = {path.name: _bytes(path) for path in _models(folder)}
+    sizes = {model.name: _bytes(model) for model in models}
     if args.json:
         kinds = {kind: {"entries": entries, "bytes": size} for kind, (entries, size) in results.items()}
-        print(json.dumps({"folder": str(folder), "limit": kept.limit, "results": kinds, "models": models}))
+        print(json.dumps({"folder": str(folder), "limit": store.limit, "results": kinds, "models": sizes}))
         return
-    rows = [(kind, str(entries), _shown(size)) for kind, (entries, size) in results.items()]
-    rows += [(f"model {name}", "", _shown(size)) for name, size in models.items()]
-    empty = not models and not any(entries for entries, _ in results.values())
-    print_line(f"store {folder}" + (" (empty)" if empty else ""))
-    print_line(f"limit {_shown(kept.limit)} of results (MARS_STORE_LIMIT)")
+    rows = [(kind, str(entries), size) for kind, (entries, size) in results.items()]
+    rows += [(f"model {name}", "", size) for name, size in sizes.items()]
+    print_line(f"store {folder}")
+    print_line(f"limit {_shown(store.limit)} of results (MARS_STORE_LIMIT)")
     width = max(len(name) for name, _, _ in rows)
     for name, entries, size in rows:
-        print_line(f"{name:<{width}}  {entries:>9}  {size:>9}")
+        print_line(f"{name:<{width}}  {entries:>9}  {_shown(size):>12}")
 
 
 def run_clear(args: argparse.Namespace) -> None:
     """Remove results and models, also unfinished ones; see :func:`mars_score.cli.main` for errors."""
-    folder, kept = _store(args)
-    files = list(folder.glob("results.sqlite3*"))
-    models = _models(folder)
-    before = sum(map(_bytes, [*files, *models]))
+    folder, store, models = _kept(args)
+    before = _bytes(folder)
     with scoring():  # a damaged file counts as empty
-        count = sum(entries for entries, _ in kept.info().values())
-        kept.clear()
+        count = sum(entries for entries, _ in store.info().values())
+        store.clear()
     for model in models:
         shutil.rmtree(model)
     with suppress(OSError):  # missing, or there is more in it
         (folder / "models").rmdir()
-    if not files and not models:
-        print_line(f"store {folder} is empty")
-        return
-    freed = before - sum(_bytes(path) for path in files if path.exists())
-    print(f"{_shown(max(freed, 0))} freed (results: {count}, converted models: {len(models)})")
+    print(f"{_shown(before - _bytes(folder))} freed (results: {count}, converted models: {len(models)})")
 
 
-def _store(args: argparse.Namespace) -> tuple[Path, ResultStore]:
+def _kept(args: argparse.Namespace) -> tuple[Path, ResultStore, list[Path]]:
+    """The store's folder, its results, and the folders of converted models.
+
+    These are finished (``wheel-version``) or not (``.wheel-version.1234.tmp``); others are somebody else's.
+    """
     folder = store_folder(args.store)
     assert folder is not None  # only --no-store keeps nothing
-    return folder, ResultStore(folder)
-
-
-def _models(folder: Path) -> list[Path]:
-    """The folders of converted models, finished (``wheel-version``) or not (``.wheel-version.1234.tmp``)."""
-    paths = (folder / "models").glob("*")
-    return sorted(
+    models = [
         path
-        for path in paths
+        for path in sorted((folder / "models").glob("*"))
         if is_wheel(path.name.removeprefix(".").rpartition("-")[0]) or "-openvino-" in path.name
-    )
+    ]
+    return folder, ResultStore(folder), models
 
 
-def _bytes(path: Path) -> int:
-    return sum(one.stat().st_size for one in (path, *path.rglob("*")) if one.is_file())
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _shown(size: float) -> str:
-    """``size`` bytes for people."""
-    if size < 1024:
-        return f"{size} B"
-    for unit in ("KiB", "MiB"):
-        size /= 1024
-        if size < 1024:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1024:,.1f} GiB"
+def _shown(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"

@@ -1,7 +1,7 @@
 """Every metric over a rated set and over its attacks; scores are stored, so that a run can be resumed."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Metric
 from mars_score.meta.metrics.mars import Mars
-from mars_score.store.lookup import Results, get_or_compute
+from mars_score.store.lookup import Done, Results
 
 _AT_ONCE = 256  # rows that are scored before they are stored
 
@@ -80,10 +80,9 @@ def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> lis
     """
     key = metric.key()
     common = None if None in key else [*key, list(corpus) if metric.uses_corpus else None]
-    results: Results[Row, float] = Results("scores", common, parts=lambda row: row)
-    report = metric.models.runtime.progress
+    runtime = metric.models.runtime
 
-    def compute(missing: list[Row], done: Callable[[Row, float], None]) -> None:
+    def compute(missing: list[Row], done: Done[Row, float]) -> None:
         for start in range(0, len(missing), _AT_ONCE):
             part = missing[start : start + _AT_ONCE]
             scores = metric.score(part, corpus)
@@ -92,13 +91,9 @@ def scores_of(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> lis
             for row, score in zip(part, scores, strict=True):
                 done(row, score)
 
-    scores = get_or_compute(
-        metric.models.runtime.store,
-        results,
-        [row for row in rows if row[0].strip()],
-        compute,
-        partial(report, metric.title) if report else None,
-    )
+    results: Results[Row, float] = Results("scores", lambda: common, compute, parts=lambda row: row)
+    written = [row for row in rows if row[0].strip()]
+    scores = results.read(runtime.store, written, partial(runtime.report, metric.title))
     blank = metric.minimum if len(scores) < len(set(rows)) else math.nan  # may need a model
     return [scores.get(row, blank) for row in rows]
 

@@ -4,16 +4,18 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from mars_score.models import mini_nli
 from mars_score.models.served import is_served, served_model
 from mars_score.models.wheels import is_wheel, wheel_version
+from mars_score.store.lookup import Done, Item, Results, Value
 
 T = TypeVar("T")
 
@@ -45,8 +47,8 @@ class Fingerprint:
     Attributes:
         name: its Hub id or wheel, ``"folder"``, or the class of an object.
         revision: its commit, its wheel's version, or a hash of its files or weights. None: not known, as of a Hub
-            model that was not downloaded yet, or of an object that does not show what it computes with: results
-            of such a model are not stored. "": there is no model.
+            model that was never downloaded, or of an object that does not show what it computes with: results of
+            such a model are not stored. "": there is no model.
     """
 
     name: str
@@ -55,14 +57,18 @@ class Fingerprint:
     def __str__(self) -> str:
         return self.name if self.revision == "" else f"{self.name}@{self.revision or 'unknown'}"
 
+    def may_be(self, text: str) -> bool:
+        """Whether a fingerprint written as text is this one; where the revision is not known the name decides."""
+        return text == str(self) if self.revision is not None else text.startswith(f"{self.name}@")
 
-_known: ContextVar[dict[Any, Fingerprint] | None] = ContextVar("known", default=None)
+
+_known: ContextVar[dict[Any, Fingerprint]] = ContextVar("known")
 
 
 @contextmanager
 def unchanging() -> Iterator[None]:
     """Within, each model is fingerprinted once: it is assumed not to change."""
-    token = _known.set({} if _known.get() is None else _known.get())
+    token = _known.set(_known.get({}))
     try:
         yield
     finally:
@@ -71,52 +77,10 @@ def unchanging() -> Iterator[None]:
 
 def fingerprint(spec: Any) -> Fingerprint:
     """The fingerprint of a model: a Hub id, a folder, a wheel's name, or ready-made objects."""
-    known, key = _known.get(), str(spec) if is_name(spec) else id(spec)
-    if known is None:
-        return _fingerprint(spec)
+    known, key = _known.get({}), str(spec) if is_name(spec) else id(spec)
     if key not in known or known[key].revision is None:
         known[key] = _fingerprint(spec)
     return known[key]
-
-
-def is_here(spec: Any) -> bool:
-    """Whether a model can be identified without loading it, as a Hub model that was never downloaded cannot."""
-    return fingerprint(spec).revision is not None
-
-
-def model_key(spec: Any, load: Callable[[], object], *method: Any) -> tuple[Any, ...] | None:
-    """What all results of a model depend on, for :class:`mars_score.store.lookup.Results`.
-
-    Args:
-        spec: a Hub id, a folder, a wheel's name, or ready-made objects.
-        load: loads the model; called if it was never fetched from the Hub, as its revision is known only then.
-        method: number type, settings, and a number to raise when the same inputs come to give other results.
-
-    Returns:
-        The model's fingerprint and the method; None if the model has no fingerprint.
-
-    Raises:
-        ModelUnavailableError: the model cannot be loaded.
-    """
-    if is_name(spec) and not is_here(spec):
-        load()
-    model = fingerprint(spec)
-    return None if model.revision is None else (model.name, model.revision, *method)
-
-
-def may_be(before: Any, now: Any) -> bool:
-    """Whether a value of a signature is unchanged, or a model whose revision was not known before."""
-    if isinstance(before, str) and isinstance(now, str) and before.endswith("@unknown"):
-        return now.startswith(before.removesuffix("unknown"))
-    return bool(before == now)
-
-
-def pinned(spec: Any) -> dict[str, str]:
-    """The revision of a Hub model to load: that of the copy on this machine, if there is one."""
-    if not is_name(spec) or is_wheel(spec) or Path(spec).is_dir():
-        return {}
-    revision = fingerprint(spec).revision
-    return {} if revision is None else {"revision": revision}
 
 
 def name_and_revision(spec: str | os.PathLike[str]) -> tuple[str, str | None]:
@@ -126,7 +90,12 @@ def name_and_revision(spec: str | os.PathLike[str]) -> tuple[str, str | None]:
 
 
 class Current(Generic[T]):
-    """An object made from a model, and made again when the model has changed."""
+    """An object made from a model, and made again when the model has changed.
+
+    Args:
+        spec: of the model, as for :func:`fingerprint`.
+        make: loads the model and makes the object.
+    """
 
     def __init__(self, spec: Any, make: Callable[[], T]) -> None:
         self.spec, self._make = spec, make
@@ -139,6 +108,40 @@ class Current(Generic[T]):
                 thing = self._make()
                 self._latest = fingerprint(self.spec), thing  # a revision may be known only now
             return self._latest[1]
+
+    def key(self, *method: Any) -> tuple[Any, ...] | None:
+        """What all results of the model depend on: its fingerprint and the method; None: it has no fingerprint.
+
+        A model that was never fetched from the Hub is loaded, as its revision is known only then.
+
+        Raises:
+            ModelUnavailableError: the model cannot be loaded.
+        """
+        if is_name(self.spec) and fingerprint(self.spec).revision is None:
+            self.get()
+        model = fingerprint(self.spec)
+        return None if model.revision is None else (model.name, model.revision, *method)
+
+    def results(
+        self,
+        kind: str,
+        method: Sequence[Any],
+        compute: Callable[[T, list[Item], Done[Item, Value]], object],
+        **written: Any,
+    ) -> Results[Item, Value]:
+        """Results of the current model, which is loaded only for new ones.
+
+        Args:
+            kind: as for :class:`mars_score.store.lookup.Results`.
+            method: what they depend on besides the model: number type, settings, and a number to raise.
+            compute: called as ``compute(object, missing, done)``.
+            written: the rest of what ``Results`` takes.
+        """
+
+        def compute_with_model(missing: list[Item], done: Done[Item, Value]) -> None:
+            compute(self.get(), missing, done)
+
+        return Results(kind, partial(self.key, *method), compute_with_model, **written)
 
 
 def is_name(spec: Any) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.models.fingerprints import Current
-from mars_score.models.stored import Readings
 from mars_score.settings import ModelSettings
+from mars_score.store.lookup import Results
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -111,14 +111,13 @@ def encoder_of(models: ModelSettings, runtime: Runtime) -> Current[SentenceEncod
     return Current(models.encoder, load)
 
 
-def embeddings(encoder: Current[SentenceEncoder], numbers: str, *, tokens: bool) -> Readings[Any, str, Any]:
+def embeddings(encoder: Current[SentenceEncoder], numbers: str, *, tokens: bool) -> Results[str, Any]:
     """The :class:`Embedding` of each text (section 2.3), with its tokens' if asked for.
 
     Reading raises ModelUnavailableError where the encoder has no token vectors.
     """
-    return Readings(
+    return encoder.results(
         "embeddings",
-        encoder,
         (numbers, _METHOD, "tokens", _TOKENS_METHOD) if tokens else (numbers, _METHOD),
         lambda model, texts, done: model.encode(texts, done, tokens=tokens),
         encode=pack,

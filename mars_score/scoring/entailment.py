@@ -10,9 +10,8 @@ from mars_score.data.contexts import passages_of
 from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words
 from mars_score.models.fingerprints import Current
-from mars_score.models.stored import Readings
 from mars_score.settings import ModelSettings
-from mars_score.store.lookup import from_json
+from mars_score.store.lookup import Results, from_json
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
 
@@ -80,7 +79,7 @@ def premises(candidate: str, references: Sequence[str], context: str) -> list[Pr
 
 
 def read_contradictions(
-    readings: Readings[Any, Pair, Entailment],
+    results: Results[Pair, Entailment],
     store: ResultStore,
     items: Iterable[Premises],
     progress: Callable[[int, int], None] | None = None,
@@ -95,7 +94,7 @@ def read_contradictions(
     supported = dict.fromkeys(contradicted, 0.0)
     for number in range(2):
         likely = [item for item, p in contradicted.items() if p >= _UNLIKELY and number < len(item.texts)]
-        read = readings.read(store, [item.pairs[number] for item in likely], progress)
+        read = results.read(store, [item.pairs[number] for item in likely], progress)
         for item in likely:
             entailment = read[item.pairs[number]]
             contradicted[item] *= entailment.contradiction
@@ -152,7 +151,7 @@ def _sentences_of(text: str) -> list[tuple[str, frozenset[str]]]:
     return [(part, frozenset(plain_words(part))) for part in parts]
 
 
-def entailments(models: ModelSettings, runtime: Runtime) -> Readings[Any, Pair, Entailment]:
+def entailments(models: ModelSettings, runtime: Runtime) -> Results[Pair, Entailment]:
     """What the first text of a pair says of the second; the model is loaded only for new pairs."""
 
     def load() -> Any:
@@ -170,9 +169,8 @@ def entailments(models: ModelSettings, runtime: Runtime) -> Readings[Any, Pair, 
 
         classify(model, pairs, keep, runtime.encoder_batch_size)
 
-    return Readings(
+    return Current(models.entailment_model, load).results(
         "scores",
-        Current(models.entailment_model, load),
         (models.numbers, "entailment", _METHOD),
         compute,
         parts=lambda pair: pair,

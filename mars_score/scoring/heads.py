@@ -9,7 +9,7 @@ from mars_score.data.overlap import copied_share
 from mars_score.data.repetition import repetition
 from mars_score.data.words import split_words
 from mars_score.models.devices import one_blas_thread
-from mars_score.models.fingerprints import fingerprint, may_be
+from mars_score.models.fingerprints import fingerprint
 from mars_score.scoring.evidence import LIKELIHOOD, Evidence
 from mars_score.scoring.form import Form
 from mars_score.scoring.head_folder import HeadFolder
@@ -63,8 +63,8 @@ def check_fits(saved: HeadFolder, settings: Settings) -> None:
 def check_models(saved: HeadFolder, settings: Settings) -> None:
     """Raise ValueError where a head was trained with other models."""
     for name, trained in saved.models.items():
-        model = str(fingerprint(getattr(settings.models, name)))
-        if not may_be(model, trained):
+        model = fingerprint(getattr(settings.models, name))
+        if not model.may_be(trained):
             raise ValueError(
                 f"{saved.path}: the head was trained with {name} {trained}, but here it is {model}; use the "
                 "preset that it was trained with, or train a head with this one"

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import shared_model
 from mars_score.models.served import ServedModel, is_served, served_model
-from mars_score.models.stored import Readings
 from mars_score.settings import Settings
-from mars_score.store.lookup import from_json, to_json
+from mars_score.store.lookup import Results, from_json, to_json
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class Likelihood:
         return self.given_context - self.alone
 
 
-def likelihoods(settings: Settings, runtime: Runtime) -> Readings[Any, Pair, Likelihood]:
+def likelihoods(settings: Settings, runtime: Runtime) -> Results[Pair, Likelihood]:
     """The likelihood of each candidate given its context.
 
     Args:
@@ -59,9 +58,8 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Readings[Any, Pair, Lik
     else:
         make, numbers = partial(shared_model, "causal", models.language_model, models, runtime), models.numbers
         compute = partial(_compute, batch_size=runtime.batch_size)
-    return Readings(
+    return Current(models.language_model, make).results(
         "scores",
-        Current(models.language_model, make),
         (numbers, "likelihood", _METHOD, context_tokens),
         partial(compute, max_context_tokens=context_tokens),
         parts=lambda pair: pair,

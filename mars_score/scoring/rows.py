@@ -1,7 +1,8 @@
 """Scores of whole rows, stored or new: what is in the store needs neither models nor vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mars_score.augment.augmented import Augmentation, AugmentedReference
@@ -9,12 +10,12 @@ from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.data.validation import Row
 from mars_score.errors import NOTICES
-from mars_score.models.fingerprints import is_here
+from mars_score.models.fingerprints import fingerprint
 from mars_score.models.signature import make_signature, used_models
 from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
 from mars_score.scoring.row import Term
 from mars_score.settings import Settings
-from mars_score.store.lookup import Results, from_json, to_json
+from mars_score.store.lookup import Done, Results, from_json, to_json
 
 KIND = "rows"  # of results in the store
 _METHOD = 8  # part of the keys; to be raised when the same texts and settings come to give other scores
@@ -33,9 +34,11 @@ def flags_of(rows: Sequence[ScoredRow]) -> dict[str, tuple[bool, ...]]:
     return dict(zip(NOTICES, zip(*(row.notices for row in rows), strict=True), strict=True))
 
 
-def row_results(settings: Settings) -> Results[Row, ScoredRow]:
-    """How the scores of rows with prepared references are stored."""
-    return Results(KIND, _common_key(settings), _parts, encode, decode)
+def row_results(
+    settings: Settings, compute: Callable[[list[Row], Done[Row, ScoredRow]], None]
+) -> Results[Row, ScoredRow]:
+    """The scores of rows with prepared references, stored or computed."""
+    return Results(KIND, partial(_common_key, settings), compute, _parts, encode, decode)
 
 
 def _parts(row: Row) -> tuple[str, ...]:
@@ -52,7 +55,7 @@ def _common_key(settings: Settings) -> tuple[Any, ...] | None:
     masks = settings.masking.max_mask_ratio > 0
     if masks and settings.masking.idf_corpus is None:
         return None
-    if not all(is_here(getattr(settings.models, name)) for name in used_models(settings)):
+    if any(fingerprint(getattr(settings.models, name)).revision is None for name in used_models(settings)):
         return None
     pipeline = WordAnalyser(language=settings.language).pipeline if masks else None
     return _METHOD, make_signature(settings, pipeline, ()).entries

@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from mars_score.store.results import KEY_BYTES, ResultStore, digest
@@ -29,74 +28,89 @@ def from_json(encoded: bytes) -> Any:
 
 @dataclass(frozen=True)
 class Results(Generic[Item, Value]):
-    """Results of one kind: what they depend on, and how they are written."""
+    """Results of one kind: what they depend on, how they are computed, and how they are written.
 
-    kind: str  # one of :data:`mars_score.store.results.KINDS`
-    # What all of them depend on, models and settings and the number of the method, for
-    # :func:`mars_score.store.results.digest`. None: not known; then nothing is looked up or saved.
-    common: Any
-    # The rest that the value of an item depends on: strings, or what ``digest`` takes.
-    parts: Callable[[Item], Sequence[Any]] = lambda item: (item,)
-    encode: Callable[[Value], bytes] = to_json  # value -> bytes
-    decode: Callable[[bytes], Value] = from_json  # bytes -> value
-
-    @cached_property
-    def _of_common(self) -> bytes:
-        return digest(self.common)
-
-    def key(self, item: Item) -> bytes:
-        """The key of an item's value."""
-        parts = self.parts(item)
-        if all(type(part) is str for part in parts):  # most are; this takes a fifth of the time of JSON
-            encoded = b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in parts)
-        else:
-            encoded = b"\xfe" + digest(*parts)
-        return hashlib.blake2b(self._of_common + encoded, digest_size=KEY_BYTES).digest()
-
-
-def get_or_compute(
-    store: ResultStore,
-    results: Results[Item, Value],
-    items: Iterable[Item],
-    compute: Callable[[list[Item], Done[Item, Value]], None],
-    progress: Callable[[int, int], None] | None = None,
-) -> dict[Item, Value]:
-    """The value of each different item, from the store or computed and then saved.
-
-    ``compute(missing, done)`` calls ``done(item, value)`` once for each missing item, as soon as it is known;
-    ``progress(computed, missing)`` is called, first with 0, unless all is stored. Values are saved every
-    ``FLUSH_SECONDS`` and when ``compute`` ends, also by an exception or Ctrl-C. All pass through ``encode``
-    and ``decode``, so that computed and stored ones are equal.
+    Attributes:
+        kind: one of :data:`mars_score.store.results.KINDS`.
+        common: gives what all of them depend on, for :func:`mars_score.store.results.digest`: models, settings,
+            and a number to raise when the same inputs come to give other results. None: not known; then nothing
+            is looked up or saved.
+        compute: called as ``compute(missing, done)``; it calls ``done(item, value)`` once for each missing item,
+            as soon as the value is known.
+        parts: the rest that the value of an item depends on: strings, or what ``digest`` takes.
+        encode: value -> bytes.
+        decode: bytes -> value.
     """
-    keys = {item: results.key(item) for item in items}
-    if results.common is None:
-        store = ResultStore(None)
-    values = store.get(results.kind, list(keys.values()))
-    missing = [item for item, key in keys.items() if key not in values]
-    if not missing:
-        return {item: results.decode(values[key]) for item, key in keys.items()}
-    unsaved: dict[bytes, bytes] = {}
-    saved_at, first = time.monotonic(), len(values)
 
-    def save() -> None:
-        nonlocal saved_at
-        store.put(results.kind, unsaved)
-        unsaved.clear()
-        saved_at = time.monotonic()
+    kind: str
+    common: Callable[[], Any]
+    compute: Callable[[list[Item], Done[Item, Value]], None]
+    parts: Callable[[Item], Sequence[Any]] = lambda item: (item,)
+    encode: Callable[[Value], bytes] = to_json
+    decode: Callable[[bytes], Value] = from_json
 
-    def done(item: Item, value: Value) -> None:
-        values[keys[item]] = unsaved[keys[item]] = results.encode(value)
-        if time.monotonic() - saved_at > FLUSH_SECONDS:
+    def read(
+        self, store: ResultStore, items: Iterable[Item], progress: Callable[[int, int], None] | None = None
+    ) -> dict[Item, Value]:
+        """The value of each different item, from the store or computed and then saved.
+
+        ``progress(computed, missing)`` is called, first with 0, unless all is stored. Values are saved every
+        ``FLUSH_SECONDS`` and when ``compute`` ends, also by an exception or Ctrl-C. All pass through ``encode``
+        and ``decode``, so that computed and stored ones are equal.
+        """
+        different = dict.fromkeys(items)
+        if not different:
+            return {}
+        common = self.common()
+        if common is None:
+            store = ResultStore(None)
+        common_digest = digest(common)
+        keys = {item: _key(common_digest, self.parts(item)) for item in different}
+        values = store.get(self.kind, list(keys.values()))
+        missing = [item for item, key in keys.items() if key not in values]
+        if missing:
+            self._compute(store, missing, keys, values, progress)
+        return {item: self.decode(values[key]) for item, key in keys.items()}
+
+    def _compute(
+        self,
+        store: ResultStore,
+        missing: list[Item],
+        keys: dict[Item, bytes],
+        values: dict[bytes, bytes],
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        """Add the missing values to ``values`` and to the store."""
+        unsaved: dict[bytes, bytes] = {}
+        saved_at, first = time.monotonic(), len(values)
+
+        def save() -> None:
+            nonlocal saved_at
+            store.put(self.kind, unsaved)
+            unsaved.clear()
+            saved_at = time.monotonic()
+
+        def done(item: Item, value: Value) -> None:
+            values[keys[item]] = unsaved[keys[item]] = self.encode(value)
+            if time.monotonic() - saved_at > FLUSH_SECONDS:
+                save()
+            if progress:
+                progress(len(values) - first, len(missing))
+
+        try:
+            if progress:
+                progress(0, len(missing))
+            self.compute(missing, done)
+        finally:
             save()
-        if progress:
-            progress(len(values) - first, len(missing))
+        if len(values) - first != len(missing):
+            raise RuntimeError(f"{self.kind}: {len(values) - first} of {len(missing)} values were computed")
 
-    try:
-        if progress:
-            progress(0, len(missing))
-        compute(missing, done)
-    finally:
-        save()
-    if len(values) - first != len(missing):
-        raise RuntimeError(f"{results.kind}: {len(values) - first} of {len(missing)} values were computed")
-    return {item: results.decode(values[key]) for item, key in keys.items()}
+
+def _key(common: bytes, parts: Sequence[Any]) -> bytes:
+    """The key of an item's value."""
+    if all(type(part) is str for part in parts):  # most are; this takes a fifth of the time of JSON
+        encoded = b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in parts)
+    else:
+        encoded = b"\xfe" + digest(*parts)
+    return hashlib.blake2b(common + encoded, digest_size=KEY_BYTES).digest()

@@ -38,7 +38,9 @@ _SELECT = (
 )
 _KEYS = 500  # of one statement
 
-_as_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+_as_json = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=lambda mapping: dict(**mapping)
+).encode
 _T = TypeVar("_T")
 
 
@@ -74,39 +76,25 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def open_to_others(folder: Path) -> str | None:
-    """Why other users could plant results in a folder, in words; None: they could not, or it is not there."""
+def _open_to_others(folder: Path) -> str:
+    """Why other users could plant results in a folder, in words; "": they could not."""
     if sys.platform == "win32":
-        return None
-    try:
-        state = folder.stat()
-    except OSError:
-        return None
+        return ""
+    state = folder.stat()
     if state.st_mode & stat.S_IWOTH:
         return "everyone may write to it"
     if os.geteuid() != 0 and state.st_uid not in (0, os.geteuid()):
         return f"it belongs to another user (number {state.st_uid})"
-    return None
+    return ""
 
 
 def digest(*parts: Any) -> bytes:
     """16 bytes that tell ``parts`` apart: str, int, float, bool, None, lists and mappings of them, else TypeError.
 
-    A tuple counts as the list of its items, the order of a mapping's keys does not count, 1, 1.0 and True differ.
+    A tuple counts as the list of its items, the order of a mapping's keys (strings) does not count; 1, 1.0 and
+    True differ.
     """
-    text = _as_json(_plain(parts))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
-
-
-def _plain(part: Any) -> Any:
-    """Mappings as dicts; JSON itself would take a key 1 for "1"."""
-    if isinstance(part, str):
-        return part
-    if isinstance(part, Mapping):
-        if not all(isinstance(key, str) for key in part):
-            raise TypeError(f"keys of mappings must be strings, got {list(part)!r}")
-        return {key: _plain(value) for key, value in part.items()}
-    return [_plain(entry) for entry in part] if isinstance(part, (list, tuple)) else part
+    return hashlib.blake2b(_as_json(parts).encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
 
 
 class ResultStore:
@@ -185,13 +173,12 @@ class ResultStore:
         try:
             if write:
                 make_private(folder)
-            if not self._warned and (reason := open_to_others(folder)):
-                self._warned = True
-                warn(f"other users can change the results in {folder}: {reason}")
-            if write:
                 os.close(os.open(self.file, os.O_RDONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
             elif not self.file.exists():
                 return None
+            if not self._warned and (reason := _open_to_others(folder)):
+                self._warned = True
+                warn(f"other users can change the results in {folder}: {reason}")
             with _opened(self.file) as db:
                 return work(db)
         except (sqlite3.Error, OSError) as error:

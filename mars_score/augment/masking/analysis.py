@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline, language_code
-from mars_score.store.lookup import Results, get_or_compute
+from mars_score.store.lookup import Results
 from mars_score.store.results import ResultStore
 
 _EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed
@@ -110,14 +110,15 @@ class WordAnalyser:
         self, what: str, texts: Sequence[str], compute: Callable[[Sequence[str]], Iterator[list[Any]]]
     ) -> dict[str, list[Any]]:
         """The result of each different text, from the store or computed."""
-        results: Results[str, list[Any]] = Results("analyses", (what, _RULES, self.pipeline, version("spacy")))
 
         def compute_all(missing: list[str], done: Callable[[str, list[Any]], None]) -> None:
             with _loading_or_using:
                 for text, words in zip(missing, compute(missing), strict=True):
                     done(text, words)
 
-        return get_or_compute(self._store, results, texts, compute_all)
+        return Results("analyses", lambda: (what, _RULES, self.pipeline, version("spacy")), compute_all).read(
+            self._store, texts
+        )
 
     def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
         """Start, end and tag of each word."""

@@ -17,11 +17,10 @@ from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model
 from mars_score.models.served import ServedModel, is_served, served_model
-from mars_score.models.stored import Readings
 from mars_score.settings import SamplingSettings, Settings
 from mars_score.settings.fields import UNSAMPLED_TASKS
 from mars_score.settings.language import ENGLISH, language_code
-from mars_score.store.lookup import Done, from_json, to_json
+from mars_score.store.lookup import Done, Results, from_json, to_json
 from mars_score.store.results import digest
 from mars_score.store.runtime import Runtime
 
@@ -188,9 +187,8 @@ class ContextSampler:
         language = language_code(settings.language)
         if language != ENGLISH:
             method.append(language)
-        self._readings: Readings[Any, Request, Samples] = Readings(
+        self._results: Results[Request, Samples] = Current(spec, make).results(
             "samples",
-            Current(spec, make),
             ("samples", _METHOD, method, "served" if self._served else settings.models.dtype),
             self._compute,
             parts=lambda request: request,
@@ -206,7 +204,7 @@ class ContextSampler:
         wanted = [request for request in requests if request.context and request.task not in unsampled]
         if not self._settings.sampling.sample_count:
             wanted = []
-        return dict.fromkeys(requests, Samples(())) | self._readings.read(self._store, wanted, progress)
+        return dict.fromkeys(requests, Samples(())) | self._results.read(self._store, wanted, progress)
 
     def _compute(self, model: Any, missing: list[Request], done: Done[Request, Samples]) -> None:
         if self._served:

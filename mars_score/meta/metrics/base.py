@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from mars_score.data.validation import Row
-from mars_score.models.fingerprints import model_key
+from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model, shared_model
 from mars_score.scoring.evidence import Reader
 from mars_score.settings import Settings
@@ -92,7 +92,7 @@ class Metric(ABC):
             raise ImportError(f"{fault.name} is not installed; run: pip install 'mars-score[meta]'") from fault
         if self.model:
             models = self.models.settings.models
-            key.append(model_key(getattr(models, self.model), getattr(self.models, self.model), models.dtype))
+            key.append(Current(getattr(models, self.model), getattr(self.models, self.model)).key(models.dtype))
         return key
 
     @abstractmethod
