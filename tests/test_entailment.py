@@ -9,13 +9,11 @@ import tiny_models
 import torch
 
 from mars_score import MarsScorer
-from mars_score.cli import main
 from mars_score.data.sentences import sentences
 from mars_score.errors import MarsWarning, UnsupportedModelError
-from mars_score.models.engine import entailment
-from mars_score.models.engine.entailment import classify
 from mars_score.scoring.entailment import nearest_passage
 
+pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 LABELS = {0: "Entailment", 1: "Neutral", 2: "CONTRADICTION"}
 LONG = "The council built a new road between the station and the market. Nobody went there. " * 9
 ROWS = [
@@ -24,7 +22,7 @@ ROWS = [
     ("They went by train.", ["They stayed."], ""),
     (" ", ["They stayed."], "The work began in March."),
 ]
-PENALTY = {"contradiction_penalty": 0.5}
+COLUMNS = [list(column) for column in zip(*ROWS, strict=True)]
 
 
 def classifier(bias=0.0, labels=LABELS, seed=7):
@@ -36,8 +34,14 @@ def classifier(bias=0.0, labels=LABELS, seed=7):
 
 
 @pytest.fixture
-def models(tiny_mini):
-    return tiny_mini
+def make(tiny_mini):
+    """A scorer that reads with a classifier."""
+
+    def make_scorer(model, **settings):
+        penalty = {"contradiction_penalty": 0.5} if model else {}
+        return MarsScorer(**tiny_mini, entailment_model=model, **{"variant": "fast", **penalty, **settings})
+
+    return make_scorer
 
 
 def values(row):
@@ -67,29 +71,31 @@ def oracle(model, candidate, references, context):
     return sum(values) / len(values)
 
 
-@pytest.mark.parametrize("variant", ["fast", "paper"])
-def test_each_sentence_is_read_beside_its_premises(models, variant):
-    model = classifier()
-    settings = {**models, "variant": variant}
-    plain = MarsScorer(**{**settings, "entailment_model": None}).score(*zip(*ROWS, strict=True))
-    result = MarsScorer(**{**settings, "entailment_model": model}, **PENALTY).score(*zip(*ROWS, strict=True))
+@pytest.mark.parametrize(("variant", "batch_size"), [("fast", None), ("fast", 3), ("paper", 1)])
+def test_each_sentence_is_read_beside_its_premises(make, variant, batch_size):
+    model, settings = classifier(), {"variant": variant, "encoder_batch_size": batch_size}
+    result, plain = (make(one, **settings).score(*COLUMNS) for one in (model, None))
     for (candidate, references, context), row, before in zip(ROWS[:3], result.rows, plain.rows, strict=False):
-        probable = oracle(model, candidate, references, context)
-        value = max(0, values(row)["references"]) ** 2 * probable
+        value = max(0, values(row)["references"]) ** 2 * oracle(model, candidate, references, context)
         assert values(row)["contradiction"] == pytest.approx(value, abs=1e-9)
         assert row.score == pytest.approx(before.score - 0.5 * value, abs=1e-9)
         assert row.terms[:-1] == before.terms
-    assert result.rows[3].score == 0
-    assert not result.rows[3].terms
+    assert (result.rows[3].score, result.rows[3].terms) == (0, ())
     assert "|contradiction_penalty:0.5|" in str(result.signature)
     assert "|entailment_model:RobertaForSequenceClassification@" in str(result.signature)
     assert plain.signature.to_dict()["entailment_model"] == "none"
 
 
+def test_without_references_the_context_is_the_premise(make):
+    model, candidate = classifier(), "The road was closed."
+    [row] = make(model).score([candidate], contexts=[LONG]).rows
+    value = max(0, values(row)["context"]) ** 2 * oracle(model, candidate, [], LONG)
+    assert values(row)["contradiction"] == pytest.approx(value, abs=1e-9)
+
+
 @pytest.mark.parametrize(("bias", "count"), [(60, 3), (-60, 0)])
-def test_a_notice_counts_probable_contradictions(models, bias, count):
-    scorer = MarsScorer(**{**models, "entailment_model": classifier(bias)}, contradiction_penalty=0.1)
-    notices = [one for one in scorer.score(*zip(*ROWS, strict=True)).notices if "contradicts" in one]
+def test_a_notice_counts_probable_contradictions(make, bias, count):
+    notices = [notice for notice in make(classifier(bias)).score(*COLUMNS).notices if "contradicts" in notice]
     assert notices == (
         ["the candidate probably contradicts its context or a reference: 3 of 4 rows (0, 1, 2)"] if count else []
     )
@@ -103,81 +109,51 @@ def test_a_notice_counts_probable_contradictions(models, bias, count):
         ({0: "contradiction", 1: "entailment", 2: "neutral"}, "not found"),
     ],
 )
-def test_verdicts(models, labels, verdict):
+def test_verdicts(make, labels, verdict):
     """The last class is as good as sure."""
-    scorer = MarsScorer(**{**models, "entailment_model": classifier(60, labels)}, **PENALTY)
-    explained, *_, blank = scorer.score(*zip(*ROWS, strict=True), explain=True).explanations
+    explained, *_, blank = make(classifier(60, labels)).score(*COLUMNS, explain=True).explanations
     assert [one.sentence for one in explained.verdicts] == ["The road was closed.", "They went there."]
-    assert {one.verdict for one in explained.verdicts} == {verdict}
-    assert blank.verdicts == ()
     for one in explained.verdicts:
-        assert one.probability == pytest.approx(1, abs=1e-6)
+        assert (one.verdict, one.probability) == (verdict, pytest.approx(1, abs=1e-6))
         assert (one.premise in {*ROWS[0][1], nearest_passage(one.sentence, LONG)}) is (verdict != "not found")
     assert f"  {verdict} 1.00: They went there." in str(explained)
     assert f"<b>{verdict} 1.00</b> They went there." in explained._repr_html_()
-    unread = MarsScorer(**{**models, "entailment_model": None}).score(*zip(*ROWS, strict=True), explain=True)
-    assert unread.explanations[0].verdicts == ()
-
-
-def test_without_references_the_context_is_the_premise(models):
-    model = classifier()
-    scorer = MarsScorer(**{**models, "entailment_model": model}, variant="plus", contradiction_penalty=0.3)
-    [row] = scorer.score(["The road was closed."], contexts=[LONG]).rows
-    value = max(0, values(row)["context"]) ** 2 * oracle(model, "The road was closed.", [], LONG)
-    assert values(row)["contradiction"] == pytest.approx(value, abs=1e-9)
+    assert blank.verdicts == make(None).score(*COLUMNS, explain=True).explanations[0].verdicts == ()
 
 
 @pytest.mark.parametrize(
     "labels",
     [{0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"}, {0: "entailment", 1: "not_entailment"}],
 )
-def test_a_model_without_the_classes_is_refused(models, labels):
-    scorer = MarsScorer(**{**models, "entailment_model": classifier(labels=labels)}, **PENALTY)
+def test_a_model_without_the_classes_is_refused(make, labels):
     with pytest.raises(
         UnsupportedModelError, match=r"no classes named entailment and contradiction, but .*; choose"
     ):
-        scorer.score(["a"], ["b"], ["c d"])
+        make(classifier(labels=labels)).score(["a"], ["b"], ["c d"])
 
 
-def test_many_sentences_are_read_in_part(models):
+def test_many_sentences_are_read_in_part(make):
     """300 sentences: the first 20 are, and a notice says so."""
     candidates = [" ".join(f"It rained on day {day}." for day in range(count)) for count in (20, 300)]
     with pytest.warns(MarsWarning, match=r"read the first 20 sentences of the candidate alone: 1 of 2 rows \(1\)"):
-        result = MarsScorer(**{**models, "entailment_model": classifier()}, **PENALTY).score(
-            candidates, ["It rained every day."] * 2, [LONG] * 2
-        )
+        result = make(classifier()).score(candidates, ["It rained every day."] * 2, [LONG] * 2)
     assert all("contradiction" in values(row) for row in result.rows)
 
 
-def test_what_is_stored_is_not_read_again(models, tmp_path, monkeypatch):
-    asked = []
+def test_what_is_stored_is_not_read_again(make, tmp_path):
+    totals = []
 
-    def counted(model, pairs, *options):
-        asked.extend(pairs)
-        classify(model, pairs, *options)
+    def score(bias):
+        """The rows, and how many pairs were read beside first and second premises."""
+        totals.clear()
+        settings = {"store": tmp_path, "progress": lambda stage, done, total: totals.append((stage, done, total))}
+        rows = make(classifier(bias), **settings).score(*COLUMNS).rows
+        return rows, [total for stage, done, total in totals if (stage, done) == ("contradiction", 0)]
 
-    monkeypatch.setattr(entailment, "classify", counted)
-    settings = {**models, "store": tmp_path, **PENALTY}
-    first, again = (
-        MarsScorer(**{**settings, "entailment_model": classifier()}).score(*zip(*ROWS, strict=True))
-        for _ in range(2)
-    )
-    assert again.rows == first.rows
-    before = len(asked)
-    assert before == len(set(asked)) > 4
-    MarsScorer(**{**settings, "entailment_model": classifier(-60)}).score(*zip(*ROWS, strict=True))
-    assert len(asked) == before + 4  # what the first premise does not contradict is not read beside the second
-
-
-@pytest.mark.parametrize("size", [None, 1, 3])
-def test_a_pair_does_not_depend_on_its_batch(size):
-    model = classifier()
-    pairs = [(text, candidate) for candidate, texts, _ in ROWS[:3] for text in (*texts, LONG, "No.", "")]
-    found = {}
-    classify(model, pairs, found.__setitem__, size)
-    assert set(found) == set(pairs)
-    for (premise, hypothesis), shares in found.items():
-        assert shares == pytest.approx(probabilities(model, premise, hypothesis), abs=1e-9)
+    rows, read = score(0)
+    assert (len(read), read[0]) == (2, 4)
+    assert score(0) == (rows, [])
+    assert score(-60)[1] == [4]  # what the first premise does not contradict is not read beside the second
 
 
 def test_the_nearest_passage_of_a_context():
@@ -190,19 +166,16 @@ def test_the_nearest_passage_of_a_context():
     assert nearest_passage("", "word " * 200).split() == ["word"] * 200
 
 
-def test_files(models, tmp_path, capsys):
+def test_files(make, tmp_path, run):
     """A model by its folder, in a run whose chunks share pairs: all is as in one call."""
-    model, tokenizer = classifier(60)
-    model.save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
+    for part in classifier(60):
+        part.save_pretrained(tmp_path / "model")
     names = ("prediction", "reference", "context")
-    jsonl.write(tmp_path / "rows.jsonl", [dict(zip(names, row, strict=True)) for row in ROWS * 2])
-    options = ["--preset", "mini", "--variant", "plus", "--chunk-size", "2", "--json", "--detailed"]
-    options += ["--contradiction-penalty", "0.25", "--entailment-model", str(tmp_path / "model")]
-    assert main(["score", str(tmp_path / "rows.jsonl"), *options]) == 0
-    found = json.loads(capsys.readouterr().out)
-    settings = {"entailment_model": str(tmp_path / "model"), "contradiction_penalty": 0.25}
-    result = MarsScorer("mini", variant="plus", **settings).score(*zip(*ROWS * 2, strict=True))
-    assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
-    assert found["settings"]["entailment_model"].startswith("folder@")
-    assert "6 of 8 rows (line 1, 2, 3, 5, 6, ...)" in " ".join(found["notices"])
+    path = jsonl.write(tmp_path / "rows.jsonl", [dict(zip(names, row, strict=True)) for row in ROWS * 2])
+    options = ["--preset", "mini", "--variant", "fast", "--contradiction-penalty", 0.5, "--chunk-size", 2]
+    options += ["--entailment-model", tmp_path / "model"]
+    printed = json.loads(run("score", path, *options, "--json")[1])
+    result = make(str(tmp_path / "model")).score(*zip(*ROWS * 2, strict=True))
+    assert printed["scores"] == pytest.approx(result.scores, abs=1e-6)
+    assert printed["settings"]["entailment_model"].startswith("folder@")
+    assert "6 of 8 rows (line 1, 2, 3, 5, 6, ...)" in " ".join(printed["notices"])

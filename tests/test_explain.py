@@ -2,6 +2,7 @@
 
 import json
 
+import jsonl
 import numpy as np
 import pytest
 import tiny_models
@@ -12,95 +13,87 @@ from mars_score.scorer import MarsScorer
 from mars_score.scoring.explain.explainer import words_of
 from mars_score.scoring.explain.explanation import Explanation, Match, Word, whole_page
 
-CONTEXT = "The baker opens her shop. The children walk along the river to look at the boats."
-ROWS = (
-    ["They look at the boats, don't they?", "The mayor of the city walks.", "  "],
-    [["The boys look at the boats!", "A walk along the river."], "The children walk home.", "Nobody came."],
-    [CONTEXT, CONTEXT, CONTEXT],
-)
-
-
+SENTENCES = ["The baker opens her shop.", "The children walk along the river to look at the boats."]
+CONTEXT = " ".join(SENTENCES)
+ROWS = {
+    "predictions": ["They look at the boats, don't they?", "The mayor of the city walks.", "  "],
+    "references": [
+        ["The boys look at the boats!", "A walk along the river."],
+        "The children walk home.",
+        "Nobody came.",
+    ],
+    "contexts": [CONTEXT] * 3,
+}
+LONG = "The children walk along the river to look at the boats, and the baker opens her shop."
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 
 
 @pytest.fixture(scope="module")
 def options():
     """Tiny models, with samples of a language model that reads the context to its end."""
-    return {
-        "preset": "mini",
-        "variant": "fast",
-        "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256),
+    models = {
+        "language_model": tiny_models.tiny_writer(n_positions=256),
         "encoder": tiny_models.tiny_encoder(seed=4),
-        "dtype": "float64",
-        "sample_count": 3,
-        "store": False,
     }
+    return {"preset": "mini", "variant": "fast", **models, "dtype": "float64", "sample_count": 3, "store": False}
 
 
-@pytest.fixture(scope="module", params=["plus", "infills", "paper"])
+@pytest.fixture(scope="module", params=["plus", "free", "infills", "paper"])
 def result(request, options):
     settings = {
-        "plus": {"variant": "plus"},
         "infills": {"max_mask_ratio": 0.6, "sample_count": 0},
         "paper": {"variant": "paper", "planner": "none", "sample_count": 0},
-    }[request.param]
-    settings = {**options, **settings}
-    return MarsScorer(**settings).score(*ROWS, explain=True)
+    }.get(request.param, {"variant": "plus"})
+    rows = {**ROWS, "references": None} if request.param == "free" else ROWS
+    return MarsScorer(**{**options, **settings}).score(**rows, explain=True)
 
 
 def test_the_parts_sum_to_the_score(result):
-    for row, one in zip(result.rows, result.explanations, strict=True):
-        assert one.score == row.score == sum(one.points.values())  # to the last digit
-        assert [match.similarity for match in one.matches if match.kind == "reference"] == [
+    for row, explanation in zip(result.rows, result.explanations, strict=True):
+        assert explanation.score == row.score == sum(explanation.points.values())  # to the last digit
+        assert [match.similarity for match in explanation.matches if match.kind == "reference"] == [
             reference.similarities[0] for reference in row.references
         ]
-        for match in one.matches:
+        for match in explanation.matches:
             if match.words:
-                recall = sum(word.share * word.similarity for word in match.words)
+                recall = sum(word.share * (word.similarity or 0) for word in match.words)
                 assert recall == pytest.approx(match.similarity, abs=1e-12)
-    assert any(one.matches for one in result.explanations)
     assert bool(result.explanations[0].matches[0].words) == ("variant:paper" not in str(result.signature))
-
-
-def test_a_blank_candidate_has_no_explanation(result):
     blank = result.explanations[2]
     assert (blank.score, blank.terms, blank.matches, str(blank)) == (0.0, (), (), "0.0000  (blank candidate)")
-
-
-def test_nothing_is_explained_unless_asked_for(options):
-    result = MarsScorer(**options).score(*ROWS)
-    assert result.explanations == ()
-    assert "explanations" not in result.to_dict()
+    assert [one["score"] for one in json.loads(result.to_json())["explanations"]] == result.scores
+    words = [word for explanation in result.explanations for match in explanation.matches for word in match.words]
+    read = sum(word.similarity is not None for word in words)
+    assert result._repr_html_().count('class="mars-word" tabindex="0"') == read
 
 
 def test_the_nearest_texts(options):
-    writer = tiny_models.tiny_writer(n_positions=256)
-    result = MarsScorer(**{**options, "language_model": writer}).score(*ROWS, explain=True)
-    encoder = options["encoder"]
-    for text, row, one in zip(result.texts, result.rows, result.explanations, strict=True):
-        if not row.terms:
-            continue
+    result = MarsScorer(**options).score(**ROWS, explain=True)
+    for text, row, explanation in list(zip(result.texts, result.rows, result.explanations, strict=True))[:2]:
         best = max(row.samples, key=lambda sample: sample.similarity)
-        *_, sample, sentence = one.matches
+        *_, sample, sentence = explanation.matches
         assert (sample.kind, sample.text, sample.similarity) == ("sample", best.text, best.similarity)
-        sentences = ["The baker opens her shop.", "The children walk along the river to look at the boats."]
-        cosines = (lambda vectors: vectors[1:] @ vectors[0])(
-            encoder.encode([text.candidate, *sentences], normalize_embeddings=True)
-        )
-        assert sentence.text == sentences[int(np.argmax(cosines))]
+        own, *others = options["encoder"].encode([text.candidate, *SENTENCES], normalize_embeddings=True)
+        cosines = np.array(others) @ own
+        assert sentence.text == SENTENCES[int(np.argmax(cosines))]
         assert sentence.similarity == pytest.approx(float(max(cosines)), abs=1e-6)
 
 
-def test_words_against_cosines_of_single_tokens(options):
+@pytest.mark.parametrize("prompt", ["", "query: "])
+def test_words_against_cosines_of_single_tokens(options, prompt):
     """The partner of each word, found anew from the encoder's own token vectors."""
-    encoder = SentenceEncoder(options["encoder"])
+    model = tiny_models.tiny_encoder(seed=4)
+    model.prompts, model.default_prompt_name = {"p": prompt}, "p"
+    encoder = SentenceEncoder(model)
     candidate, reference = "They look at the boats.", "Children look at boats."
-    explained = MarsScorer(**options).score([candidate], [reference], [CONTEXT], explain=True).explanations[0]
+    scorer = MarsScorer(**{**options, "encoder": model, "sample_count": 0})
+    words = scorer.score([candidate], [reference], [CONTEXT], explain=True).explanations[0].matches[0].words
     one, other = encoder.encode([candidate, reference], tokens=True)
     unit = [tokens.tokens / np.linalg.norm(tokens.tokens, axis=1, keepdims=True) for tokens in (one, other)]
     cosines = unit[1] @ unit[0].T
-    ends = [end for _, end in encoder.offsets([reference])[0]]
-    words = explained.matches[0].words
+    spans = encoder.offsets([reference])[0]
+    assert "".join(reference[start:end] for start, end in spans).replace(" ", "") == reference.replace(" ", "")
+    ends = [end for _, end in spans]
     assert [word.text for word in words] == ["Children", "look", "at", "boats", "."]
     for word in words:
         span = range(word.start, word.start + len(word.text) + 1)
@@ -112,25 +105,14 @@ def test_words_against_cosines_of_single_tokens(options):
         assert candidate[start:end].strip() in word.partner
 
 
-def test_offsets_of_a_prompt_and_a_cut_text():
-    encoder = SentenceEncoder(tiny_models.tiny_encoder(n_positions=12))
-    text = "The children walk along the river to look at the boats, and the baker opens her shop."
-    for prompt in ("", "query: "):
-        encoder.model.prompts, encoder.model.default_prompt_name = {"p": prompt}, "p"
-        encoder.__dict__.pop("_prompt", None)
-        offsets, vectors = encoder.offsets([text])[0], encoder.encode([text], tokens=True)[0].tokens
-        assert len(offsets) == len(vectors) < 12
-        assert offsets[0][0] == 0
-        read = "".join(text[start:end] for start, end in offsets)
-        assert read.replace(" ", "") == text[: offsets[-1][1]].replace(" ", "")
-
-
-def test_words_of_the_text_that_the_encoder_does_not_read(options):
-    short = {**options, "encoder": tiny_models.tiny_encoder(n_positions=12), "sample_count": 0}
-    reference = "The children walk along the river to look at the boats, and the baker opens her shop."
-    result = MarsScorer(**short).score(["The boats."], [reference], [CONTEXT], explain=True)
+@pytest.mark.parametrize("prompt", ["", "query: "])
+def test_words_of_the_text_that_the_encoder_does_not_read(options, prompt):
+    encoder = tiny_models.tiny_encoder(n_positions=12)
+    encoder.prompts, encoder.default_prompt_name = {"p": prompt}, "p"
+    scorer = MarsScorer(**{**options, "encoder": encoder, "sample_count": 0})
+    result = scorer.score(["The boats."], [LONG], [CONTEXT], explain=True)
     words = result.explanations[0].matches[0].words
-    assert "".join(word.text for word in words) == reference.replace(" ", "")
+    assert "".join(word.text for word in words) == LONG.replace(" ", "")
     assert (words[0].similarity is None, words[-1].similarity) == (False, None)
     assert "mars-unread" in result._repr_html_()
 
@@ -151,20 +133,9 @@ def test_words(text, words):
     assert all(text[start:].startswith(word) for start, word in found)
 
 
-def test_json_and_html(result):
-    data = json.loads(result.to_json())["explanations"]
-    assert [one["score"] for one in data] == result.scores
-    page = result._repr_html_()
-    assert page.count("<section>") == 3
-    assert page.count('class="mars-word" tabindex="0"') == sum(
-        len(match.words) for one in result.explanations for match in one.matches
-    )
-
-
 def test_html_is_escaped():
     hostile = '"><script>alert(1)</script>'
-    word = Word(hostile, 0, 0.5, 1.0, hostile)
-    match = Match(hostile, hostile, 0.5, (word,))
+    match = Match(hostile, hostile, 0.5, (Word(hostile, 0, 0.5, 1.0, hostile),))
     page = whole_page([Explanation(hostile, 0.5, (), (match, match, match))])
     assert "<script" not in page
     assert '""' not in page
@@ -172,50 +143,32 @@ def test_html_is_escaped():
 
 
 def test_compute(options):
-    settings = {name: value for name, value in options.items() if name != "preset"}
-    metric = mars_metric.Mars(preset="mini", **settings)
-    columns = dict(zip(("predictions", "references", "contexts"), ROWS, strict=True))
-    found = metric.compute(**columns, explain=True)
+    metric = mars_metric.Mars(**options)
+    found = metric.compute(**ROWS, explain=True)
     assert list(found) == ["mars", "explanations"]
-    assert [sum(one["points"].values()) for one in found["explanations"]] == [
-        one["score"] for one in found["explanations"]
-    ]
-    assert "explanations" in metric.compute(**columns, detailed=True, explain=True)
-    assert "explanations" not in metric.compute(**columns, detailed=True)
+    assert all(sum(one["points"].values()) == one["score"] for one in found["explanations"])
+    assert "explanations" in metric.compute(**ROWS, detailed=True, explain=True)
+    assert "explanations" not in metric.compute(**ROWS, detailed=True)
 
 
-def test_the_command_explains_the_lowest_rows(named_models, tmp_path, capsys):
-    from mars_score.cli import main
-
-    path = tmp_path / "rows.jsonl"
+def test_the_command_explains_the_lowest_rows(named_models, tmp_path, run):
     names = ("prediction", "reference", "context")
-    path.write_text("\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in zip(*ROWS, strict=True)))
-    options = ["--variant", "fast", "--sample-count", "0", "--no-store"]
-    command = ["score", str(path), "--encoder", named_models["encoder"], *options]
-    assert main([*command, "--explain", "2", "--json", "--chunk-size", "1", "--dtype", "float64"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    lines = [one["line"] for one in data["explanations"]]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
+    path = jsonl.write(tmp_path / "rows.jsonl", rows)
+    command = ["score", path, "--encoder", named_models["encoder"], "--variant", "fast", "--sample-count", 0]
+    command += ["--no-store", "--explain"]
+    data = json.loads(run(*command, 2, "--json", "--chunk-size", 1, "--dtype", "float64")[1])
+    lines = [explanation["line"] for explanation in data["explanations"]]
     assert lines == sorted((1, 2, 3), key=lambda line: data["scores"][line - 1])[:2]
-    for one in data["explanations"]:
-        assert sum(one["points"].values()) == one["score"] == data["scores"][one["line"] - 1]
-    assert main([*command, "--explain"]) == 0
-    assert {f"line {line}" for line in (1, 2, 3)} <= set(capsys.readouterr().out.splitlines())
-    assert main([*command, "--explain", "2"]) == 0
-    out = capsys.readouterr().out
+    for explanation in data["explanations"]:
+        points = sum(explanation["points"].values())
+        assert points == explanation["score"] == data["scores"][explanation["line"] - 1]
+    assert {f"line {line}" for line in (1, 2, 3)} <= set(run(*command)[1].splitlines())
+    out = run(*command, 2)[1]
     assert "line 3\n0.0000 (blank candidate)" in out
     assert "reference 0." in out
-    assert main([*command, "--explain", "0"]) == 2
-    several = {"prediction": list(ROWS[0]), "reference": ROWS[1][0], "context": ROWS[2][0]}
-    path.write_text(path.read_text() + "\n" + json.dumps(several))
-    assert main([*command, "--explain", "6", "--json", "--chunk-size", "2"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert sorted(one["line"] for one in data["explanations"]) == [1, 2, 3, 4, 4, 4]
-    assert [one["score"] for one in data["explanations"]] == sorted(data["scores"])
-
-
-def test_without_references(options):
-    result = MarsScorer(**options).score(ROWS[0], None, ROWS[2], explain=True)
-    one = result.explanations[0]
-    assert one.score == result.scores[0] == sum(one.points.values())
-    assert "context" in one.points
-    assert one.matches[-1].text in CONTEXT
+    assert run(*command, 0)[0] == 2
+    jsonl.write(path, [*rows, {**rows[0], "prediction": ROWS["predictions"]}])
+    data = json.loads(run(*command, 6, "--json", "--chunk-size", 2)[1])
+    assert sorted(explanation["line"] for explanation in data["explanations"]) == [1, 2, 3, 4, 4, 4]
+    assert [explanation["score"] for explanation in data["explanations"]] == sorted(data["scores"])

@@ -1,7 +1,5 @@
 """Texts that are no candidates, thousands of words or signs long: they take seconds, and what is cut is said."""
 
-import time
-
 import pytest
 
 from mars_score.data.sentences import sentences
@@ -11,9 +9,8 @@ from mars_score.models.engine.tokens import TextCodec
 
 
 def test_a_long_run_without_spaces_is_one_token_of_a_sentence():
-    begun = time.monotonic()
-    assert sentences("[" * 20_000 + " sat. A dog ran.")[1:] == ["A dog ran."]
-    assert time.monotonic() - begun < 10  # spaCy's rules for punctuation take half a minute
+    """spaCy's rules for punctuation, which would find a full stop at its end, take half a minute."""
+    assert sentences("[" * 20_000 + ". a dog ran. It sat.") == ["[" * 20_000 + ". a dog ran.", "It sat."]
 
 
 @pytest.mark.parametrize(("tokens", "cut"), [(TEXT_TOKENS, False), (TEXT_TOKENS + 2, True), (2**15, True)])

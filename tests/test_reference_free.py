@@ -11,15 +11,10 @@ import tiny_models
 
 from mars_metric import Mars
 from mars_score import MarsScorer
-from mars_score.augment.sampling.samples import UNKNOWN_LIMIT, Samples
-from mars_score.cli import main
 from mars_score.compare import rank_systems
-from mars_score.errors import MarsWarning
 from mars_score.integrations.trainer import compute_metrics
-from mars_score.settings import presets, resolve_settings
-from mars_score.space.inputs import PRESET
+from mars_score.settings import presets
 
-LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
 ROWS = [  # candidate, context, task by its form
     ("She took a train.", "Her old car broke down.", "story"),
     (" ", "It was late, and they lost it.", "story"),
@@ -28,61 +23,44 @@ ROWS = [  # candidate, context, task by its form
     ("  The end.  ", "Was it the end?\nI think so.", "dialogue"),
     ("A train, their train: the last Train home.", "Her old car broke down.", "story"),
 ]
-CANDIDATES, CONTEXTS = [row[0] for row in ROWS], [row[1] for row in ROWS]
-
-
-@pytest.fixture(scope="module")
-def wide():
-    """A language model whose window holds all texts."""
-    return tiny_models.tiny_gpt2(seed=1, n_positions=256, initializer_range=0.1)
+CANDIDATES, CONTEXTS, TASKS = ([row[column] for row in ROWS] for column in range(3))
+pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch, wide, encoder):
-    """Preset "mini" is of tiny models, whose samples are two set texts."""
-    models = {"language_model": wide, "encoder": encoder, "masked_language_model": None}
-    for name in ("mini", PRESET):
-        monkeypatch.setitem(presets.PRESETS, name, models)
+def mini(monkeypatch, encoder):
+    """Preset "mini" is of tiny models."""
+    models = {"language_model": tiny_models.tiny_writer(), "encoder": encoder, "masked_language_model": None}
+    monkeypatch.setitem(presets.PRESETS, "mini", models)
     monkeypatch.setenv("MARS_PRESET", "mini")
 
-    def draw(model, request, settings):
-        assert request.token_limit == UNKNOWN_LIMIT
-        return Samples((LATE, RIVER))
 
-    monkeypatch.setattr("mars_score.augment.sampling.samples.draw_samples", draw)
-    return models
+@pytest.fixture
+def plus():
+    return MarsScorer(variant="plus", sample_count=2)
 
 
-def expected(candidate, context, task, models, variant):
-    """The score of a row in plain Python."""
-    candidate, encoder = candidate.strip(), models["encoder"]
-    if not candidate:
-        return 0.0
-    total = 0.5 * oracle_forms.nearness(encoder, candidate, context)
-    if task not in ("answer", "data"):
-        total += 0.2 * max(oracle_forms.recall(encoder, candidate, one) for one in (LATE, RIVER))
-    if variant == "plus" and task != "dialogue":
-        given, alone = (
-            oracle_forms.log_probability(*models["language_model"], one, candidate) for one in (context, "")
-        )
-        total += 0.15 * (alone / 2 + given - alone)
-    return total - 0.3 * oracle_forms.repeated(candidate)
-
-
-@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
-@pytest.mark.parametrize("variant", ["fast", "plus"])
-def test_scores_are_those_of_the_plain_form(tiny, variant):
-    result = MarsScorer("mini", store=False, variant=variant, sample_count=2).score(CANDIDATES, contexts=CONTEXTS)
-    assert result.scores == pytest.approx([expected(*row, tiny, variant) for row in ROWS], abs=1e-6)
-    assert f"|variant:{variant}|references:0|" in str(result.signature)
-    assert result.rows[1].terms == result.rows[1].samples == ()
-    assert [len(row.samples) for row in result.rows] == [2, 0, 2, 0, 2, 2]
-
-
-def test_what_a_user_set_stays(tiny):
-    settings = resolve_settings("mini", context_weight=0.9, matching="sentences", variant="plus").given(None)
-    assert (settings.variant, settings.similarity.context_weight) == ("plus", 0.9)
-    assert (settings.similarity.matching, settings.similarity.sample_weight) == ("sentences", 0.2)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"variant": "fast", "sample_count": 2},
+        {"variant": "plus", "sample_count": 2},
+        {"variant": "plus", "context_weight": 0.9, "matching": "sentences"},
+    ],
+    ids=str,
+)
+def test_scores_are_those_of_the_plain_form(settings):
+    scorer = MarsScorer(**settings)
+    result = scorer.score(CANDIDATES, contexts=CONTEXTS)
+    samples = [[sample.text for sample in row.samples] for row in result.rows]
+    assert [len(texts) for texts in samples] == [settings.get("sample_count", 0) * n for n in (1, 0, 1, 0, 1, 1)]
+    words = [len(text.split()) for texts in samples for text in texts]
+    assert max(words, default=64) == 64  # the length of a sample where no references tell it
+    columns = zip(CANDIDATES, CONTEXTS, TASKS, samples, strict=True)
+    expected = [oracle_forms.score(a, [], context, scorer.settings, *rest) for a, context, *rest in columns]
+    assert result.scores == pytest.approx(expected, abs=1e-6)
+    assert f"|variant:{settings['variant']}|references:0|" in str(result.signature)
+    assert result.rows[1].terms == ()
 
 
 @pytest.mark.parametrize(
@@ -98,75 +76,61 @@ def test_what_a_user_set_stays(tiny):
 )
 def test_bad_input(settings, rows, message):
     with pytest.raises(ValueError, match=message):
-        MarsScorer("mini", store=False, **{"variant": "plus", **settings}).score(["a", "b"], **rows)
+        MarsScorer(store=False, **{"variant": "plus", **settings}).score(["a", "b"], **rows)
 
 
-def test_evaluate(tmp_path):
-    metric, rows = (
-        Mars("plus", sample_count=2, cache_dir=str(tmp_path)),
-        {"predictions": CANDIDATES[2:], "contexts": CONTEXTS[2:]},
-    )
-    scores = (
-        MarsScorer("mini", store=False, variant="plus", sample_count=2)
-        .score(CANDIDATES[2:], None, CONTEXTS[2:])
-        .scores
-    )
+def test_evaluate(plus, tmp_path):
+    metric = Mars("plus", sample_count=2, cache_dir=str(tmp_path))
+    rows = {"predictions": CANDIDATES[2:], "contexts": CONTEXTS[2:]}
+    result = plus.score(**rows)
     found = metric.compute(**rows, detailed=True)
-    assert found["scores"] == pytest.approx(scores, abs=1e-6)
+    assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
     assert "variant:plus|references:0" in found["signature"]
-    assert found["augmented_references"] == [[LATE, RIVER], [], [LATE, RIVER], [LATE, RIVER]]
+    assert found["augmented_references"] == [[sample.text for sample in row.samples] for row in result.rows]
     metric.add(prediction=CANDIDATES[2], context=CONTEXTS[2])
     with pytest.raises(ValueError, match="some rows have references and some have none"):
         metric.compute(**rows, references=["r"] * 4)
-    assert metric.compute()["mars"] == pytest.approx(scores[0], abs=1e-6)  # the added row is still there
+    assert metric.compute()["mars"] == pytest.approx(result.scores[0], abs=1e-6)  # the added row is still there
 
 
-def test_trainer():
+def test_trainer(plus):
     tokenizer = SimpleNamespace(batch_decode=lambda rows, **_: ["They won it."] * len(rows))
     ids = np.ones((2, 3), int)
     prediction = SimpleNamespace(predictions=ids, label_ids=ids, inputs=None)
-    scorer = MarsScorer("mini", store=False, variant="plus")
-    found = compute_metrics(scorer, tokenizer, CONTEXTS[:2], use_references=False)(prediction)
-    assert found["mars"] == scorer.score(["They won it."] * 2, None, CONTEXTS[:2]).score
+    found = compute_metrics(plus, tokenizer, CONTEXTS[:2], use_references=False)(prediction)
+    assert found["mars"] == plus.score(["They won it."] * 2, None, CONTEXTS[:2]).score
 
 
-def test_command_line(tmp_path, capsys):
-    rows = [{"prediction": a, "context": b} for a, b, _ in ROWS]
-    path = str(jsonl.write(tmp_path / "rows.jsonl", rows))
-    assert (
-        main(
-            ["score", path, "--no-references", "--json", "--detailed", "--variant", "plus", "--sample-count", "2"]
-        )
-        == 0
-    )
-    found = json.loads(capsys.readouterr().out)
-    with pytest.warns(MarsWarning, match="blank candidates"):
-        result = MarsScorer("mini", variant="plus", sample_count=2).score(CANDIDATES, None, CONTEXTS)
+def test_command_line(plus, tmp_path, run):
+    rows = [{"prediction": candidate, "context": context} for candidate, context, _ in ROWS]
+    path = jsonl.write(tmp_path / "rows.jsonl", rows)
+    free = ("--no-references", "--variant", "plus")
+    code, out, _ = run("score", path, *free, "--json", "--detailed", "--sample-count", 2)
+    found, result = json.loads(out), plus.score(CANDIDATES, None, CONTEXTS)
+    assert (code, found["signature"]) == (0, str(result.signature))
     assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
-    assert found["signature"] == str(result.signature)
-    assert [one["text"] for one in found["rows"][0]["samples"]] == [LATE, RIVER]
-    assert main(["score", path]) == 2
-    assert "'reference' is missing" in (error := capsys.readouterr().err)
-    assert "--no-references" in error
+    assert [len(row["samples"]) for row in found["rows"]] == [2, 0, 2, 0, 2, 2]
     mixed = jsonl.write(tmp_path / "mixed.jsonl", [{**rows[0], "reference": "r"}, {**rows[2], "reference": []}])
-    assert main(["score", str(mixed)]) == 2
-    assert "mixed.jsonl:2: column 'reference' is an empty list" in capsys.readouterr().err
-    jsonl.write(tmp_path / "rows.jsonl", [{**rows[0], "context": " "}])
-    assert main(["score", path, "--no-references", "--variant", "plus"]) == 2
-    assert "rows.jsonl:1: column 'context' is blank" in capsys.readouterr().err
-    assert main(["score", path, "--no-references", "--no-use-context", "--variant", "plus"]) == 2
-    assert "leave out use_context=False" in capsys.readouterr().err
+    blank = jsonl.write(tmp_path / "blank.jsonl", [{**rows[0], "context": " "}])
+    for arguments, *messages in (
+        ((path,), "'reference' is missing", "--no-references"),
+        ((mixed,), "mixed.jsonl:2: column 'reference' is an empty list"),
+        ((blank, *free), "blank.jsonl:1: column 'context' is blank"),
+        ((path, *free, "--no-use-context"), "leave out use_context=False"),
+    ):
+        code, _, error = run("score", *arguments)
+        assert code == 2
+        assert all(message in error for message in messages)
 
 
-def test_two_systems(tmp_path, capsys):
-    others = ["It was late.", *CANDIDATES[3:]]
-    paths = []
-    for name, some in (("one", CANDIDATES[2:]), ("other", others)):
-        rows = [{"prediction": a, "context": b} for a, b in zip(some, CONTEXTS[2:], strict=True)]
-        paths.append(str(jsonl.write(tmp_path / f"{name}.jsonl", rows)))
-    assert main(["compare", *paths, "--no-references", "--variant", "plus", "--json", "--resamples", "10"]) == 0
-    printed = json.loads(capsys.readouterr().out)
-    systems = {"one": CANDIDATES[2:], "other": others}
-    ranking = rank_systems(MarsScorer("mini", variant="plus"), systems, contexts=CONTEXTS[2:], resamples=10)
-    assert printed["pairs"][0]["difference"] == ranking.pairs[0].difference > 0
+def test_two_systems(plus, tmp_path, run):
+    systems = {"one": CANDIDATES[2:], "other": ["It was late.", *CANDIDATES[3:]]}
+    for name, candidates in systems.items():
+        rows = [{"prediction": a, "context": b} for a, b in zip(candidates, CONTEXTS[2:], strict=True)]
+        jsonl.write(tmp_path / f"{name}.jsonl", rows)
+    paths = [tmp_path / "one.jsonl", tmp_path / "other.jsonl"]
+    options = ("--no-references", "--variant", "plus", "--sample-count", 2, "--json", "--resamples", 10)
+    printed = json.loads(run("compare", *paths, *options)[1])
+    ranking = rank_systems(plus, systems, contexts=CONTEXTS[2:], resamples=10)
+    assert printed["pairs"][0]["difference"] == ranking.pairs[0].difference != 0
     assert "variant:plus|references:0" in printed["signature"]
