@@ -11,7 +11,7 @@ import word_recall
 from jsonl import read
 from setting_values import OTHER_VALUES
 
-from mars_score.data import files as rowfiles
+from mars_score.data.files import whole_file
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
 from mars_score.scorer import MarsScorer
 from mars_score.store.progress import _Lines
@@ -51,16 +51,10 @@ def write(tmp_path):
     return write_file
 
 
-@pytest.fixture
-def score(run):
-    """Runs ``mars score``."""
-    return lambda *argv: run("score", *argv)
-
-
 # mars score
 
 
-def test_score_as_json(score, write, monkeypatch):
+def test_score_as_json(run, write, monkeypatch):
     score_rows = MarsScorer.score_rows
 
     def chattering(self, *args, **options):
@@ -68,99 +62,97 @@ def test_score_as_json(score, write, monkeypatch):
         return score_rows(self, *args, **options)
 
     monkeypatch.setattr(MarsScorer, "score_rows", chattering)
-    code, out, err = score(write(), "--json")
-    assert code == 0
+    code, out, err = run("score", write(), "--json")
+    assert (code, err) == (0, "a library that prints while it loads\n")
     result = json.loads(out)  # one object and nothing else
     assert list(result) == ["mars", "interval", "scores", "signature", "settings", "notices"]
-    assert (result["mars"], result["scores"], result["notices"]) == (
-        pytest.approx(0.75),
-        pytest.approx(SCORES),
-        [],
-    )
     assert result["interval"] is None  # of two contexts nothing can be said
     assert result["signature"].startswith("mars|")
-    assert err == "a library that prints while it loads\n"
+    assert (result["mars"], result["scores"], result["notices"]) == (pytest.approx(0.75), SCORES, [])
 
 
-def test_score_as_json_in_detail(score, write):
-    _, out, _ = score(write(), "--json", "--detailed")
-    rows = json.loads(out)["rows"]
-    assert [len(row["references"]) for row in rows] == [1, 2]
-    assert rows[1]["references"][0]["reference"] == "x y"
-    assert [[term["name"] for term in row["terms"]] for row in rows] == 2 * [["references"]]
-
-
-def test_json_is_ascii_whatever_the_text(run, write):
-    rows = [{"prediction": "\U0001f600 \ud83d", "reference": "\u05e9\U0001f600", "context": ""}]
-    _, out, _ = run("score", write(rows), "--json", "--detailed")
+def test_json_in_detail_is_ascii_whatever_the_text(run, write):
+    more = {"prediction": "\U0001f600 \ud83d", "reference": "\u05e9\U0001f600", "context": ""}
+    _, out, _ = run("score", write([*ROWS, more]), "--json", "--detailed")
     assert out.isascii()
-    assert json.loads(out)["rows"][0]["references"][0]["reference"] == "\u05e9\U0001f600"
+    rows = json.loads(out)["rows"]
+    assert [[row["reference"] for row in one["references"]] for one in rows] == [
+        ["a b"],
+        ["x y", "c z"],
+        ["\u05e9\U0001f600"],
+    ]
+    assert [[term["name"] for term in row["terms"]] for row in rows] == 3 * [["references"]]
 
 
-def test_score_in_plain_text(score, write):
+def test_score_in_plain_text(run, write):
     rows = [*ROWS, {"prediction": " ", "reference": "a\nb", "context": "third"}]
-    code, out, err = score(write(rows))
+    code, out, err = run("score", write(rows))
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "MARS 0.5000   no interval: fewer than 10 contexts   rows 3"
     assert lines[1].startswith("signature mars|version:")
+    assert "|encoder:" in lines[1]
     assert lines[2] == f"notice: {BLANK}: 1 of 3 rows (line 3)"
     assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.5000  c d", "   1  1.0000  a b"]
 
 
 def test_of_many_rows_some_are_shown(run, write):
     rows = [{"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": "x?"} for row in range(50)]
-    _, out, _ = run("score", write(rows))
-    assert out.splitlines()[2] == "line  score   candidate (lowest and highest)"
-    assert [int(line.split()[0]) for line in out.splitlines()[3:]] == [50, 49, 48, 3, 2, 1]
-    assert max(map(len, out.splitlines()[3:])) <= 100
-    _, out, _ = run("score", write(rows), "--detailed")
-    assert len(out.splitlines()) == 3 + 2 * 50
+    rows[1]["reference"] = "[red]\x1b[31m blood"  # control characters take no effect
+    heading, *shown = run("score", write(rows))[1].splitlines()[3:]
+    assert heading == "line  score   candidate (lowest and highest)"
+    assert [int(line.split()[0]) for line in shown] == [2, 50, 49, 4, 3, 1]
+    assert max(map(len, shown)) <= 100
+    shown = run("score", write(rows), "--detailed")[1].splitlines()[4:]
+    assert len(shown) == 2 * 50
+    assert any(line.endswith("[red] [31m blood") for line in shown)
 
 
-def test_control_characters_take_no_effect(score, write):
-    rows = [*ROWS, {"prediction": "[red]\x1b[31m blood", "reference": "a", "context": ""}]
-    _, out, _ = score(write(rows), "--detailed")
-    assert "[red] [31m blood" in out
-
-
-def test_scores_in_a_file(score, write, tmp_path):
-    out = tmp_path / "scores.jsonl"
-    cut = {
-        "prediction": "cut \ud83d",
-        "reference": "a",
-        "context": "",
-    }  # an unpaired surrogate, which UTF-8 cannot encode
+def test_scores_in_a_file(run, write, tmp_path):
+    """Written through a link, and whatever UTF-8 cannot hold."""
+    cut = {"prediction": "cut \ud83d", "reference": "a", "context": ""}
     whole = {"prediction": "\U0001f600", "reference": "b", "context": ""}
-    rows = [*ROWS, cut, whole]
-    assert score(write(rows), "--out", out)[0] == 0
-    scores = map(pytest.approx, [*SCORES, 0.0, 0.0])
-    assert read(out) == [{**row, "mars": score} for row, score in zip(rows, scores, strict=True)]
+    rows, out, link = [*ROWS, cut, whole], tmp_path / "scores.jsonl", tmp_path / "link.jsonl"
+    out.touch()
+    link.symlink_to(out)
+    assert run("score", write(rows), "--out", link)[0] == 0
+    assert link.is_symlink()
+    assert read(out) == [{**row, "mars": score} for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl", "scores.jsonl", "store"]
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.jsonl", "link.jsonl", "scores.jsonl", "store"}
 
 
-def test_a_file_may_be_replaced_by_its_scores(score, write):
+def test_a_file_may_be_replaced_by_its_scores(run, write):
     path = write()
-    assert score(path, "--out", path)[0] == 0
-    assert [row["mars"] for row in read(path)] == pytest.approx(SCORES)
+    assert run("score", path, "--out", path)[0] == 0
+    assert [row["mars"] for row in read(path)] == SCORES
 
 
-def test_columns_by_other_names(score, write):
+@pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
+def test_scores_for_a_pipe(run, write, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert run("score", write(), "--out", pipe)[0] == 0
+    assert [json.loads(line)["mars"] for line in os.read(reader, 10_000).splitlines()] == SCORES
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_columns_by_other_names(run, write):
     rows = [{"candidate": "a", "references": ["a"], "question": "q"}]
-    names = {"prediction": "candidate", "reference": "references", "context": "question"}
-    columns = [part for column, name in names.items() for part in (f"--{column}-column", name)]
-    assert json.loads(score(write(rows), *columns, "--json")[1])["scores"] == [1.0]
+    names = ["--prediction-column=candidate", "--reference-column=references", "--context-column=question"]
+    assert json.loads(run("score", write(rows), *names, "--json")[1])["scores"] == [1.0]
 
 
-def test_several_candidates_of_a_row(score, write, tmp_path):
+def test_several_candidates_of_a_row(run, write, tmp_path):
     several = {"id": 3, "prediction": [" x y", "q", ""], "reference": "x y", "context": "third"}
     path, out = write([ROWS[0], several, ROWS[1]]), tmp_path / "out.jsonl"
-    code, text, _ = score(path, "--out", out, "--fail-rows-under", 0.1)
+    code, text, _ = run("score", path, "--out", out, "--fail-rows-under", 0.1)
     assert code == 3
-    made = [(row["id"], row["prediction"]) for row in read(out)]
-    assert made == [(1, "a b"), (3, " x y"), (3, "q"), (3, ""), (2, "c d")]
-    assert [row["mars"] for row in read(out)] == pytest.approx([1.0, 1.0, 0.0, 0.0, 0.5])
+    assert [(row["id"], row["prediction"], row["mars"]) for row in read(out)] == [
+        *((1, "a b", 1.0), (3, " x y", 1.0), (3, "q", 0.0), (3, "", 0.0), (2, "c d", 0.5)),
+    ]
     lines = [line.split() for line in text.splitlines()]
     assert lines[0][-2:] == ["rows", "5"]
     assert f"notice: {BLANK}: 1 of 5 rows (line 2)" in text
@@ -168,25 +160,15 @@ def test_several_candidates_of_a_row(score, write, tmp_path):
         *(["2", "0.0000"], ["2", "0.0000", "q"], ["3", "0.5000", "c", "d"]),
         *(["1", "1.0000", "a", "b"], ["2", "1.0000", "x", "y"]),
     ]
-    _, text, _ = score(path, "--json")
-    assert json.loads(text)["scores"] == pytest.approx([1.0, 1.0, 0.0, 0.0, 0.5])
-
-
-def test_the_signature_is_shown_in_full(score, write):
-    _, out, _ = score(write())
-    signature = out.splitlines()[1]
-    assert signature.startswith("signature mars|version:")
-    assert "|encoder:" in signature
 
 
 def test_without_contexts(run, write):
     rows = [{"prediction": "a", "reference": "a"}]
     code, out, _ = run("score", write(rows), "--no-use-context", "--json")
     assert (code, json.loads(out)["settings"]["use_context"]) == (0, False)
-    code, _, err = run("score", write(rows))
-    assert code == 2
-    assert "column 'context' is missing" in err
-    assert "--no-use-context" in err
+    message = failing(run, "score", write(rows))
+    assert "column 'context' is missing" in message
+    assert "--no-use-context" in message
 
 
 # mars augment
@@ -196,18 +178,15 @@ def test_augment(run, write, tmp_path):
     out = tmp_path / "augmented.jsonl"
     rows = [{name: value for name, value in row.items() if name != "prediction"} for row in ROWS]
     argv = ["augment", write(rows), "--out", out, "--max-mask-ratio", "0.6", "--mask-ratio-step", "0.6"]
-    code, stdout, err = run(*argv, "--no-store", "--quiet")
-    assert (code, stdout, err) == (0, "", "")
-    augmented = read(out)
-    assert [{**row, "augmented_references": 0, "augmentations": 0, "samples": 0} for row in rows] == [
-        {**row, "augmented_references": 0, "augmentations": 0, "samples": 0} for row in augmented
-    ]
-    for row, references in zip(augmented, (["a b"], ["x y", "c z"]), strict=True):
-        assert [each["reference"] for each in row["augmentations"]] == references
-        infills = [each["augmentations"][0] for each in row["augmentations"]]
+    assert run(*argv, "--no-store", "--quiet") == (0, "", "")
+    for row, augmented, references in zip(rows, read(out), (["a b"], ["x y", "c z"]), strict=True):
+        assert augmented == {**augmented, **row}
+        assert augmented.keys() - row.keys() == {"augmented_references", "augmentations", "samples"}
+        assert [each["reference"] for each in augmented["augmentations"]] == references
+        infills = [each["augmentations"][0] for each in augmented["augmentations"]]
         assert all(infill["mask_ratio"] == 0.6 and "_" in infill["template"] for infill in infills)
         texts = [text for each, infill in zip(references, infills, strict=True) for text in (each, infill["text"])]
-        assert row["augmented_references"] == list(dict.fromkeys(texts))
+        assert augmented["augmented_references"] == list(dict.fromkeys(texts))
     assert run(*argv, "--no-store")[2].endswith(f"2 rows with augmented references written to {out}\n")
 
 
@@ -238,15 +217,12 @@ def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path):
 
 def test_what_is_not_given_is_left_to_the_scorer(run, write, scorers):
     run("score", write())
-    [scorer] = scorers
-    assert (scorer.runtime.batch_size, scorer.runtime.device) == (None, None)
-    assert scorer.runtime.store.folder == Path(os.environ["MARS_STORE"])
+    runtime = scorers[0].runtime
+    assert (runtime.batch_size, runtime.device) == (None, None)
+    assert runtime.store.folder == Path(os.environ["MARS_STORE"])
 
 
-# Progress bars
-
-
-def test_progress_bars_are_for_terminals(run, write, scorers, monkeypatch):
+def test_progress_bars_are_for_terminals(run, write, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert "read" in run("score", write())[2]
     assert run("score", write(), "--quiet")[2] == ""
@@ -265,54 +241,31 @@ def failing(run, *argv, code=2):
 
 
 GOOD = json.dumps(ROWS[0])
-BAD_FILES = {
-    "not JSON": (
-        [GOOD, '{"prediction": "a",, }'],
-        ":2: not JSON: Expecting property name",
-    ),
-    "two values": ([GOOD, GOOD + GOOD], f":2: not JSON: Extra data (character {len(GOOD) + 1})"),
-    "a blank line between": ([GOOD, "", GOOD], ":2: not JSON: the line is blank"),
-    "a list": ([GOOD, '["a"]'], ":2: not a JSON object but list; write one object per line"),
-    "a missing column": (
-        [GOOD, '{"prediction": "a", "context": ""}'],
-        ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it, name another "
+BAD_LINES = [
+    ('{"prediction": "a",, }', "not JSON: Expecting property name"),
+    (GOOD + GOOD, f"not JSON: Extra data (character {len(GOOD) + 1})"),
+    ("\n" + GOOD, "not JSON: the line is blank"),
+    ('["a"]', "not a JSON object but list; write one object per line"),
+    (
+        '{"prediction": "a", "context": ""}',
+        "column 'reference' is missing (columns here: 'prediction', 'context'); add it, name another "
         "with --reference-column, or pass --no-references to score all rows without",
     ),
-    "a number": (
-        [GOOD, '{"prediction": 5, "reference": "a", "context": ""}'],
-        ":2: column 'prediction' must be a string, got int (5); convert it or leave the row out",
+    (
+        '{"prediction": [], "reference": "a", "context": ""}',
+        "column 'prediction' is an empty list; fill it or leave the row out",
     ),
-    "an object": (
-        ['{"prediction": "a", "reference": "a", "context": {"a": 1}}'],
-        ":1: column 'context' must be a string, got dict",
-    ),
-    "no candidates": (
-        [GOOD, '{"prediction": [], "reference": "a", "context": ""}'],
-        ":2: column 'prediction' is an empty list; fill it or leave the row out",
-    ),
-    "a blank reference": (
-        ['{"prediction": "a", "reference": ["b", " "], "context": ""}'],
-        ":1: column 'reference' holds a blank reference; fill it or leave it out",
-    ),
-    "nothing": ([], ": the file holds no rows; write one JSON object per line"),
-}
+]
 
 
-@pytest.mark.parametrize(("rows", "message"), BAD_FILES.values(), ids=BAD_FILES)
-def test_bad_files(run, write, scorers, tmp_path, rows, message):
-    path = write(rows)
-    out = tmp_path / "out.jsonl"
+@pytest.mark.parametrize(("line", "message"), BAD_LINES, ids=[message[:30] for _, message in BAD_LINES])
+def test_bad_lines(run, write, scorers, tmp_path, line, message):
+    path, out = write([GOOD, line]), tmp_path / "out.jsonl"
     out.write_text("as before")
-    assert failing(run, "score", path, "--out", out).startswith(path + message)
+    assert failing(run, "score", path, "--out", out).startswith(f"{path}:2: {message}")
     assert out.read_text() == "as before"
     assert scorers == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
-
-
-def test_not_utf8(run, tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(GOOD.encode() + b'\n{"prediction": "caf\xe9"}\n')
-    assert failing(run, "score", path) == f"{path}:2: not UTF-8; convert the file"
 
 
 def test_other_line_ends_and_a_byte_order_mark(run, tmp_path):
@@ -332,29 +285,28 @@ def test_files_that_are_not_there(run, write, tmp_path, scorers):
     assert scorers == []
 
 
-BAD_USAGE = [
-    ((), "the following arguments are required: COMMAND (see: mars --help)"),
-    (("scores", "FILE"), "argument COMMAND: invalid choice: 'scores'"),
-    (("score",), "the following arguments are required: FILE (see: mars score --help)"),
-    (("augment", "FILE"), "--out is missing; say where the rows are to be written"),
-    (("score", "FILE", "--max-mask", "1"), "unrecognized arguments: --max-mask 1"),
-    (("score", "FILE", "--sigma", "2.5"), "argument --sigma: invalid int value: '2.5'"),
-    (("score", "FILE", "--preset", "huge"), "unknown preset 'huge'; choose one of mini, base, paper"),
-    (("score", "FILE", "--max-mask-ratio", "60"), "max_mask_ratio must be a number in [0, 1], got 60"),
-    (
-        ("score", "FILE", "--augmentation-aggregation", "mean"),
-        "argument --augmentation-aggregation: invalid choice: 'mean' (choose from 'best', 'weighted')",
-    ),
-    (("score", "FILE", "--pos-weights", "{"), "argument --pos-weights: not JSON: Expecting"),
-    (("score", "FILE", "--pos-weights", "[1]"), "pos_weights must be a mapping"),
-    (("score", "FILE", "--idf-corpus", "no/where"), "argument --idf-corpus: no/where: No such file or directory"),
-    (("score", "FILE", "--idf-corpus", os.devnull), "idf_corpus is empty"),
-]
+BAD_USAGE = {
+    "": "the following arguments are required: COMMAND (see: mars --help)",
+    "scores FILE": "argument COMMAND: invalid choice: 'scores'",
+    "score": "the following arguments are required: FILE (see: mars score --help)",
+    "augment FILE": "--out is missing; say where the rows are to be written",
+    "augment FILE --out b.jsonl --q .5": "unrecognized arguments: --q .5",  # a setting that it does not use
+    "score FILE --max-mask 1": "unrecognized arguments: --max-mask 1",
+    "score FILE --sigma 2.5": "argument --sigma: invalid int value: '2.5'",
+    "score FILE --workers 0": "argument --workers: must be an integer of at least 1, got '0'",
+    "score FILE --preset huge": "unknown preset 'huge'; choose one of mini, base, paper",
+    "score FILE --max-mask-ratio 60": "max_mask_ratio must be a number in [0, 1], got 60",
+    "score FILE --augmentation-aggregation mean": "argument --augmentation-aggregation: invalid choice: 'mean' (",
+    "score FILE --pos-weights {": "argument --pos-weights: not JSON: Expecting",
+    "score FILE --pos-weights [1]": "pos_weights must be a mapping",
+    "score FILE --idf-corpus no/where": "argument --idf-corpus: no/where: No such file or directory",
+    f"score FILE --idf-corpus {os.devnull}": "idf_corpus ",
+}
 
 
-@pytest.mark.parametrize(("argv", "message"), BAD_USAGE, ids=[" ".join(argv) for argv, _ in BAD_USAGE])
+@pytest.mark.parametrize(("argv", "message"), BAD_USAGE.items())
 def test_bad_usage(run, write, scorers, argv, message):
-    argv = [write() if part == "FILE" else part for part in argv]
+    argv = [write() if part == "FILE" else part for part in argv.split()]
     assert failing(run, *argv).startswith(message)
     assert scorers == []
 
@@ -389,43 +341,19 @@ def test_what_is_no_documented_error_keeps_its_traceback(run, write, monkeypatch
         run("score", write())
 
 
-# Files
-
-
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     target = tmp_path / "out.jsonl"
     target.write_text("as before")
 
     def write_rows():
-        with rowfiles.whole_file(target) as file:
-            for row in ({"a": "x" * 100_000}, {"a": object()}):  # the second has no form in JSON
-                file.write(rowfiles.row_line(row))
+        with whole_file(target) as file:
+            file.write("x" * 100_000)
+            raise KeyboardInterrupt
 
-    with pytest.raises(TypeError):
+    with pytest.raises(KeyboardInterrupt):
         write_rows()
     assert target.read_text() == "as before"
-    assert [one.name for one in tmp_path.iterdir()] == ["out.jsonl"]
-
-
-def test_a_link_is_written_through(tmp_path):
-    (tmp_path / "real.jsonl").write_text("")
-    (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
-    with rowfiles.whole_file(tmp_path / "link.jsonl") as file:
-        file.write(rowfiles.row_line({"a": 1}))
-    assert (tmp_path / "link.jsonl").is_symlink()
-    assert read(tmp_path / "real.jsonl") == [{"a": 1}]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
-def test_what_is_no_file_is_written_in_place(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with rowfiles.whole_file(pipe) as file:
-        file.write(rowfiles.row_line({"a": 1}))
-    assert os.read(reader, 100) == b'{"a": 1}\n'
-    os.close(reader)
-    assert pipe.is_fifo()
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
 
 # The process itself
