@@ -1,7 +1,10 @@
 """Runs over files: streamed, stopped and begun again, by several processes; with real tiny models."""
 
+import decimal
 import gzip
+import itertools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -9,10 +12,13 @@ import sys
 import time
 from pathlib import Path
 
+import datasets
+import pyarrow
 import pytest
 import tiny_models
 import word_recall
 from jsonl import read, write
+from pyarrow import parquet
 
 from mars_score import MarsScorer
 from mars_score.cli import main
@@ -30,18 +36,16 @@ WORDS = tiny_models.TEXT.split()
 
 def make_rows(count):
     """Rows of which every third repeats a reference, every fifth a candidate, and one in eleven is blank."""
-    rows = []
-    for number in range(count):
-        reference, candidate = number - number % 3, number - number % 5
-        rows.append(
-            {
-                "id": number,
-                "prediction": "" if number % 11 == 10 else " ".join(WORDS[candidate : candidate + 6]),
-                "reference": " ".join(WORDS[reference : reference + 5]),
-                "context": " ".join(WORDS[reference + 20 : reference + 30]),
-            }
-        )
-    return rows
+    starts = [(number, number - number % 3, number - number % 5) for number in range(count)]
+    return [
+        {
+            "id": number,
+            "prediction": "" if number % 11 == 10 else " ".join(WORDS[candidate : candidate + 6]),
+            "reference": " ".join(WORDS[reference : reference + 5]),
+            "context": " ".join(WORDS[reference + 20 : reference + 30]),
+        }
+        for number, reference, candidate in starts
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +64,6 @@ def score(*argv):
     return main(["score", *map(str, argv), "--quiet"])
 
 
-def scores_of(path):
-    return [row["mars"] for row in read(path)]
-
-
 @pytest.mark.parametrize("variant", ["paper", "plus"])  # together they read all that others do
 def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     models = [*models, "--variant", variant]
@@ -77,9 +77,10 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     assert shown["scores"] == pytest.approx(expected.scores, abs=1e-9)
     assert shown["mars"] == pytest.approx(expected.score, abs=1e-9)
     assert shown["notices"][0] == f"{BLANK}: 2 of 30 rows (line 11, 22)"
-    assert [notice.split("(")[0] for notice in shown["notices"]] == [
-        notice.split("(")[0] for notice in expected.notices
-    ]
+    notices, expected_notices = (
+        [text.split("(")[0] for text in of] for of in (shown["notices"], expected.notices)
+    )
+    assert notices == expected_notices
     assert shown["signature"] == str(expected.signature)
     assert read(out) == [{**row, "mars": value} for row, value in zip(rows, shown["scores"], strict=True)]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jsonl", "rows.jsonl"]
@@ -101,36 +102,29 @@ def test_several_processes_give_the_same(models, tmp_path, task):
         assert [row["mars"] for row in one] == pytest.approx([row["mars"] for row in three], abs=1e-9)
 
 
-FORMATS = ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parquet"]
-
-
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parquet"])
 @pytest.mark.usefixtures("words")
 def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
-    other = 'two, "quoted"\n\tlines'
-    rows = [{**row, "reference": other, "rank": 0.5} for row in make_rows(12)]
+    rows = [{**row, "reference": 'two, "quoted"\n\tlines', "rank": 0.5} for row in make_rows(12)]
     rows[1] |= {"prediction": "42", "context": "true"}  # texts, whatever they look like
     expected, out = tmp_path / "plain.jsonl", tmp_path / name
-    assert score(write(tmp_path / "rows0.jsonl", rows), "--out", expected) == 0
-    assert score(tmp_path / "rows0.jsonl", "--out", out) == 0
+    path = write(tmp_path / "rows0.jsonl", rows)
+    assert [score(path, "--out", written) for written in (expected, out)] == [0, 0]
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
-    of_cells = ".csv" in name or ".tsv" in name  # which are texts
+    texts = ("id", "rank", "mars") if ".csv" in name or ".tsv" in name else ()  # cells are texts
     assert list(stream_rows(out)) == [
-        {key: str(value) if of_cells and key in ("id", "rank", "mars") else value for key, value in row.items()}
-        for row in read(expected)
+        {key: str(value) if key in texts else value for key, value in row.items()} for row in read(expected)
     ]
     assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, "store"}
 
 
 @pytest.mark.usefixtures("words")
 def test_a_saved_data_set_is_read(tmp_path):
-    import datasets
-
     datasets.Dataset.from_list(make_rows(12)).save_to_disk(str(tmp_path / "rows"))
-    outs = [tmp_path / "one.jsonl", tmp_path / "other.jsonl"]
-    for path, out in zip((tmp_path / "rows", write(tmp_path / "rows.jsonl", make_rows(12))), outs, strict=True):
-        assert score(path, "--out", out) == 0
-    assert outs[0].read_bytes() == outs[1].read_bytes()
+    write(tmp_path / "rows.jsonl", make_rows(12))
+    for name in ("rows", "rows.jsonl"):
+        assert score(tmp_path / name, "--out", tmp_path / f"{name}.out") == 0
+    assert (tmp_path / "rows.out").read_bytes() == (tmp_path / "rows.jsonl.out").read_bytes()
 
 
 @pytest.mark.usefixtures("words")
@@ -147,14 +141,11 @@ def test_standard_output(tmp_path, capfdbinary, monkeypatch):
     assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl", "store"]
 
 
-def test_devices_are_streams_and_files_in_memory_are_not():
-    assert is_stream("/dev/stdout")
-    assert not is_stream("/dev/shm/out.jsonl")
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
 @pytest.mark.usefixtures("words")
-def test_a_device_that_is_full(tmp_path, capsys):
+def test_a_device_is_written_to_and_a_file_in_memory_replaced(tmp_path, capsys):
+    assert is_stream("/dev/stdout")
+    assert not is_stream("/dev/shm/out.jsonl")
     assert score(write(tmp_path / "rows.jsonl", make_rows(3)), "--out", "/dev/full") == 2
     assert "/dev/full: No space left on device" in capsys.readouterr().err
 
@@ -194,17 +185,10 @@ def test_what_cannot_be_written_is_found_before_any_scoring(words, tmp_path, cap
 
 @pytest.mark.usefixtures("words")
 def test_columns_of_parquet_that_json_does_not_have(tmp_path, capsys):
-    import decimal
-    import math
-
-    import pyarrow
-    from pyarrow import parquet
-
     path, out = tmp_path / "rows.parquet", tmp_path / "out.jsonl"
     table = pyarrow.Table.from_pylist(make_rows(2))
-    parquet.write_table(
-        table.append_column("price", [[decimal.Decimal("1.5")] * 2]).append_column("x", [[math.nan, 1.0]]), path
-    )
+    price, number = pyarrow.array([decimal.Decimal("1.5")] * 2), pyarrow.array([math.nan, 1.0])
+    parquet.write_table(table.append_column("price", price).append_column("x", number), path)
     assert score(path, "--out", out) == 0
     assert [(row["price"], row["x"]) for row in read(out)] == [(1.5, None), (1.5, 1.0)]
     parquet.write_table(table.append_column("raw", [[b"a", b"b"]]), path)
@@ -223,9 +207,12 @@ def test_columns_of_parquet_that_json_does_not_have(tmp_path, capsys):
         ("quote.csv", b'prediction,reference\n"a,b\n', "not a CSV or TSV file that can be read"),
         ("latin.csv", b"prediction,reference\ncaf\xe9,a\n", "not a CSV or TSV file that can be read"),
         ("huge.jsonl", b'{"prediction": ' + b"1" * 5000 + b"}\n", "huge.jsonl:1: not JSON"),
+        ("latin.jsonl", b'{"prediction": "caf\xe9"}\n', "latin.jsonl:1: not UTF-8; convert the file"),
+        ("long.jsonl", b" " * 6000 + b"{}\n", "long.jsonl:1: a line of over 5,500 bytes"),
     ],
 )
-def test_files_that_are_damaged(tmp_path, capsys, name, content, message):
+def test_files_that_are_damaged(tmp_path, capsys, monkeypatch, name, content, message):
+    monkeypatch.setattr("mars_score.data.readers.LONGEST_LINE", 5500)
     (tmp_path / name).write_bytes(content)
     assert score(tmp_path / name) == 2
     assert message in capsys.readouterr().err
@@ -238,40 +225,39 @@ def test_a_pipe_is_refused(tmp_path, capsys):
     assert "can be read only once" in capsys.readouterr().err
 
 
-def test_a_line_too_long_for_memory(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.data.readers.LONGEST_LINE", 100)
-    assert score(write(tmp_path / "rows.jsonl", [{"prediction": "a" * 200}])) == 2
-    assert ":1: a line of over 100 bytes" in capsys.readouterr().err
-
-
 # Stopped and begun again
 
 
 @pytest.fixture
-def stopping(monkeypatch):
-    """Lets the scorer stop at a chunk: what it has scored, how many chunks until it stops, and how."""
-    calls, score_rows = [], MarsScorer.score_rows
+def before_chunks(monkeypatch):
+    """Lets a function be called before each chunk is scored, with the chunk's number from 1."""
 
-    def stopped(self, rows, *args, **options):
-        if stopped.after == 0:
-            raise stopped.error
-        stopped.after -= 1
-        result = score_rows(self, rows, *args, **options)
-        calls.append([row[0] for row in rows])
-        return result
+    def install(act):
+        numbers, score_rows = itertools.count(1), MarsScorer.score_rows
 
-    stopped.after, stopped.error = -1, KeyboardInterrupt()
-    monkeypatch.setattr(MarsScorer, "score_rows", stopped)
-    return stopped, calls
+        def noted(*args, **options):
+            act(next(numbers))
+            return score_rows(*args, **options)
+
+        monkeypatch.setattr(MarsScorer, "score_rows", noted)
+
+    return install
+
+
+def fail_at(chunk, error):
+    def fail(number):
+        if number == chunk:
+            raise error
+
+    return fail
 
 
 @pytest.mark.usefixtures("words")
-def test_a_stopped_run_goes_on_with_what_the_store_has(stopping, tmp_path, monkeypatch, capsys):
-    stopped, calls = stopping
-    encode, read_texts = SentenceEncoder.encode, []
+def test_a_stopped_run_goes_on_with_what_the_store_has(before_chunks, tmp_path, monkeypatch, capsys):
+    encode, encoded = SentenceEncoder.encode, []
 
     def noting(self, texts, *args, **options):
-        read_texts.extend(texts)
+        encoded.extend(texts)
         return encode(self, texts, *args, **options)
 
     monkeypatch.setattr(SentenceEncoder, "encode", noting)
@@ -279,43 +265,36 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(stopping, tmp_path, monke
     path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
     argv = [path, "--out", out, "--chunk-size", 4]
     out.write_text("as before")
-    stopped.after = 3
+    before_chunks(fail_at(4, KeyboardInterrupt()))
     assert score(*argv) == 130
     assert "interrupted" in capsys.readouterr().err
     assert out.read_text() == "as before"  # whole or not at all
-    assert [len(call) for call in calls] == [4, 4, 4]
-    before = set(read_texts)
-    read_texts.clear()
-    stopped.after = -1
+    before = {*encoded}
+    assert {row["prediction"].strip() for row in rows[:12]} <= before
+    encoded.clear()
     assert score(*argv) == 0
-    assert before.isdisjoint(read_texts)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl", "store"]
+    assert before.isdisjoint(encoded)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl", "store"]
     fresh = tmp_path / "fresh.jsonl"
     assert score(path, "--out", fresh, "--no-store") == 0
-    assert scores_of(out) == pytest.approx(scores_of(fresh), abs=1e-6)
+    assert [row["mars"] for row in read(out)] == pytest.approx([row["mars"] for row in read(fresh)], abs=1e-6)
 
 
-def test_a_disk_that_is_full(stopping, words, tmp_path, capsys):
-    stopped, _ = stopping
+@pytest.mark.usefixtures("words")
+def test_a_disk_that_is_full(before_chunks, tmp_path, capsys):
     path, out = write(tmp_path / "rows.jsonl", make_rows(40)), tmp_path / "out.jsonl"
     out.write_text("as before")
-    stopped.after, stopped.error = 2, OSError(28, "No space left on device", "somewhere")
+    before_chunks(fail_at(3, OSError(28, "No space left on device", "somewhere")))
     assert score(path, "--out", out, "--chunk-size", 3) == 2
     assert "somewhere: No space left on device" in capsys.readouterr().err
     assert out.read_text() == "as before"
 
 
-@pytest.mark.parametrize("change", ["a line more", "a changed line"])
-def test_an_input_that_changes_during_a_run(stopping, words, tmp_path, monkeypatch, capsys, change):
+@pytest.mark.usefixtures("words")
+@pytest.mark.parametrize("changed", [[*make_rows(40), {"other": 1}], [{"x": 1}, *make_rows(39)]])
+def test_an_input_that_changes_during_a_run(before_chunks, tmp_path, capsys, changed):
     path = write(tmp_path / "rows.jsonl", make_rows(40))
-    score_rows = MarsScorer.score_rows
-
-    def changing(self, rows, *args, **options):
-        rows_then = [*make_rows(40), {"other": 1}] if change == "a line more" else [{"x": 1}, *make_rows(39)]
-        write(path, rows_then)
-        return score_rows(self, rows, *args, **options)
-
-    monkeypatch.setattr(MarsScorer, "score_rows", changing)
+    before_chunks(lambda _: write(path, changed))
     assert score(path, "--chunk-size", 4) == 2
     assert f"{path} changed during the run; run the command again" in capsys.readouterr().err
 
