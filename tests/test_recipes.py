@@ -38,6 +38,14 @@ def blocks(heading, language="python"):
     return re.findall(rf"^```{language}\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
 
 
+def run(heading, replaced=("", ""), **names):
+    """Run the block of a section; returns all names that it leaves."""
+    (block,) = blocks(heading)
+    names = {"__name__": "recipe", "mars_score": mars_score, **names}
+    exec(block.replace(*replaced), names)
+    return names
+
+
 def test_trainer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tokenizer = tiny_models.roberta_tokenizer()
@@ -55,8 +63,7 @@ def test_trainer(tmp_path, monkeypatch):
 def test_combine(tmp_path, monkeypatch, capsys):
     load = evaluate.load
     monkeypatch.setattr(evaluate, "load", lambda path: load(str(Path(__file__).with_name("toy_metric.py"))))
-    (block,) = blocks("Combine")
-    exec(block, {"mars": Mars(preset="mini", cache_dir=str(tmp_path))})
+    run("Combine", mars=Mars(preset="mini", cache_dir=str(tmp_path)))
     assert "'mars': " in capsys.readouterr().out
 
 
@@ -69,9 +76,7 @@ def test_datasets_map(real, tiny_mini):
         ["The mayor lost a ticket and the friend."],
     ]
     rows = {"predictions": ["They won the game!"] * 4, "references": references, "contexts": ["It was late."] * 4}
-    names = {"dataset": Dataset.from_dict(rows)}
-    (block,) = blocks("datasets.map")
-    exec(block.replace("batch_size=1000", "batch_size=1"), names)
+    names = run("datasets.map", ("batch_size=1000", "batch_size=1"), dataset=Dataset.from_dict(rows))
     scorer = MarsScorer("mini", variant="paper")
     together = scorer.score(*rows.values()).scores
     assert names["scored"]["mars"] == pytest.approx(together, abs=1e-9)
@@ -87,10 +92,9 @@ def test_ray(real, tmp_path, monkeypatch):
     row = {"reference": "She went by bus.", "context": "Her car broke down."}
     rows = [{"prediction": f"She took bus {number}.", **row} for number in range(20)]
     jsonl.write(tmp_path / "rows.jsonl", rows)
-    (block,) = blocks("Ray")
     ray.init(include_dashboard=False, num_cpus=4)
     try:
-        exec(block.replace("batch_size=256", "batch_size=8"), names := {"__name__": "recipe"})
+        names = run("Ray", ("batch_size=256", "batch_size=8"))
     finally:
         ray.shutdown()
     scored = [row for path in (tmp_path / "scored").iterdir() for row in jsonl.read(path)]
@@ -102,8 +106,7 @@ def test_ray(real, tmp_path, monkeypatch):
 
 def test_torchmetrics(capsys):
     pytest.importorskip("torchmetrics")
-    (block,) = blocks("torchmetrics")
-    exec(block, {})
+    run("torchmetrics")
     assert capsys.readouterr().out == "tensor(0.7500)\n"
 
 
@@ -138,8 +141,7 @@ def test_inspect(evaluated):
     inspect_ai = pytest.importorskip("inspect_ai")
     from inspect_ai.dataset import Sample
 
-    (block,) = blocks("Inspect")
-    exec(block, names := {"__name__": "recipe"})
+    names = run("Inspect")
     samples = [Sample(row["context"], target=row["reference"], metadata=row) for row in harnesses.DOCUMENTS]
     task = inspect_ai.Task(samples, scorer=names["mars"](preset="mini", variant="plus"))
     model = {"model_path": evaluated, "device": "cpu"}
@@ -153,17 +155,15 @@ def test_inspect(evaluated):
 
 def test_ragas(real, tiny_mini):
     pytest.importorskip("ragas")
-    (block,) = blocks("ragas")
-    exec(block, names := {"__name__": "recipe"})
-    columns = ["She walked.", "She walked home."], ["She walked home."] * 2, [["It rained.", "A bus."]] * 2
+    names = run("ragas")
+    candidates, passages = ["She walked.", "She walked home."], ["It rained.", "A bus."]
     rows = [
-        dict(zip(("response", "reference", "retrieved_contexts"), row, strict=True))
-        for row in zip(*columns, strict=True)
+        {"response": text, "reference": "She walked home.", "retrieved_contexts": passages} for text in candidates
     ]
-    found = [result.value for result in names["mars"].batch_score(rows)]
-    contexts = [{"passages": passages} for passages in columns[2]]
-    assert found == pytest.approx(names["scorer"].score(*columns[:2], contexts).scores, abs=1e-6)
-    assert found[0] < found[1] <= 1
+    scores = [result.value for result in names["mars"].batch_score(rows)]
+    expected = names["scorer"].score(candidates, ["She walked home."] * 2, [{"passages": passages}] * 2)
+    assert scores == pytest.approx(expected.scores, abs=1e-6)
+    assert scores[0] < scores[1] <= 1
 
 
 def test_deepeval(real, tiny_mini, tmp_path, monkeypatch):
@@ -172,8 +172,7 @@ def test_deepeval(real, tiny_mini, tmp_path, monkeypatch):
     deepeval = pytest.importorskip("deepeval")
     from deepeval.test_case import LLMTestCase
 
-    (block,) = blocks("deepeval")
-    exec(block, names := {"__name__": "recipe"})
+    names = run("deepeval")
     columns = ["She walked.", "He ran."], ["She walked home."] * 2, [{"passages": ["It rained.", "A bus."]}] * 2
     scores = MarsScorer("mini", variant="plus").score(*columns).scores
     monkeypatch.setattr(names["Mars"], "threshold", sum(scores) / 2)
@@ -188,65 +187,52 @@ def test_deepeval(real, tiny_mini, tmp_path, monkeypatch):
 
 
 def test_tables(capsys):
-    (block,) = blocks("Tables")
-    names = {}
-    exec(block, names)
+    names = run("Tables")
     assert [record["row"] for record in names["result"].to_records()] == [0, 1, 1]
     assert "terms.references" in capsys.readouterr().out
 
 
 def test_chats_and_passages():
-    (block,) = blocks("Chats and passages")
-    names = {"mars_score": mars_score}
-    exec(block, names)
+    names = run("Chats and passages")
     first, second = (record["context"] for record in names["result"].to_records())
     assert first.splitlines()[-1] == names["chat"][-1]["content"]
     assert second.split("\n\n") == names["passages"]["passages"]
 
 
 def test_streams(capsys, scored):
-    (block,) = blocks("Streams")
-    exec(block, {"mars_score": mars_score})
+    run("Streams")
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["0", "1", "2"]
     assert len(scored) == 1
 
 
 def test_several_systems(capsys):
-    (block,) = blocks("Several systems")
-    exec(block, {})
+    run("Several systems")
     assert capsys.readouterr().out.startswith("C cannot be told apart from ")
 
 
 def test_gates():
-    (block,) = blocks("Gates")
-    exec(block, {"mars_score": mars_score})
+    run("Gates")
     with pytest.raises(AssertionError):
-        exec(block.replace("0.1", "1.1"), {"mars_score": mars_score})
+        run("Gates", ("0.1", "1.1"))
 
 
-@pytest.fixture
-def result(scored):
-    return MarsScorer("mini").score(["a b", "c q"], ["a b", "c d"], ["first", "second"])
-
-
-def test_mlflow(tmp_path, monkeypatch, result):
+def test_mlflow(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
-    (block,) = blocks("MLflow")
-    exec(block, {"result": result})
-    [run] = mlflow.search_runs(output_format="list")
-    assert run.data.metrics == {"mars": 0.75}
-    assert run.data.params == {"mars_signature": str(result.signature)}
+    result = MarsScorer("mini").score(["a b", "c q"], ["a b", "c d"], ["first", "second"])
+    run("MLflow", result=result)
+    [logged] = mlflow.search_runs(output_format="list")
+    assert logged.data.metrics == {"mars": 0.75}
+    assert logged.data.params == {"mars_signature": str(result.signature)}
     table = mlflow.load_table("mars.json")
     assert list(table["mars"]) == result.scores
 
 
 def test_contradictions(presets_as_they_are, real, capsys):
     """With the models of preset "mini"; the sentence that is denied is not said to be supported."""
-    (block,) = blocks("Contradictions")
-    exec(block, {})
+    run("Contradictions")
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" (")[0] for line in lines] == ["supported", "contradicted"]
     assert lines[1].endswith("The bus was not late. By: She took the bus, which was late.")
