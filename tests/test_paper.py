@@ -4,6 +4,7 @@ import json
 import math
 import re
 
+import jsonl
 import pytest
 
 from research import paper, paper_measures
@@ -51,25 +52,15 @@ def test_published_agreement_is_in_the_page(task):
     assert rows("data")[f"{task}, theirs"][2:] == PUBLISHED["mars"]["table2"][task]
 
 
-@pytest.mark.parametrize("name", ["mars.table1", "mars.table7", "bleurt.wmt17", "references.wmt19"])
-def test_other_published_tables_are_in_the_page(name):
-    source, key = name.split(".")
-    shown = rows(name)
-    for row, values in PUBLISHED[source][key]["rows"].items():
-        assert shown[row] == values, row
-
-
-def test_published_aspects_are_in_the_page():
+def test_other_published_tables_are_in_the_page():
+    for name in ("mars.table1", "mars.table7", "bleurt.wmt17", "references.wmt19"):
+        source, key = name.split(".")
+        published = PUBLISHED[source][key]["rows"]
+        assert {row: values for row, values in rows(name).items() if row in published} == published
     theirs = PUBLISHED["ls_score"]["newsroom"]
     shown = rows("aspects")
     for place, aspect in enumerate(paper_measures.ASPECTS):
         assert shown[f"{aspect}: theirs"][: len(theirs)] == [values[place] for values in theirs.values()]
-
-
-def test_every_table_is_marked_once():
-    markers = re.findall(r"<!-- table: ([\w.]+) -->\n\|", paper.PAGE.read_text(encoding="utf-8"))
-    assert len(markers) == len(set(markers))
-    assert set(paper.TABLES) <= set(markers)
 
 
 def test_measuring(tiny_mini, tmp_path):
@@ -87,17 +78,17 @@ def test_measuring(tiny_mini, tmp_path):
         for group in range(12)
         for place, system in enumerate(("slept", "played", "fished"))
     ]
-    file, target = tmp_path / "evouna_nq.jsonl", tmp_path / "kept.json"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    jsonl.write(tmp_path / "evouna_nq.jsonl", rows)
+    target = tmp_path / "kept.json"
     paper_measures.measure(tmp_path, ["evouna_nq"], target)
     kept = json.loads(target.read_text(encoding="utf-8"))
-    one = kept["sets"]["evouna_nq"]
-    assert (one["rows"], one["contexts"], set(one["systems"])) == (36, 12, {"slept", "played", "fished"})
-    assert one["words"] == [12.0, 9.0]
-    assert math.isnan(one["r"]["length"][0])  # all candidates have as many words
-    assert set(one["attacks"]) == {"reorder", "retrieve"}
-    assert one["attacks"]["reorder"]["BLEU-1"] == [0.0, 0.0]  # which does not see the order of words
-    assert one["ratios"]["MARS"]["r"][0] == one["r"]["reference cosine"][0]
-    assert one["ratios"]["MARS"]["r"][3] == one["r"]["MARS"][0]
+    measured = kept["sets"]["evouna_nq"]
+    assert (measured["rows"], measured["contexts"], len(measured["systems"])) == (36, 12, 3)
+    assert measured["words"] == [12.0, 9.0]
+    assert math.isnan(measured["r"]["length"][0])  # all candidates have as many words
+    assert set(measured["attacks"]) == {"reorder", "retrieve"}
+    assert measured["attacks"]["reorder"]["BLEU-1"] == [0.0, 0.0]  # which does not see the order of words
+    assert measured["ratios"]["MARS"]["r"][0] == measured["r"]["reference cosine"][0]
+    assert measured["ratios"]["MARS"]["r"][3] == measured["r"]["MARS"][0]
     assert list(kept["example"]["texts"]["rows"]) == ["20%", "40%", "60%"]
     assert kept["example"]["words"]["columns"][0] == "She"
