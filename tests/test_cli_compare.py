@@ -55,11 +55,8 @@ def test_text(compare):
     lines = out.splitlines()
     assert lines[:2] == ["16 rows, 3 systems", "bootstrap intervals over 16 rows"]
     assert lines[2].split() == ["system", "MARS", "95%", "interval"]
-    assert [line.split()[:2] for line in lines[3:6]] == [
-        ["good", "1.0000"],
-        ["weak", "0.5000"],
-        ["poor", "0.2500"],
-    ]
+    scores = [line.split()[:2] for line in lines[3:6]]
+    assert scores == [["good", "1.0000"], ["weak", "0.5000"], ["poor", "0.2500"]]
     assert lines[6:8] == [
         "differences",
         "approximate randomisation, 10000 resamples of 16 rows, p adjusted for 3 tests (Holm)",
@@ -71,7 +68,7 @@ def test_text(compare):
         r"weak scores higher than poor \(\+0\.250, p = 0\.01\d+\)",
         lines[12],
     ), lines[12]
-    assert lines[13].startswith("signature mars|")
+    assert lines[13].startswith("signature mars|version:")
     assert lines[-6:] == [
         "line 2: 1.0000 apart",
         "  context: number 1",
@@ -94,59 +91,49 @@ def test_two_systems_in_few_rows(compare):
     assert "\x1b" not in out
 
 
-def test_json(compare):
-    code, out, err = compare("--json", "--rows", 1, **THREE)
-    assert (code, err) == (0, "")
-    plain = json.loads(out)
-    assert [(one["name"], one["mars"]) for one in plain["systems"]] == [("good", 1), ("weak", 0.5), ("poor", 0.25)]
-    assert [
-        (pair["first"], pair["second"], pair["wins"], pair["ties"], pair["losses"]) for pair in plain["pairs"]
-    ] == [
-        ("good", "weak", 8, 8, 0),
-        ("good", "poor", 16, 0, 0),
-        ("weak", "poor", 8, 8, 0),
-    ]
-    assert plain["groups"] == 16
-    assert [row["row"] for row in plain["most_different"]] == [1]
-
-
-def test_the_interval_is_that_of_score(compare, tmp_path, run):
+def test_json_has_the_interval_of_score(compare, tmp_path, run):
     """Rows of a context are drawn together by both commands."""
     repeated = [{**row, "context": f"number {number // 2}"} for number, row in enumerate(WEAK * 2)]
-    systems = json.loads(compare("--json", first=repeated, second=repeated)[1])["systems"]
+    code, out, err = compare("--json", "--rows", 0, first=repeated, second=repeated)
+    assert (code, err) == (0, "")
+    plain = json.loads(out)
+    assert (plain["groups"], plain["pairs"][0]["ties"], plain["most_different"]) == (16, 32, [])
     scored = json.loads(run("score", tmp_path / "ours.jsonl", "--json")[1])
-    assert systems[0]["interval"] == systems[1]["interval"] == scored["interval"]
-
-
-@pytest.mark.parametrize("form", ["text", "latex"])
-def test_the_signature_is_shown_in_full(compare, form):
-    assert "mars|version:" in compare("--resamples", 9, "--table", form)[1]
+    assert [system["interval"] for system in plain["systems"]] == [scored["interval"]] * 2
 
 
 def test_rows_of_a_group_are_drawn_together(compare):
     out = compare("--json", "--group-column", "story")[1]
     assert json.loads(out)["groups"] == 2
-    code, _, err = compare("--group-column", "tale")
-    assert code == 2
-    assert "ours.jsonl:1: column 'tale' is missing" in err
-    code, _, err = compare("--group-column", "story", first=[{**ROWS[0], "story": None}, *ROWS[1:]])
-    assert code == 2
-    assert "ours.jsonl:1: column 'story' must be a string or an integer, got None" in err
+    for options, rows, message in (
+        (("--group-column", "tale"), ROWS, "ours.jsonl:1: column 'tale' is missing"),
+        (
+            ("--group-column", "story"),
+            [{**ROWS[0], "story": None}, *ROWS[1:]],
+            "ours.jsonl:1: column 'story' must be a string or an integer, got None",
+        ),
+    ):
+        code, _, err = compare(*options, first=rows)
+        assert code == 2
+        assert message in err
 
 
 @pytest.mark.parametrize(
-    ("second", "message"),
+    ("options", "changes", "message"),
     [
-        (changed(1, reference=["c z", "x y"]), "theirs.jsonl:2: column 'reference' differs from"),
-        (changed(2, context="other"), "theirs.jsonl:3: column 'context' differs from"),
-        (OTHERS[:2], "ours.jsonl:3: "),
-        ([*OTHERS, OTHERS[0]], "theirs.jsonl:4: "),
-        (OTHERS[1:], "theirs.jsonl:1: column 'reference' differs from"),
-        (changed(0, prediction=None), "theirs.jsonl:1: column 'prediction' must be a string"),
+        ((), {"second": changed(1, reference=["c z", "x y"])}, "theirs.jsonl:2: column 'reference' differs from"),
+        ((), {"second": changed(2, context="other")}, "theirs.jsonl:3: column 'context' differs from"),
+        ((), {"second": OTHERS[:2]}, "ours.jsonl:3: "),
+        ((), {"second": [*OTHERS, OTHERS[0]]}, "theirs.jsonl:4: "),
+        ((), {"second": OTHERS[1:]}, "theirs.jsonl:1: column 'reference' differs from"),
+        ((), {"second": changed(0, prediction=None)}, "theirs.jsonl:1: column 'prediction' must be a string"),
+        ((), {"more": [changed(1, context="x")], "names": "abc"}, "c.jsonl:2: column 'context' differs from"),
+        (("--rows", -1), {}, "--rows must be at least 0"),
+        (("--confidence", 2), {}, "confidence must lie between"),
     ],
 )
-def test_files_that_do_not_match(compare, scored, second, message):
-    code, out, err = compare(second=second)
+def test_what_is_wrong_is_found_before_scoring(compare, scored, options, changes, message):
+    code, out, err = compare(*options, **changes)
     assert (code, out) == (2, "")
     assert message in err
     assert scored == []
@@ -171,6 +158,7 @@ def test_long_texts_are_cut_to_fit(compare, monkeypatch):
 def test_tables_for_papers(compare):
     names = ("100%_weak", "good", "poor")
     latex = compare("--table", "latex", **{**THREE, "names": names})[1]
+    assert "mars|version:" in latex
     assert latex.count(r"\begin{tabular}{lrr") == latex.count(r"\bottomrule") == 2
     assert r"100\%\_weak & 0.5000 & " in latex
     assert all(line.startswith("%") or "mars|" not in line for line in latex.splitlines())
@@ -179,21 +167,6 @@ def test_tables_for_papers(compare):
     assert len(re.findall(r"^\| +systems? .*\|$\n\| :-[-:| ]+\|$", markdown, flags=re.MULTILINE)) == 2
     assert "scores higher than" in markdown
     assert "fewer than 10" in compare("--table", "markdown")[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "more", "message"),
-    [
-        ((), [changed(1, context="x")], "third.jsonl:2: column 'context' differs from"),
-        (("--rows", -1), [], "--rows must be at least 0"),
-        (("--confidence", 2), [], "confidence must lie between"),
-    ],
-)
-def test_what_is_wrong_is_found_before_scoring(compare, scored, options, more, message):
-    code, out, err = compare(*options, more=more, names=("ours", "theirs", "third")[: 2 + len(more)])
-    assert (code, out) == (2, "")
-    assert message in err
-    assert scored == []
 
 
 def test_names_of_systems(compare, run, tmp_path):

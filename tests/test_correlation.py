@@ -16,10 +16,11 @@ from mars_score.stats.correlation import (
     resampled_pearson,
 )
 
-COEFFICIENTS = ["pearson", "spearman", "kendall"]
-LEVELS = ["items", "within_groups", "systems"]
-MAIN_LEVELS = LEVELS[:2]  # with intervals and tests
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+LEVELS = ["items", "within_groups", "systems"]
+of_each_coefficient = pytest.mark.parametrize("coefficient", SCIPY)
+at_each_level = pytest.mark.parametrize("level", LEVELS)
+at_main_levels = pytest.mark.parametrize("level", LEVELS[:2])  # with intervals and tests
 
 
 class Data:
@@ -28,17 +29,16 @@ class Data:
     def __init__(self, seed=0, groups=12, systems=5):
         rng = np.random.default_rng(seed)
         present = [(g, s) for g in range(groups) for s in range(systems) if g == 0 or rng.random() < 0.9]
-        present = [(g, s) for g, s in present if g != 1 or s == 0]
-        self.group_numbers, self.systems = np.array(present).T
-        n = len(present)
-        quality = rng.normal(size=groups)[self.group_numbers] + 0.5 * self.systems + rng.normal(size=n)
+        self.groups, self.systems = np.array([(g, s) for g, s in present if g != 1 or s == 0]).T
+        n = len(self.groups)
+        quality = rng.normal(size=groups)[self.groups] + 0.5 * self.systems + rng.normal(size=n)
         self.ratings = np.round(quality)
         self.first = np.round(quality + rng.normal(size=n), 1)
         self.second = np.round(quality + 2 * rng.normal(size=n), 1)
-        self.groups = [f"group {g:02}" for g in self.group_numbers]
 
-    def labels(self, level):
-        return {"level": level, "groups": self.groups, "systems": self.systems}
+    @property
+    def labels(self):
+        return {"groups": [f"group {g:02}" for g in self.groups], "systems": self.systems}
 
 
 @pytest.fixture(scope="module")
@@ -83,28 +83,24 @@ def by_hand(x, y, coefficient, level, groups, systems):
 # Coefficients
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
-def test_coefficients_follow_their_definitions(data, coefficient, level):
-    estimate = correlation(data.first, data.ratings, coefficient=coefficient, **data.labels(level))
+@at_each_level
+@of_each_coefficient
+def test_coefficients_follow_their_definitions_and_affine_transforms_change_nothing(data, coefficient, level):
+    def estimate(scores, ratings):
+        return correlation(scores, ratings, coefficient=coefficient, level=level, **data.labels)
+
+    plain = estimate(data.first, data.ratings)
     expected = by_hand(data.first, data.ratings, coefficient, level, data.groups, data.systems)
-    assert estimate.value == pytest.approx(expected, abs=1e-12)
-    assert estimate.reason is None
-    assert estimate.n == {"items": len(data.ratings), "within_groups": len(data.ratings) - 1, "systems": 5}[level]
-
-
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
-def test_affine_transforms_change_nothing(data, coefficient, level):
-    def value(scores, ratings):
-        return correlation(scores, ratings, coefficient=coefficient, **data.labels(level)).value
-
-    plain = value(data.first, data.ratings)
-    assert value(1e6 + 3e-3 * data.first, 1e200 * data.ratings) == pytest.approx(plain, abs=1e-6)
-    assert value(-data.first, data.ratings) == pytest.approx(-plain, abs=1e-12)
+    assert plain.value == pytest.approx(expected, abs=1e-12)
+    assert plain.reason is None
+    assert plain.n == {"items": len(data.ratings), "within_groups": len(data.ratings) - 1, "systems": 5}[level]
+    transformed = estimate(1e6 + 3e-3 * data.first, 1e200 * data.ratings)
+    assert transformed.value == pytest.approx(plain.value, abs=1e-6)
+    assert estimate(-data.first, data.ratings).value == pytest.approx(-plain.value, abs=1e-12)
     if level == "within_groups":
-        shift = data.group_numbers**2
-        assert value(data.first + shift, data.ratings - 3 * shift) == pytest.approx(plain, abs=1e-9)
+        shift = data.groups**2
+        shifted = estimate(data.first + shift, data.ratings - 3 * shift)
+        assert shifted.value == pytest.approx(plain.value, abs=1e-9)
 
 
 def test_system_means_that_differ_by_rounding_alone_are_ties():
@@ -135,41 +131,38 @@ UNDEFINED = [
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+@of_each_coefficient
 @pytest.mark.parametrize(("scores", "ratings", "options", "reason"), UNDEFINED)
 def test_what_is_undefined_is_nan_with_a_reason(scores, ratings, options, reason, coefficient):
     estimate = correlation(scores, ratings, coefficient=coefficient, **options)
     assert math.isnan(estimate.value)
     assert estimate.reason == reason
-    if coefficient != "pearson" or "systems" in options:
-        return
-    options = {"groups": range(len(scores)), **options}
-    interval = interval_of(scores, ratings, **options)
-    assert math.isnan(interval.low)
-    assert interval.reason == reason
-    comparison = compare(scores, np.arange(len(ratings)), ratings, **options)
-    assert math.isnan(comparison.p)
-    assert comparison.reason == f"first metric: {reason}"
+    if coefficient == "pearson" and "systems" not in options:
+        options = {"groups": range(len(scores)), **options}
+        interval = interval_of(scores, ratings, **options)
+        comparison = compare(scores, np.arange(len(ratings)), ratings, **options)
+        assert math.isnan(interval.low)
+        assert math.isnan(comparison.p)
+        assert (interval.reason, comparison.reason) == (reason, f"first metric: {reason}")
 
 
 @pytest.mark.parametrize(("level", "count"), [("items", 9), ("within_groups", 8)])
 def test_fewer_than_ten_groups_give_no_interval_and_no_test(data, level, count):
     """Of the first nine groups one has a single item, which says nothing within its group."""
-    few = data.group_numbers < 9
-    groups, ratings = data.group_numbers[few], data.ratings[few]
+    first, second, ratings, groups = (
+        column[data.groups < 9] for column in (data.first, data.second, data.ratings, data.groups)
+    )
+    comparison = compare(first, second, ratings, groups, level=level)
     reason = f"{count} groups, fewer than 10"
-    assert interval_of(data.first[few], ratings, groups, level=level).reason == reason
-    comparison = compare(data.first[few], data.second[few], ratings, groups, level=level)
+    assert interval_of(first, ratings, groups, level=level).reason == comparison.reason == reason
     assert math.isnan(comparison.p)
-    assert comparison.reason == reason
     assert not math.isnan(comparison.difference)
 
 
 def test_undefined_resamples_are_left_out_of_intervals():
     assert compare(UP, [1] * 4, UP, range(4)).reason == "second metric: all scores are equal"
     # One rating of 50 differs: 36 % of resamples lack it.
-    ratings, scores = [1] + [0] * 49, np.arange(50)
-    assert interval_of(scores, ratings, range(50)).reason is None
+    assert interval_of(np.arange(50), [1] + [0] * 49, range(50)).reason is None
     # A resample needs both of the last two items: 60 % lack one of them.
     interval = interval_of([*[0] * 48, 0, 1], [*[0] * 48, 1, 0], range(50))
     assert math.isnan(interval.low)
@@ -183,47 +176,29 @@ def test_what_cannot_be_meant_is_refused():
         ({"groups": [1, 2]}, "groups must be one label per item"),
         ({"groups": [1.0, 2.0, math.nan, 3.0]}, "groups must be all strings or all integers"),
         ({"systems": ["1", 1, 2, 3]}, "systems must be all strings or all integers"),
+        ({"ratings": UP[:3]}, "one score and one rating"),
     ]:
         with pytest.raises(ValueError, match=message):
-            correlation(UP, UP, **options)
-    with pytest.raises(ValueError, match="one score and one rating"):
-        correlation(UP, UP[:3])
-    with pytest.raises(ValueError, match="resamples"):
-        interval_of(range(12), range(12), range(12), resamples=0)
+            correlation(**{"scores": UP, "ratings": UP, **options})
 
 
 # Resampling
 
 
-@pytest.mark.parametrize("level", MAIN_LEVELS)
+@at_main_levels
 def test_a_resample_is_the_coefficient_of_the_items_written_out(data, level):
     """Against the same draws, each copy of a group being a group of its own."""
     items = at_level(data.first, data.ratings, level, groups=data.groups)
     picks = np.random.default_rng(1).integers(0, 12, (30, 12))
     for row, value in zip(picks, resampled_pearson(items, 30, seed=1), strict=True):
-        copies = [(i, copy) for copy, group in enumerate(row) for i in np.flatnonzero(data.group_numbers == group)]
+        copies = [(i, copy) for copy, group in enumerate(row) for i in np.flatnonzero(data.groups == group)]
         drawn = [i for i, _ in copies]
         x, y = data.first[drawn], data.ratings[drawn]
         expected = by_hand(x, y, "pearson", level, [copy for _, copy in copies], None)
         assert value == pytest.approx(expected, abs=1e-10)
 
 
-def test_interval_of_single_items_is_that_of_scipy():
-    data = Data(3)
-    expected = stats.bootstrap(
-        (data.first, data.ratings),
-        lambda x, y: stats.pearsonr(x, y).statistic,
-        paired=True,
-        vectorized=False,
-        method="percentile",
-        n_resamples=1000,
-        rng=np.random.default_rng(1),
-    ).confidence_interval
-    interval = interval_of(data.first, data.ratings, range(len(data.ratings)), resamples=20_000, seed=2)
-    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.015)
-
-
-@pytest.mark.parametrize("level", MAIN_LEVELS)
+@at_main_levels
 def test_results_are_reproducible_and_the_order_of_items_is_irrelevant(data, level):
     order = np.random.default_rng(6).permutation(len(data.ratings))
 
@@ -232,7 +207,7 @@ def test_results_are_reproducible_and_the_order_of_items_is_irrelevant(data, lev
         interval = interval_of(first, ratings, groups, **options)
         return [interval.low, interval.high, compare(first, second, ratings, groups, **options).p]
 
-    columns = (data.first, data.second, data.ratings, np.array(data.groups))
+    columns = (data.first, data.second, data.ratings, data.groups)
     once = results(*columns)
     assert results(*columns) == once
     assert results(*(column[order] for column in columns)) == pytest.approx(once, abs=1e-9)
@@ -242,11 +217,11 @@ def test_results_are_reproducible_and_the_order_of_items_is_irrelevant(data, lev
 # Comparing two metrics
 
 
-@pytest.mark.parametrize("level", MAIN_LEVELS)
+@at_main_levels
 def test_permutation_test_is_that_of_scipy_over_all_swaps(data, level):
     """Groups swap the standardised scores of both metrics; 2^10 swaps."""
-    chosen = data.group_numbers >= 2
-    ratings, groups = data.ratings[chosen], data.group_numbers[chosen] - 2
+    chosen = data.groups >= 2
+    ratings, groups = data.ratings[chosen], data.groups[chosen] - 2
     scores = []
     for metric in (data.first[chosen], data.second[chosen]):
         if level == "within_groups":
@@ -274,7 +249,7 @@ def test_permutation_test_is_that_of_scipy_over_all_swaps(data, level):
     assert comparison.p == pytest.approx(exact.pvalue, abs=0.015)
 
 
-@pytest.mark.parametrize("level", MAIN_LEVELS)
+@at_main_levels
 def test_p_values_are_symmetric_and_see_what_is_plain(data, level):
     def of_metrics(first, second):
         return compare(first, second, data.ratings, data.groups, level, resamples=400)

@@ -12,14 +12,13 @@ from mars_score.stats.resampling import holm, mean_interval, mean_p
 
 SCORES = np.random.default_rng(5).normal(0.05, 0.1, 30)
 GROUPS = np.repeat(range(12), [3, 4, 1, 4, 2, 2, 2, 2, 2, 3, 3, 2])
-SUMS, SIZES = np.bincount(GROUPS, SCORES), np.bincount(GROUPS)
 
 
-@pytest.mark.parametrize("groups", [None, GROUPS])
+@pytest.mark.parametrize("groups", [range(30), GROUPS])
 @pytest.mark.parametrize("confidence", [0.9, 0.95])
 def test_intervals_are_those_of_scipy(groups, confidence):
     """Over rows, and over groups of rows."""
-    sums, sizes = (SCORES, np.ones(30)) if groups is None else (SUMS, SIZES)
+    sums, sizes = np.bincount(groups, SCORES), np.bincount(groups)
     expected = stats.bootstrap(
         (np.arange(len(sums)),),
         lambda places, axis: sums[places].sum(axis) / sizes[places].sum(axis),
@@ -36,23 +35,23 @@ def test_intervals_repeat_and_copies_in_a_group_add_nothing():
     interval = mean_interval(SCORES)
     assert interval == mean_interval(SCORES)
     copies = mean_interval(np.repeat(SCORES, 5), np.repeat(range(30), 5))
-    assert (copies.low, copies.high) == pytest.approx((interval.low, interval.high))
+    assert copies.ends == pytest.approx(interval.ends)
     assert mean_interval(np.repeat(SCORES, 5)).high < interval.high
-    equal = mean_interval([0.5] * 10)
-    assert (equal.low, equal.high) == (0.5, 0.5)
+    assert mean_interval([0.5] * 10).ends == [0.5, 0.5]
 
 
 def test_randomisation_is_that_of_scipy_over_all_swaps():
     """Rows and groups of rows."""
-    for groups, sums in ((range(12), SCORES[:12]), (GROUPS, SUMS)):
+    for groups in (range(12), GROUPS):
+        scores = SCORES[: len(groups)]
         exact = stats.permutation_test(
-            (sums, np.zeros(12)),
+            (np.bincount(groups, scores), np.zeros(12)),
             lambda x, y, axis: x.mean(axis) - y.mean(axis),
             permutation_type="samples",
             vectorized=True,
             n_resamples=np.inf,
         )
-        assert mean_p(SCORES[: len(groups)], groups, resamples=40_000) == pytest.approx(exact.pvalue, abs=0.01)
+        assert mean_p(scores, groups, resamples=40_000) == pytest.approx(exact.pvalue, abs=0.01)
 
 
 def test_p_is_count_plus_one_and_repeats_with_the_seed():
@@ -64,18 +63,17 @@ def test_p_is_count_plus_one_and_repeats_with_the_seed():
 def test_many_groups_are_drawn_in_parts():
     """More numbers than one array holds."""
     scores = np.random.default_rng(0).normal(0.02, 1, 3000)
-    interval, half = mean_interval(scores), 1.96 * scores.std() / math.sqrt(3000)
-    assert (interval.low, interval.high) == pytest.approx((scores.mean() - half, scores.mean() + half), abs=0.005)
+    half = 1.96 * scores.std() / math.sqrt(3000)
+    assert mean_interval(scores).ends == pytest.approx([scores.mean() - half, scores.mean() + half], abs=0.005)
 
 
-@pytest.mark.parametrize("groups", [None, np.repeat(range(9), 10)])
+@pytest.mark.parametrize("groups", [[], range(9), np.repeat(range(9), 3)])
 def test_nothing_is_said_of_fewer_than_ten_groups(groups):
-    scores = SCORES[:9] if groups is None else np.tile(SCORES, 3)
+    scores = SCORES[: len(groups)]
     interval = mean_interval(scores, groups)
     assert math.isnan(interval.low)
-    assert interval.reason == "9 groups, fewer than 10"
+    assert interval.reason == f"{len(set(groups))} groups, fewer than 10"
     assert math.isnan(mean_p(scores, groups))
-    assert mean_interval([]).reason == "0 groups, fewer than 10"
 
 
 def test_coverage_and_level_with_ten_contexts_of_three_rows():
@@ -89,19 +87,6 @@ def test_coverage_and_level_with_ten_contexts_of_three_rows():
         rejected += mean_p(scores, groups, resamples=199, seed=seed) <= 0.05
     assert covered / 400 == pytest.approx(0.9, abs=0.04)
     assert rejected / 400 == pytest.approx(0.05, abs=0.03)
-
-
-@pytest.mark.parametrize(
-    ("compute", "message"),
-    [
-        (lambda: mean_interval(SCORES, confidence=1), "confidence must lie between 0 and 1, got 1"),
-        (lambda: mean_interval(SCORES, ["a"]), "one label per item, got 1 for 30"),
-        (lambda: mean_p(SCORES, resamples=0), "resamples must be positive, got 0"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(compute, message):
-    with pytest.raises(ValueError, match=message):
-        compute()
 
 
 def test_rows_of_a_context_share_a_label():
