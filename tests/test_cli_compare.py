@@ -103,19 +103,7 @@ def test_json_has_the_interval_of_score(compare, tmp_path, run):
 
 
 def test_rows_of_a_group_are_drawn_together(compare):
-    out = compare("--json", "--group-column", "story")[1]
-    assert json.loads(out)["groups"] == 2
-    for options, rows, message in (
-        (("--group-column", "tale"), ROWS, "ours.jsonl:1: column 'tale' is missing"),
-        (
-            ("--group-column", "story"),
-            [{**ROWS[0], "story": None}, *ROWS[1:]],
-            "ours.jsonl:1: column 'story' must be a string or an integer, got None",
-        ),
-    ):
-        code, _, err = compare(*options, first=rows)
-        assert code == 2
-        assert message in err
+    assert json.loads(compare("--json", "--group-column", "story")[1])["groups"] == 2
 
 
 @pytest.mark.parametrize(
@@ -128,6 +116,12 @@ def test_rows_of_a_group_are_drawn_together(compare):
         ((), {"second": OTHERS[1:]}, "theirs.jsonl:1: column 'reference' differs from"),
         ((), {"second": changed(0, prediction=None)}, "theirs.jsonl:1: column 'prediction' must be a string"),
         ((), {"more": [changed(1, context="x")], "names": "abc"}, "c.jsonl:2: column 'context' differs from"),
+        (("--group-column", "tale"), {}, "ours.jsonl:1: column 'tale' is missing"),
+        (
+            ("--group-column", "story"),
+            {"first": [{**ROWS[0], "story": None}, *ROWS[1:]]},
+            "ours.jsonl:1: column 'story' must be a string or an integer, got None",
+        ),
         (("--rows", -1), {}, "--rows must be at least 0"),
         (("--confidence", 2), {}, "confidence must lie between"),
     ],
@@ -148,11 +142,8 @@ def test_without_contexts(compare):
 
 def test_long_texts_are_cut_to_fit(compare, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    long = [{**ROWS[0], "prediction": "word " * 100}]
-    lines = compare(first=long, second=OTHERS[:1])[1].splitlines()
-    [line] = [line for line in lines if line.startswith("  ours 0.0000: word word")]
-    assert len(line) == 60
-    assert line.endswith("…")
+    out = compare(first=[{**ROWS[0], "prediction": "word " * 100}], second=OTHERS[:1])[1]
+    assert re.search(r"^  ours 0\.0000: [word ]{44}…$", out, flags=re.MULTILINE)
 
 
 def test_tables_for_papers(compare):

@@ -66,19 +66,6 @@ def test_rows_of_one_context_are_drawn_together(scorer):
     assert alone.systems[0].interval == mean_interval(alone.systems[0].scores, confidence=0.8)
 
 
-def test_equal_systems_with_repeated_contexts_are_rarely_told_apart(scorer):
-    """At a level of .05; rows of a context share their scores, and drawing rows rejects most of the time."""
-    rng, rejected, by_row = np.random.default_rng(1), 0, 0
-    contexts = [f"context {row // 6}" for row in range(120)]
-    for _ in range(60):
-        first, second = ([("a b", "a q", "q")[one] for one in np.repeat(rng.integers(0, 3, 20), 6)] for _ in "AB")
-        rows = ({"A": first, "B": second}, ["a b"] * 120, contexts)
-        rejected += rank_systems(scorer, *rows, resamples=199).pairs[0].p <= 0.05
-        by_row += rank_systems(scorer, *rows, groups=range(120), resamples=199).pairs[0].p <= 0.05
-    assert rejected <= 8  # of 60; the level is 3
-    assert by_row > 15
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
