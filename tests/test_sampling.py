@@ -92,12 +92,7 @@ PLAIN, CHAT = f"<system>{SYSTEM}</system>", f"<system>{SYSTEM_OF_DIALOGUE}</syst
 @pytest.mark.parametrize(
     ("template", "task", "context", "expected"),
     [
-        (
-            TEMPLATE,
-            "dialogue",
-            "Hi.\nMe.\nOh.",
-            f"{CHAT}<user>Hi.</user><assistant>Me.</assistant><user>Oh.</user>",
-        ),
+        (TEMPLATE, "dialogue", "A.\nB.\nC.", f"{CHAT}<user>A.</user><assistant>B.</assistant><user>C.</user>"),
         (NO_SYSTEM, "dialogue", "Hello there.\nHi.", f"<user>{SYSTEM_OF_DIALOGUE}\n\nHi.</user>"),
         (None, "dialogue", "Hello.\nHi.", "B: Hello.\nA: Hi.\nB:"),
         (TEMPLATE, "In French: {context}", "A<|endoftext|>road.", f"{PLAIN}<user>In French: A road.</user>"),

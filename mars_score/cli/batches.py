@@ -97,13 +97,13 @@ def _identity(request: Request) -> str:
 def _read_answers(path: str) -> tuple[dict[str, list[tuple[str, bool]]], list[str]]:
     """By the request's identity the texts, each with whether it ended by itself; and the errors of the others."""
     answers: dict[str, list[tuple[str, bool]]] = {}
-    errors: dict[str, str] = {}
+    errors: list[str] = []
     for number, line in enumerate(stream_rows(path), 1):
         try:
             identity, response = str(line["custom_id"]), line.get("response") or {}
             body = response.get("body") or {}
             if line.get("error") or response.get("status_code", 200) != 200 or not body.get("choices"):
-                errors[identity] = str(line.get("error") or body.get("error") or response)
+                errors.append(str(line.get("error") or body.get("error") or response))
             else:
                 answers[identity] = choices_of(body)
         except (KeyError, TypeError, AttributeError):
@@ -111,4 +111,4 @@ def _read_answers(path: str) -> tuple[dict[str, list[tuple[str, bool]]], list[st
                 f'{path}:{number}: no answer of a batch: it needs "custom_id" and '
                 '"response": {"body": {"choices": [{"message": {"content": ...}}]}}'
             ) from None
-    return answers, list(errors.values())
+    return answers, errors

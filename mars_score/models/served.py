@@ -134,8 +134,7 @@ class ServedModel:
             return [text for texts in single for text in texts]
         asked = {"prompt": plain} if self._continues else {"messages": messages}
         path = "completions" if "prompt" in asked else "chat/completions"
-        body = {"model": self._listed["id"], **asked, **options}
-        body = {name: value for name, value in body.items() if name not in self._refused}
+        body = {name: value for name, value in {**asked, **options}.items() if name not in self._refused}
         try:
             return self._ask(f"{self.address}/{path}", choices_of, body)
         except ServerError as error:
@@ -195,22 +194,21 @@ class ServedModel:
 
     def _echoed(self, before: Sequence[int], tokens: Sequence[int]) -> list[float]:
         """As vLLM and SGLang do: the prompt is echoed."""
-        body = {"model": self._listed["id"], "prompt": [*before, *tokens], "echo": True, "logprobs": 1}
         logs = self._ask(
             f"{self.address}/completions",
             lambda answer: (answer["choices"][0]["logprobs"] or {}).get("token_logprobs") or [],
-            {**body, "max_tokens": 1, "temperature": 0},
+            {"prompt": [*before, *tokens], "echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0},
         )
         return [float(log) for log in logs[len(before) : len(before) + len(tokens)]]
 
     def _forced(self, before: Sequence[int], tokens: Sequence[int]) -> list[float]:
         """As llama.cpp does: a grammar allows these tokens alone, and their log probabilities come without it."""
         grammar = "root ::= " + " ".join(f"<[{token}]>" for token in tokens)
-        body = {"prompt": list(before), "grammar": grammar, "n_probs": 1, "n_predict": len(tokens)}
+        options = {"grammar": grammar, "n_predict": len(tokens), "n_probs": 1, "post_sampling_probs": False}
         logs = self._ask(
             f"{self._root}/completion",
             lambda answer: answer["completion_probabilities"],
-            {**body, "post_sampling_probs": False},
+            {"prompt": list(before), **options},
         )
         return [float(log["logprob"]) for log, token in zip(logs, tokens, strict=False) if log["id"] == token]
 
@@ -227,14 +225,10 @@ class ServedModel:
         """Token ids, with special ones or without; llama.cpp and vLLM name the same things differently."""
         body = {"content": text, "add_special": special, "parse_special": special}
         body |= {"prompt": text, "add_special_tokens": special}
-        return self._ask(
-            f"{self._root}/tokenize",
-            lambda answer: [int(token) for token in answer["tokens"]],
-            {**body, "model": self._listed["id"]},
-        )
+        return self._ask(f"{self._root}/tokenize", lambda answer: [int(token) for token in answer["tokens"]], body)
 
     def _ask(self, url: str, take: Callable[[Any], Value], body: Mapping[str, Any] | None = None) -> Value:
-        """What ``take`` finds in the answer to a POST, or to a GET without a body.
+        """What ``take`` finds in the answer to a POST for the model, or to a GET without a body.
 
         What may pass is tried again: no connection, 429, 5xx, and answers that are cut.
 
@@ -243,10 +237,13 @@ class ServedModel:
         """
         from httpx import TransportError
 
+        method = "GET"
+        if body is not None:
+            method, body = "POST", {"model": self._listed["id"], **body}
         for attempt in range(TRIES):
             status, said, wait = 0, "", WAIT * 2**attempt
             try:
-                response = self._http.request("GET" if body is None else "POST", url, json=body)
+                response = self._http.request(method, url, json=body)
                 status, said = response.status_code, response.text
                 if status == 200:
                     return take(response.json())
