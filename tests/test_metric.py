@@ -326,21 +326,6 @@ def test_combine(make, toy):
     assert both.compute()["mars"] == 1.0
 
 
-def test_two_processes(make):
-    """Process 1 only adds its rows; process 0 scores those of both. Threads stand in for the processes."""
-
-    def process(rank, *columns):
-        metric = make(num_process=2, process_id=rank, experiment_id="both", timeout=20)
-        metric.add_batch(**dict(zip(ROWS, columns, strict=True)))
-        return metric.compute(detailed=True)
-
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(process, 0, ["a"], ["a"], ["0"])
-        second = pool.submit(process, 1, ["b"], ["c"], ["1"])
-        assert second.result() is None
-        assert first.result()["scores"] == [1.0, 0.0]
-
-
 def test_a_pickle_leaves_models_out(make):
     metric = make(preset="mini")
     metric.compute(**ROWS)

@@ -82,7 +82,8 @@ class MarsScore(Metric):
         super().sync(*args, **kwargs)
 
     def _score(self) -> float:
-        rows = rows_of(self.rows)
+        parts = [self.rows] if isinstance(self.rows, Tensor) else self.rows  # syncing makes one tensor of them
+        rows = [json.loads(line) for part in parts for line in part.cpu().numpy().tobytes().splitlines()]
         if not rows:
             return 0.0
         options = dict(self.options)
@@ -96,9 +97,3 @@ def to_tensor(rows: Iterable[Sequence[Any]], device: torch.device | str = "cpu")
     """Rows as bytes (uint8) of one JSON list per line, which any process group can gather and concatenate."""
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
     return torch.from_numpy(np.frombuffer(lines.encode(), dtype=np.uint8).copy()).to(device)
-
-
-def rows_of(state: Tensor | list[Tensor]) -> list[list[Any]]:
-    """The rows of tensors of :func:`to_tensor`, in order; syncing makes one tensor of them."""
-    parts = [state] if isinstance(state, Tensor) else state
-    return [json.loads(line) for part in parts for line in part.cpu().numpy().tobytes().splitlines()]

@@ -48,8 +48,11 @@ def compute_metrics(
             _drop_repeated(rows)
         if not use_references:
             rows["references"] = None
+        is_metric = hasattr(mars, "compute")
         try:
-            return {"mars": score_once(lambda: _score(mars, rows))}
+            return {
+                "mars": score_once(lambda: mars.compute(**rows)["mars"] if is_metric else mars.score(**rows).score)
+            }
         except ValueError as error:
             if given is None:
                 error.add_note('A Trainer passes its inputs on with include_for_metrics=["inputs"].')
@@ -64,12 +67,6 @@ def _drop_repeated(rows: dict[str, Any]) -> None:
     if set(references[count:]) <= set(references[:count]) and distributed():
         rows["references"] = references[:count]
         rows["predictions"] = rows["predictions"][:count]
-
-
-def _score(mars: Any, rows: dict[str, Any]) -> float:
-    if hasattr(mars, "compute"):
-        return float(mars.compute(**rows)["mars"])
-    return float(mars.score(**rows).score)
 
 
 def _texts(tokenizer: Any, what: str, ids: Any) -> list[str]:
