@@ -207,7 +207,7 @@ def _contrast_rows(head: TextHead, sources: Sequence[Source], seed: int) -> Rows
 
 def _centre(head: TextHead, rows: Rows) -> None:
     """Let the mean of each output be 0, as that of the targets is; else the transformer would make up for it."""
-    some = rows[:: math.ceil(len(rows) / _CENTRED)]
-    outputs = head.outputs([(row["references"][0], row["candidate"], row["context"]) for row in some])
+    sample = rows[:: math.ceil(len(rows) / _CENTRED)]
+    outputs = head.outputs([(row["references"][0], row["candidate"], row["context"]) for row in sample])
     bias = head[1].linear.bias
     bias.data -= torch.from_numpy(outputs.mean(0)).to(bias)

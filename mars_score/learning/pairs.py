@@ -102,7 +102,7 @@ def make_pairs(sources: Sequence[Source], count: int, infiller: Augmenter, seed:
     order = sorted(sources, key=lambda source: generator(seed, source).random())
     chosen = order[: math.ceil(count / _PER_TEXT)]
     masked = {source: _masked(source, seed) for source in chosen if in_share(source, seed)}
-    filled = infiller.infill((source.context, template) for source in masked for template in masked[source])
+    filled = infiller.infill([(source.context, template) for source in masked for template in masked[source]])
     pairs = []
     for source in chosen:
         infills = [filled[source.context, template].text.strip() for template in masked.get(source, [])]
@@ -212,7 +212,7 @@ def read_signals(pairs: Sequence[Row], settings: Settings, runtime: Runtime, see
 def _mars_scores(pairs: Sequence[Row], settings: Settings, runtime: Runtime) -> Floats:
     """Without a store: token vectors of all pairs would fill it."""
     machine: dict[str, Any] = {"device": runtime.device, "encoder_batch_size": runtime.encoder_batch_size}
-    scorer = MarsScorer(variant="fast", store=False, **vars(settings.models), **machine)
+    scorer = MarsScorer(variant="fast", store=False, **machine, **vars(settings.models))
     candidates, references, contexts, _ = map(list, zip(*pairs, strict=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MarsWarning)  # a blank context is nobody's mistake here
