@@ -5,10 +5,11 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -22,14 +23,7 @@ T = TypeVar("T")
 # One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
 loading_lock = threading.RLock()
 _folders: dict[Any, str] = {}  # hashes of folders by their files' paths, sizes and times
-_OF_MODELS = (
-    "config",
-    "generation_config",
-    "max_seq_length",
-    "prompts",
-    "default_prompt_name",
-    "truncate_dim",
-)
+_OF_MODELS = ("config", "generation_config", "max_seq_length", "prompts", "default_prompt_name", "truncate_dim")
 _OF_TOKENIZERS = (
     "special_tokens_map",
     "chat_template",
@@ -112,10 +106,8 @@ class Current(Generic[T]):
     def key(self, *method: Any) -> tuple[Any, ...] | None:
         """What all results of the model depend on: its fingerprint and the method; None: it has no fingerprint.
 
-        A model that was never fetched from the Hub is loaded, as its revision is known only then.
-
-        Raises:
-            ModelUnavailableError: the model cannot be loaded.
+        A model that was never fetched from the Hub is loaded, as its revision is known only then, or raises
+        ModelUnavailableError.
         """
         if is_name(self.spec) and fingerprint(self.spec).revision is None:
             self.get()
@@ -131,17 +123,15 @@ class Current(Generic[T]):
     ) -> Results[Item, Value]:
         """Results of the current model, which is loaded only for new ones.
 
-        Args:
-            kind: as for :class:`mars_score.store.lookup.Results`.
-            method: what they depend on besides the model: number type, settings, and a number to raise.
-            compute: called as ``compute(object, missing, done)``.
-            written: the rest of what ``Results`` takes.
+        They depend on ``method``, too: number type, settings, and a number to raise. ``compute`` gets the object
+        that is made from the model, and what ``Results`` gives to its own; ``written`` are its other fields.
         """
-
-        def compute_with_model(missing: list[Item], done: Done[Item, Value]) -> None:
-            compute(self.get(), missing, done)
-
-        return Results(kind, partial(self.key, *method), compute_with_model, **written)
+        return Results(
+            kind,
+            partial(self.key, *method),
+            lambda missing, done: compute(self.get(), missing, done),
+            **written,
+        )
 
 
 def is_name(spec: Any) -> bool:
@@ -161,29 +151,25 @@ def _fingerprint(spec: Any) -> Fingerprint:
     if is_name(spec):
         if Path(spec).is_dir():
             return Fingerprint("folder", _hash_folder(Path(spec)))
-        copy = hub_copy(str(spec))
-        return Fingerprint(name_and_revision(spec)[0], copy.name if copy else None)
+        name, asked = name_and_revision(spec)
+        return Fingerprint(name, _commit_here(name, asked))
     parts = spec if isinstance(spec, tuple) else (spec,)
     return Fingerprint(type(parts[0]).__name__, _hash_objects(parts))
 
 
-def hub_copy(spec: str) -> Path | None:
-    """The folder of this machine's copy of a Hub model, named by its commit; None without one."""
+def _commit_here(name: str, revision: str | None) -> str | None:
+    """The commit of this machine's copy of a Hub model; None without one."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    name, revision = name_and_revision(spec)
     # sentence-transformers adds its own name to names without an owner, and can have its own cache.
     names = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
-    for folder in (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None):
-        for full_name in names:
-            for file in ("config.json", "modules.json"):
-                try:
-                    path = try_to_load_from_cache(full_name, file, cache_dir=folder, revision=revision)
-                except HFValidationError:  # loading raises a clear error
-                    return None
-                if isinstance(path, str):
-                    return Path(path).parent
+    caches = (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME") or None)
+    with suppress(HFValidationError):  # loading raises a clear error
+        for cache, full_name, file in product(caches, names, ("config.json", "modules.json")):
+            path = try_to_load_from_cache(full_name, file, cache_dir=cache, revision=revision)
+            if isinstance(path, str):
+                return Path(path).parent.name
     return None
 
 
@@ -223,14 +209,14 @@ def _update_with_model(digest: hashlib.blake2b, model: Any) -> None:
 
     digest.update(f"{model}{[str(getattr(model, name, '')) for name in _OF_MODELS]}".encode())
     for name, module in model.named_modules() if isinstance(model, torch.nn.Module) else ():
-        plain = {
-            attribute: value
+        plain = sorted(
+            (attribute, value)
             for attribute, value in vars(module).items()
             if isinstance(value, (str, int, float))
             and attribute not in ("training", "name_or_path")
             and not attribute.startswith("_")
-        }
-        digest.update(f"{name}{sorted(plain.items())}".encode())
+        )
+        digest.update(f"{name}{plain}".encode())
     for name, weight in model.state_dict().items():
         digest.update(f"{name}{weight.dtype}{tuple(weight.shape)}".encode())
         digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)

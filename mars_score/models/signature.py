@@ -4,15 +4,17 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 from mars_score.models.fingerprints import fingerprint
 from mars_score.settings import Settings, resolve_settings
+from mars_score.settings.version import __version__
 
 _MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
 _OF_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # of no effect where no word is masked
+_installed = cache(version)
 
 
 @dataclass(frozen=True)
@@ -59,30 +61,22 @@ def make_signature(
         reference_counts: number of human references of each row.
         samples: where samples are from that came with the rows: ``"given"`` or ``"others"``; "": there are none.
     """
-    from mars_score.settings.version import __version__
-
     usual = dict(resolve_settings("base", settings.variant).items())
-    values = dict(settings.items())
-    entries: dict[str, Any] = {"version": __version__, "variant": values.pop("variant")}
-    brief = ["version", "variant", "references"]
     counts = sorted(set(reference_counts))
-    entries["references"] = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
+    references = str(counts[0]) if len(counts) == 1 else "varying" if counts else "0"
+    entries: dict[str, Any] = {"version": __version__, "variant": settings.variant, "references": references}
     if samples:
         entries["samples"] = samples
-        brief.append("samples")
-    for name, value in values.items():
-        entries[name] = dict(value) if isinstance(value, Mapping) else value
+    brief = list(entries)
+    for name, value in settings.items():
+        shows = name in ("dtype", "idf_corpus") or value != usual[name]
         if name in _MODELS:
-            entries[name] = str(fingerprint(value))
-            shows = name in used_models(settings)
-        elif name == "engine":
-            shows = value != usual[name]
-            entries[name] = settings.models.numbers if shows else value
+            value, shows = str(fingerprint(value)), name in used_models(settings)
         elif name == "idf_corpus":
-            entries[name] = "references" if value is None else _corpus(value)
-            shows = True
-        else:
-            shows = name == "dtype" or value != usual.get(name)
+            value = "references" if value is None else _corpus(value)
+        elif name == "engine" and shows:
+            value = settings.models.numbers
+        entries[name] = dict(value) if isinstance(value, Mapping) else value
         if shows:
             brief.append(name)
     entries["spacy_pipeline"] = spacy_pipeline
@@ -111,11 +105,3 @@ def _corpus(texts: Iterable[str]) -> str:
     distinct = sorted(set(texts))
     digest = hashlib.blake2b("\0".join(distinct).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{digest}({len(distinct)})"
-
-
-@cache
-def _installed(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"

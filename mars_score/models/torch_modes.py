@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,23 +26,15 @@ def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
         yield
 
 
-@dataclass
-class _Use:
-    """How a model is in use: by the thread that holds the lock, which entered ``depth`` times."""
-
-    lock: Any = field(default_factory=threading.RLock)
-    depth: int = 0
-
-
-_uses: WeakKeyDictionary[Any, _Use] = WeakKeyDictionary()
-_uses_lock = threading.Lock()
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # of each model in use
+_locks_lock = threading.Lock()
 
 
 def _after_fork() -> None:
     """In a forked process no other thread lives on: none that computes, and none that would release a lock."""
-    global _uses_lock
-    _uses_lock = threading.Lock()
-    _uses.clear()
+    global _locks_lock
+    _locks_lock = threading.Lock()
+    _locks.clear()
     torch.set_num_threads(1)
 
 
@@ -54,17 +45,15 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def exclusive(model: Any) -> Iterator[None]:
     """The model for this thread alone, without dropout; re-entrant. Afterwards its modules' modes are restored."""
-    with _uses_lock:
-        use = _uses.setdefault(model, _Use())
-    with use.lock:
-        training = []
-        if not use.depth and isinstance(model, torch.nn.Module):
-            training = [module for module in model.modules() if module.training]
+    with _locks_lock:
+        lock = _locks.setdefault(model, threading.RLock())
+    with lock:
+        modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+        training = [module for module in modules if module.training]
+        if training:
             model.eval()
-        use.depth += 1
         try:
             yield
         finally:
-            use.depth -= 1
             for module in training:
                 module.training = True

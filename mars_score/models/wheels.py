@@ -63,7 +63,8 @@ def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, 
     if not converted.exists():
         runtime.report(f"convert {name}", 0, 1)
         try:
-            _convert(gguf, converted)
+            with stored_folder(converted) as beside:
+                _convert(gguf, beside)
         except (OSError, SafetensorError) as error:
             warn(f"{name} cannot be stored in {store} ({error}) and is unpacked in each process, which takes 20 s")
             return unpacked
@@ -72,24 +73,23 @@ def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, 
 
 
 def _convert(gguf: Path, folder: Path) -> None:
-    """Unpack a GGUF file to float32 safetensors; the folder appears whole or not at all."""
+    """Unpack a GGUF file to float32 safetensors."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    with stored_folder(folder) as beside:
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own
-                tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-                model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-        except ImportError as error:
-            raise ModelUnavailableError(
-                f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
-            ) from error
-        # The weights are plain float32 by now; saving goes by these two marks.
-        del model.config.quantization_config
-        model.hf_quantizer = None
-        model.save_pretrained(beside)
-        tokenizer.save_pretrained(beside)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # transformers draws a progress bar of its own
+            tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+            model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+    except ImportError as error:
+        raise ModelUnavailableError(
+            f"unpacking {gguf.name} needs gguf and accelerate; run: pip install gguf accelerate"
+        ) from error
+    # The weights are plain float32 by now; saving goes by these two marks.
+    del model.config.quantization_config
+    model.hf_quantizer = None
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
 
 
 @contextlib.contextmanager

@@ -141,15 +141,9 @@ class ResultStore:
 
     def info(self) -> dict[str, tuple[int, int]]:
         """Number of entries and bytes of values of every kind."""
-
-        def count(db: sqlite3.Connection) -> dict[str, tuple[int, int]]:
-            if _version(db) != _VERSION:
-                return {}
-            counted = db.execute("SELECT kind, count(*), sum(length(value)) FROM entries GROUP BY kind")
-            return {kind: (number, size) for kind, number, size in counted}
-
-        counted = self._use(count) or {}
-        return {kind: counted.get(kind, (0, 0)) for kind in KINDS}
+        query = "SELECT kind, count(*), sum(length(value)) FROM entries GROUP BY kind"
+        rows = self._use(lambda db: db.execute(query).fetchall()) or []
+        return dict.fromkeys(KINDS, (0, 0)) | {kind: (number, size) for kind, number, size in rows}
 
     def clear(self) -> None:
         """Remove all results; a damaged file is deleted. OSError: it cannot be written."""
@@ -180,7 +174,7 @@ class ResultStore:
                 self._warned = True
                 warn(f"other users can change the results in {folder}: {reason}")
             with _opened(self.file) as db:
-                return work(db)
+                return work(db) if write or _version(db) == _VERSION else None
         except (sqlite3.Error, OSError) as error:
             self._writable = False
             damaged = _is_damage(error)
@@ -241,8 +235,6 @@ def _select(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[by
     old: list[int] = []
     now = int(time.time())
     db.execute("BEGIN")
-    if _version(db) != _VERSION:
-        return values
     for start in range(0, len(keys), _KEYS):
         part = keys[start : start + _KEYS]
         wanted = f"{_SELECT} ({', '.join('?' * len(part))})"
