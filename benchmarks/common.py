@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from mars_score.cli.running import show_table
 from mars_score.models.devices import wait_asleep
-from mars_score.report.contents import Table
+from mars_score.report import Table
 from mars_score.store.results import store_folder
 
 wait_asleep()  # as `mars` does: threads of what ran before would spin beside those of what runs now

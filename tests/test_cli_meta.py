@@ -9,7 +9,7 @@ from test_meta_items import row
 
 from mars_score.cli import main
 from mars_score.cli.running import show_table
-from mars_score.report.contents import Table
+from mars_score.report import Table
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from tokenizers import normalizers
 from mars_score import MarsScorer
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
-from mars_score.data.repetition import repetition
+from mars_score.data.words import repetition
 from mars_score.models.engine.cache import PromptMemory
 from mars_score.models.engine.encoder import Encoded
 from mars_score.scoring.embeddings import pack, unpack

@@ -15,9 +15,8 @@ from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.sampling.prompts import make_prompt
 from mars_score.cli import main
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
-from mars_score.data.repetition import repetition
 from mars_score.data.sentences import sentences
-from mars_score.data.words import is_english, plain_words, split_words, word_spans
+from mars_score.data.words import is_english, plain_words, repetition, split_words, word_spans
 from mars_score.learning.pairs import drop_words
 from mars_score.models.engine.tokens import TextCodec
 from mars_score.settings import language, presets, resolve_settings

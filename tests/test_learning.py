@@ -13,8 +13,8 @@ import tiny_models
 
 from mars_score import MarsScorer
 from mars_score.data.rated import Item, RatedSet
-from mars_score.data.repetition import repetition
 from mars_score.data.validation import Row
+from mars_score.data.words import repetition
 from mars_score.errors import MarsWarning
 from mars_score.learning.ratings import centred, training_sets
 from mars_score.learning.terms import fit_weights, train_terms

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, scoring, show_table
 from mars_score.data.files import RowFile, read_rows
+from mars_score.data.validation import Row
 from mars_score.data.values import one_line
-from mars_score.report.contents import MISSING, Table
+from mars_score.report import MISSING, Table
 from mars_score.store.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -60,22 +61,25 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"--rows must be at least 0, got {args.rows}")
     if args.samples_column and args.samples_from_others:
         raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
-    files = _read(args)
+    file, rows = _read(args)
     names = columns(args)
     samples: Any = "others" if args.samples_from_others else None
     if args.samples_column:
-        samples = names.samples(files[0])
+        samples = [row.samples for row in rows[0]]
     remedy = "add it or name another with --group-column"
-    groups = files[0].labels(args.group_column, remedy=remedy) if args.group_column else None
+    groups = file.labels(args.group_column, remedy=remedy) if args.group_column else None
     from mars_score.compare import rank_systems
     from mars_score.scorer import MarsScorer
 
     with progress_bars(quiet=args.quiet) as progress, scoring():  # the result repeats the notices
         ranking = rank_systems(
             MarsScorer(**scorer_arguments(args), progress=progress),
-            dict(zip(_names(args.files), map(names.candidates, files), strict=True)),
-            names.references(files[0]) if names.reference else None,
-            names.contexts(files[0]),
+            {
+                name: [row.candidate for row in of_file]
+                for name, of_file in zip(_names(args.files), rows, strict=True)
+            },
+            [row.references for row in rows[0]] if names.reference else None,
+            [row.context for row in rows[0]] if names.context else None,
             samples=samples,
             groups=groups,
             confidence=args.confidence,
@@ -87,32 +91,32 @@ def run(args: argparse.Namespace) -> None:
         _show(ranking, args.rows, args.table)
 
 
-def _read(args: argparse.Namespace) -> list[RowFile]:
-    """The files of ``args.files``, each compared with the first.
+def _read(args: argparse.Namespace) -> tuple[RowFile, list[list[Row]]]:
+    """The first of ``args.files``, and the rows of each, compared with those of the first.
 
     Raises:
         OSError: a file cannot be read.
         ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ.
     """
-    first, *others = files = [read_rows(path) for path in args.files]
+    first, *others = map(read_rows, args.files)
     names = columns(args)
-    for name, values in ((args.reference_column, names.references), (args.context_column, names.contexts)):
-        expected = values(first) or ()
-        for other in others:
-            for row, (wanted, value) in enumerate(zip(expected, values(other) or (), strict=False)):
-                if value != wanted:
-                    raise ValueError(
-                        f"{other.place(name)(row)} differs from {first.path}:{row + 1}; all files need the same "
-                        "references and contexts, line by line"
-                    )
+    rows = [names.rows(first)]
     for other in others:
+        rows.append(replace(names, samples=None).rows(other))
+        for number, (expected, row) in enumerate(zip(rows[0], rows[-1], strict=False)):
+            if (row.references, row.context) != (expected.references, expected.context):
+                name = args.context_column if row.references == expected.references else args.reference_column
+                raise ValueError(
+                    f"{other.place(name)(number)} differs from {first.path}:{number + 1}; all files need the same "
+                    "references and contexts, line by line"
+                )
         shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
         number = len(shorter.rows)
         if len(longer.rows) > number:
             raise ValueError(
                 f"{longer.path}:{number + 1}: {shorter.path} has only {number} lines; all files need the same rows"
             )
-    return files
+    return first, rows
 
 
 def _names(files: Sequence[str]) -> list[str]:

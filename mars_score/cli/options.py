@@ -48,8 +48,8 @@ def columns(args: argparse.Namespace) -> Columns:
     """The columns that the options name."""
     reference = None if getattr(args, "no_references", False) else args.reference_column
     context = args.context_column if getattr(args, "use_context", True) else None
-    prediction, sample = (getattr(args, f"{name}_column", None) for name in ("prediction", "samples"))
-    return Columns(reference, context, prediction, sample)
+    prediction, samples = (getattr(args, f"{name}_column", None) for name in ("prediction", "samples"))
+    return Columns(reference, context, prediction, samples)
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

@@ -37,11 +37,13 @@ def run(args: argparse.Namespace) -> None:
     from mars_score.meta.references import suggestion_table, survey_references
     from mars_score.scorer import MarsScorer
 
-    file, names = read_rows(args.file), columns(args)
+    names = columns(args)
+    rows = names.rows(read_rows(args.file))
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
         arguments = {"variant": "plus", "sample_count": SAMPLES, **scorer_arguments(args)}
         scorer = MarsScorer(**arguments, progress=progress)
-        found = survey_references(scorer, names.references(file), names.contexts(file))
+        contexts = [row.context for row in rows] if names.context else None
+        found = survey_references(scorer, [row.references for row in rows], contexts)
     print_notices(notices)
     suggested = found.suggest(args.suggest)
     if args.json:

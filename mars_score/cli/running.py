@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mars_score.cli.options import columns, scorer_arguments
 from mars_score.errors import MarsWarning
-from mars_score.report.contents import Table
+from mars_score.report import Table
 from mars_score.store.progress import progress_bars
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def show_table(table: Table, form: str = "text") -> None:
     ``form`` is ``"text"``, ``"markdown"`` or ``"latex"``.
     """
     if form != "text":
-        from mars_score.report.markup import table_to_latex, table_to_markdown
+        from mars_score.report import table_to_latex, table_to_markdown
 
         print_line((table_to_markdown if form == "markdown" else table_to_latex)(table) + "\n")
         return

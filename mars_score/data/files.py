@@ -142,38 +142,20 @@ class Columns:
     reference: str | None  # one or more references per row; None: without references
     context: str | None  # the context; None: without contexts
     prediction: str | None = None  # the candidate; None: there are none
-    sample: str | None = None  # samples; None: there are none
+    samples: str | None = None  # None: there are none
 
     def rows(self, file: RowFile) -> list[Row]:
-        """The rows; blank texts and no references or samples where there is no column."""
-        contexts = self.contexts(file) or [""] * len(file.rows)
-        references, candidates = self.references(file), self.candidates(file)
-        return list(map(Row, candidates, references, contexts, self.samples(file)))
+        """The rows, checked; blank texts and no references or samples where there is no column."""
 
-    def candidates(self, file: RowFile) -> list[str]:
-        """The candidates without outer whitespace; blank ones where there is no column."""
-        if self.prediction is None:
-            return [""] * len(file.rows)
-        remedy = "add it or name another with --prediction-column"
-        return list(map(str.strip, file.checked(check_candidates, self.prediction, remedy)))
+        def column(field: str, check: Callable[..., list[Any]], empty: Any, otherwise: str = "") -> list[Any]:
+            name = getattr(self, field)
+            if name is None:
+                return [empty] * len(file.rows)
+            return file.checked(check, name, f"add it, name another with --{field}-column{otherwise}")
 
-    def references(self, file: RowFile) -> list[tuple[str, ...]]:
-        """The references, one or more per row; none of each row where there is no column."""
-        if self.reference is None:
-            return [()] * len(file.rows)
-        remedy = "add it, name another with --reference-column, or pass --no-references to score all rows without"
-        return file.checked(check_references, self.reference, remedy)
-
-    def samples(self, file: RowFile) -> list[tuple[str, ...]]:
-        """The samples of each row; none where there is no column."""
-        if self.sample is None:
-            return [()] * len(file.rows)
-        return file.checked(check_samples, self.sample, "add it, or name another with --samples-column")
-
-    def contexts(self, file: RowFile) -> list[str] | None:
-        """The contexts; None without a column."""
-        if self.context is None:
-            return None
-        remedy = "add it, name another with --context-column, or pass --no-use-context"
         check = check_reference_free if self.reference is None else check_contexts
-        return file.checked(check, self.context, remedy)
+        contexts = column("context", check, "", ", or pass --no-use-context")
+        otherwise = ", or pass --no-references to score all rows without"
+        references = column("reference", check_references, (), otherwise)
+        candidates = map(str.strip, column("prediction", check_candidates, ""))
+        return list(map(Row, candidates, references, contexts, column("samples", check_samples, ())))

@@ -27,16 +27,13 @@ def stream_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     name = os.fspath(path)
     if os.path.isdir(path):
         rows = _saved_rows(name)
-    elif name.lower().endswith(".parquet"):
-        rows = _parquet_rows(name)
     else:
-        rows = _text_rows(name)
-    empty = True
-    for row in rows:
-        empty = False
-        yield row
-    if empty:
+        rows = _parquet_rows(name) if name.lower().endswith(".parquet") else _text_rows(name)
+    first = next(rows, None)
+    if first is None:
         raise ValueError(f"{name}: the file holds no rows; write one JSON object per line")
+    yield first
+    yield from rows
 
 
 def delimiter_of(name: str) -> str | None:
@@ -52,7 +49,7 @@ def _text_rows(name: str) -> Iterator[dict[str, Any]]:
             file.read(len(_MARK))
         delimiter = delimiter_of(name)
         if delimiter is None and not name.lower().removesuffix(".gz").endswith(_JSON):
-            delimiter = _delimiter_of_header(file.peek(), name)
+            delimiter = _delimiter_of_header(file.peek(1), name)
         if delimiter:
             yield from _cell_rows(file, name, delimiter)
         else:
@@ -75,20 +72,16 @@ def _delimiter_of_header(begin: bytes, name: str) -> str | None:
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[io.BufferedReader]:
+def _opened(name: str) -> Iterator[Any]:
     """A file to read, uncompressed; faults of the compression are faults of the input."""
     try:
-        with open(name, "rb") as file:
-            if name.lower().endswith(".gz"):
-                with gzip.open(file) as unpacked:
-                    yield io.BufferedReader(unpacked)
-            else:
-                yield file
+        with gzip.open(name) if name.lower().endswith(".gz") else open(name, "rb") as file:
+            yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name}: not a whole gzip file ({error}); compress it again") from None
 
 
-def _line_rows(file: io.BufferedReader, name: str) -> Iterator[dict[str, Any]]:
+def _line_rows(file: Any, name: str) -> Iterator[dict[str, Any]]:
     r"""One JSON object per line, split at \n alone: texts may hold other line separators."""
     number = blank = 0
     while line := file.readline(LONGEST_LINE + 1):
@@ -103,7 +96,7 @@ def _line_rows(file: io.BufferedReader, name: str) -> Iterator[dict[str, Any]]:
         yield _object(_parse(line, f"{name}:{number}"), f"{name}:{number}")
 
 
-def _list_rows(file: io.BufferedReader, name: str) -> Iterator[dict[str, Any]]:
+def _list_rows(file: Any, name: str) -> Iterator[dict[str, Any]]:
     """The objects of a JSON list, which is held in memory."""
     raw = file.read(LONGEST_LINE + 1)
     if len(raw) > LONGEST_LINE:
@@ -131,7 +124,7 @@ def _parse(raw: bytes, place: str) -> Any:
     raise ValueError(f"{place}: {fault}")
 
 
-def _cell_rows(file: io.BufferedReader, name: str, delimiter: str) -> Iterator[dict[str, Any]]:
+def _cell_rows(file: Any, name: str, delimiter: str) -> Iterator[dict[str, Any]]:
     csv.field_size_limit(LONGEST_LINE)  # the limit of 131,072 characters is too low for contexts
     with _readable(name, "CSV or TSV file"):
         records = csv.reader(io.TextIOWrapper(file, "utf-8", newline=""), delimiter=delimiter, strict=True)

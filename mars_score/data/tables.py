@@ -36,10 +36,8 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
             raise unknown("column", name, NAMES)
     if isinstance(data, Sequence):
         data = _columns_of_rows(data)
-    found = list(
-        data if isinstance(data, Mapping) else getattr(data, "column_names", getattr(data, "columns", ()))
-    )
-    called = {name: names.get(name, name) for name in NAMES} | {"samples": names.get("samples")}
+    found = list(data) if isinstance(data, Mapping) else list(getattr(data, "column_names", None) or data.columns)
+    called = {name: name for name in NAMES} | {"samples": None, **names}
     if not use_context:
         called["context"] = None
     predictions, references, contexts, samples = (_column(data, found, name, called[name]) for name in NAMES)
@@ -50,7 +48,7 @@ def _column(data: Any, found: Sequence[Any], name: str, called: str | None) -> l
     """A column's values; the plural of a usual name is taken, too."""
     if called is None:
         return None
-    there = [one for one in ([called, f"{called}s"] if called == name else [called]) if one in found]
+    there = [column for column in ([called, f"{called}s"] if called == name else [called]) if column in found]
     remedy = f"say which column holds the {name.removesuffix('s')}s: columns={{{name!r}: ...}}"
     remedy += " (None: score without references)" * (name == "reference")
     if len(there) != 1 or found.count(there[0]) > 1:
@@ -65,13 +63,14 @@ def _column(data: Any, found: Sequence[Any], name: str, called: str | None) -> l
 
 def _columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
     """The columns of a list of dicts, which all must have."""
-    names = list(rows[0])
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
-    shared = [name for name in names if all(name in row for row in rows)]
-    for name in names:
-        if name not in shared and name in (*NAMES, *(f"{one}s" for one in NAMES)):
-            number = next(number for number, row in enumerate(rows) if name not in row)
-            raise ValueError(f"row {number} has no {name!r}, which the first has; add it or leave the row out")
-    return {name: [row[name] for row in rows] for name in shared}
+    columns = {}
+    for name in rows[0]:
+        without = next((number for number, row in enumerate(rows) if name not in row), None)
+        if without is None:
+            columns[name] = [row[name] for row in rows]
+        elif name in (*NAMES, *(f"{usual}s" for usual in NAMES)):
+            raise ValueError(f"row {without} has no {name!r}, which the first has; add it or leave the row out")
+    return columns

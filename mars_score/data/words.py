@@ -22,6 +22,9 @@ _ENGLISH = frozenset(
     )
 )
 _FEW = 25  # words of which nothing is concluded
+AMONG = 10  # long words before a word among which it is a repetition
+LETTERS = 4  # of a long word; most words of fewer are function words, which fluent text repeats, too
+_PAIR_OR_WORD = re.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
 
 
 def split_words(text: str) -> list[str]:
@@ -46,3 +49,17 @@ def is_english(text: str) -> bool:
     """
     words = [word for word in _PLAIN_WORD.findall(text) if not word[0].isupper()]
     return len(words) < _FEW or sum(word in _ENGLISH for word in words) * 10 >= len(words)
+
+
+def repetition(text: str) -> float:
+    """The share of a text's long words that are among the :data:`AMONG` long words before them, in [0, 1).
+
+    Upper and lower case are the same. Two neighbouring characters of Chinese or Japanese are a long word.
+    """
+    words = [
+        pair or word
+        for pair, word in _PAIR_OR_WORD.findall(text.lower().replace("\u2019", "'"))
+        if pair or len(word) >= LETTERS
+    ]
+    repeated = sum(word in words[max(0, place - AMONG) : place] for place, word in enumerate(words))
+    return repeated / len(words) if words else 0.0

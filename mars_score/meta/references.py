@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from mars_score.data.overlap import copied_share, windows
 from mars_score.data.validation import check_contexts, check_lengths, check_references
-from mars_score.data.values import plain
+from mars_score.data.values import one_line, plain
 from mars_score.data.words import plain_words, split_words
 from mars_score.models.signature import Signature, make_signature
-from mars_score.report.contents import Table, mean, number, shortened
+from mars_score.report import Table, mean, number
 from mars_score.scoring.evidence import EMBED, Reader
 
 if TYPE_CHECKING:
@@ -216,4 +216,4 @@ def _row_table(title: str, note: str, rows: Sequence[tuple[ReferenceRow, Sequenc
 
 
 def _joined(texts: Sequence[str]) -> str:
-    return " / ".join(shortened(text, _LONG) for text in texts)
+    return " / ".join(one_line(text, _LONG) for text in texts)

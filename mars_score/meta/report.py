@@ -9,8 +9,7 @@ from pathlib import Path
 from mars_score.data.files import whole_file
 from mars_score.meta.agreement import MARS
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
-from mars_score.report.contents import MISSING, Table, mean, number, signed
-from mars_score.report.markup import line_to_markdown, table_to_markdown
+from mars_score.report import MISSING, Table, line_to_markdown, mean, number, signed, table_to_markdown
 from mars_score.settings.version import __version__
 from mars_score.stats.correlation import Coefficient, Level
 from mars_score.stats.resampling import Interval

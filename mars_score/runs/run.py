@@ -121,7 +121,7 @@ class Run:
         self._results = folder / "results.jsonl"
         self._scorer = MarsScorer(**self._arguments, progress=progress)
         self._report = self._scorer.runtime.report
-        self.settings = self._scorer.settings_for(columns.reference, columns.sample)
+        self.settings = self._scorer.settings_for(columns.reference, columns.samples)
         if self.settings.similarity.likelihood_weight != self._scorer.settings.similarity.likelihood_weight:
             warn(NOT_TOLD)
         self._input = Input(path, columns, self.settings.masking)
@@ -157,7 +157,7 @@ class Run:
     def signature(self) -> Signature:
         """All that the scores depend on besides the texts."""
         pipeline = self._analyser.pipeline if self._analyser else None
-        origin = "given" if self._input.columns.sample else ""
+        origin = "given" if self._input.columns.samples else ""
         return make_signature(self.settings, pipeline, self._reference_counts, origin)
 
     def do(self, workers: int = 1) -> None:

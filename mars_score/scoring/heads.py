@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from mars_score.data.overlap import copied_share
-from mars_score.data.repetition import repetition
-from mars_score.data.words import split_words
+from mars_score.data.words import repetition, split_words
 from mars_score.models.devices import one_blas_thread
 from mars_score.models.fingerprints import fingerprint
 from mars_score.scoring.evidence import LIKELIHOOD, Evidence
@@ -98,7 +97,7 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Fo
 
     Features, each left out where it is not known:
 
-    - ``repetition``: see :func:`mars_score.data.repetition.repetition`; left out where it is a term.
+    - ``repetition``: see :func:`mars_score.data.words.repetition`; left out where it is a term.
     - ``copied``: see :func:`mars_score.data.overlap.copied_share`.
     - ``length``: log of the candidate's words by those of a reference (their mean).
     - ``log_probability``, ``lift``: of the candidate, alone and what the context adds to it, in nats per token.

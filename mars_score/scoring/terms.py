@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.data.overlap import RUN_WORDS, copied_share, windows
-from mars_score.data.repetition import repetition
-from mars_score.data.words import plain_words
+from mars_score.data.words import plain_words, repetition
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, Evidence, kind_of_texts
 from mars_score.scoring.form import Form
 from mars_score.scoring.likelihood import Likelihood

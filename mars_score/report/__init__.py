@@ -1,1 +1,0 @@
-"""Tables for people, computed and ordered already, and their markup."""
