@@ -36,13 +36,13 @@ def scorable_row(
     *,
     use_context: bool,
 ) -> ScorableRow:
-    """A row with all that its candidate is compared with.
+    """A prepared row with all that its candidate is compared with.
 
     Args:
         row: prepared.
-        references: of it; none where the candidate is blank or is scored without references.
-        request: see :func:`mars_score.augment.sampling.samples.make_request`.
-        drawn: samples by request; not needed where the candidate is blank, or the row came with samples.
+        references: none where the candidate is blank or is scored without references.
+        request: of the row's samples; they are drawn unless the candidate is blank or the row came with samples.
+        drawn: samples by request.
         use_context: whether rows are to have a context.
     """
     samples = Samples(tuple(text for text in row.samples if text != row.candidate))
@@ -62,19 +62,12 @@ def scorable_row(
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows and what was read of them.
-
-    Attributes:
-        rows: the rows.
-        needs: what had to be read of each.
-        evidence: at least that.
-        form: how they are scored.
-    """
+    """Some rows and what was read of them."""
 
     rows: Sequence[ScorableRow]
-    needs: Sequence[Needs]
-    evidence: Evidence
-    form: Form
+    needs: Sequence[Needs]  # what had to be read of each
+    evidence: Evidence  # at least that
+    form: Form  # how they are scored
 
     @one_blas_thread()
     def _own_scores(self) -> list[RowScore]:

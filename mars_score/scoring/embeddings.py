@@ -61,8 +61,8 @@ class Embedding:
 def pack(encoded: Encoded) -> bytes:
     """What an encoder gave, to be stored: a header and the sentence vector, then token vectors and their number.
 
-    Of token vectors, which are left out where they were not asked for, only the directions are stored, in eight
-    bits per dimension unless the encoder is in double. Their number takes four bytes.
+    Only the directions of token vectors are stored, in eight bits per dimension unless the encoder is in double;
+    their number takes four bytes. Both are left out where they were not asked for.
     """
     kind = b"d" if encoded.vector.dtype == np.float64 else b"f"
     of_vector, of_tokens = _STORED[kind]

@@ -63,10 +63,7 @@ class Verdict:
 def premises(candidate: str, references: Sequence[str], context: str) -> list[Premises]:
     """Of each of the first ``SENTENCES`` of a candidate: a passage of the nearest reference, one of the context.
 
-    Args:
-        candidate: not blank.
-        references: may be none.
-        context: blank for none.
+    There may be no references, and a blank context is none; the candidate is not blank.
     """
     words = {reference: frozenset(plain_words(reference)) for reference in references}
     compared = []

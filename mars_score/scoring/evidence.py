@@ -46,12 +46,7 @@ def needs(form: Form, row: ScorableRow) -> Needs:
 
 
 class Reader:
-    """Reads evidence, stored or new; models are loaded only for what is new, and stay.
-
-    Args:
-        settings: name the models.
-        runtime: see :class:`mars_score.store.runtime.Runtime`.
-    """
+    """Reads evidence, stored or new; the models of the settings are loaded only for what is new, and stay."""
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._store, self._encoder = runtime.store, encoder_of(settings.models, runtime)

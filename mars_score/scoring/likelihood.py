@@ -44,12 +44,7 @@ class Likelihood:
 
 
 def likelihoods(settings: Settings, runtime: Runtime) -> Results[Pair, Likelihood]:
-    """The likelihood of each candidate given its context.
-
-    Args:
-        settings: name the language model, its number type and how much of a context it reads.
-        runtime: see :class:`mars_score.store.runtime.Runtime`.
-    """
+    """The likelihood of each candidate given its context, of which the settings say how much is read."""
     models, context_tokens = settings.models, settings.infilling.max_context_tokens
     make: Callable[[], Any]
     compute: Callable[..., None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,7 +56,7 @@ class RowScore:
     Attributes:
         score: the weighted sum of the terms.
         references: the candidate against each reference.
-        terms: the first is the aggregate of ``references``.
+        terms: that of the references is the aggregate of ``references``.
         samples: the candidate against each sample.
     """
 
@@ -102,9 +102,9 @@ class MarsResult:
 
     rows: tuple[RowScore, ...]
     signature: Signature
-    notices: tuple[str, ...] = field(default=())
-    texts: tuple[ScoredTexts, ...] = field(default=(), repr=False)
-    explanations: tuple[Explanation, ...] = field(default=(), repr=False)
+    notices: tuple[str, ...] = ()
+    texts: tuple[ScoredTexts, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
 
     def __repr__(self) -> str:
         return f"MarsResult(score={self.score:.4f}, rows={len(self.rows)}, signature='{self.signature}')"

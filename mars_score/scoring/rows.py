@@ -63,8 +63,12 @@ def _common_key(settings: Settings) -> tuple[Any, ...] | None:
 
 def encode(row: ScoredRow) -> bytes:
     """A row as JSON."""
+    references = []
+    for reference in row.score.references:
+        text, augmentations = reference.augmented.reference, reference.augmented.augmentations
+        infills = [(infill.mask_ratio, infill.template.blanks, infill.text) for infill in augmentations]
+        references.append(((text, infills), reference.similarities, reference.score))
     terms = [(term.name, term.value, term.weight) for term in row.score.terms]
-    references = [(plain_reference(one.augmented), one.similarities, one.score) for one in row.score.references]
     samples = [(sample.text, sample.similarity) for sample in row.score.samples]
     return to_json([row.score.score, row.notices, terms, references, samples])
 
@@ -72,27 +76,18 @@ def encode(row: ScoredRow) -> bytes:
 def decode(encoded: bytes) -> ScoredRow:
     """The row that :func:`encode` was given, to the last digit."""
     score, notices, terms, references, samples = from_json(encoded)
+    reference_scores = []
+    for (text, infills), similarities, reference_score in references:
+        augmentations = tuple(
+            Augmentation(ratio, Template(text, tuple(map(tuple, blanks))), infill)
+            for ratio, blanks, infill in infills
+        )
+        augmented = AugmentedReference(text, augmentations)
+        reference_scores.append(ReferenceScore(augmented, tuple(similarities), reference_score))
     row = RowScore(
         score,
-        tuple(ReferenceScore(reference_of(one), tuple(found), of_one) for one, found, of_one in references),
+        tuple(reference_scores),
         tuple(Term(*term) for term in terms),
         tuple(SampleScore(*sample) for sample in samples),
     )
     return ScoredRow(row, tuple(notices))
-
-
-def plain_reference(one: AugmentedReference) -> tuple[str, list[Any]]:
-    """An augmented reference as plain data."""
-    return one.reference, [(each.mask_ratio, each.template.blanks, each.text) for each in one.augmentations]
-
-
-def reference_of(plain: Sequence[Any]) -> AugmentedReference:
-    """The inverse of :func:`plain_reference`."""
-    reference, augmentations = plain
-    return AugmentedReference(
-        reference,
-        tuple(
-            Augmentation(ratio, Template(reference, tuple((start, end) for start, end in blanks)), text)
-            for ratio, blanks, text in augmentations
-        ),
-    )

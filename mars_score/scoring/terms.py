@@ -16,12 +16,7 @@ from mars_score.scoring.row import ScorableRow, Term, weighted_sum
 
 
 class Similarities:
-    """Similarities of texts, from what was read of them; vectors are unpacked once for all rows.
-
-    Args:
-        evidence: at least what :func:`mars_score.scoring.evidence.needs` names of the rows to score.
-        form: how it becomes scores.
-    """
+    """Similarities of texts, from what was read of the rows to score; vectors are unpacked once for all rows."""
 
     def __init__(self, evidence: Evidence, form: Form) -> None:
         texts, parts = evidence[kind_of_texts(form)], evidence[EMBED]

@@ -87,13 +87,7 @@ def _kind(place: int, character: str) -> int | None:
 def explain(
     rows: Sequence[Row], scores: Sequence[RowScore], reader: Reader, form: Form
 ) -> tuple[Explanation, ...]:
-    """The explanation of each score.
-
-    Args:
-        rows: without outer whitespace.
-        scores: of the rows.
-        reader: of the settings that the rows were scored with; loads the encoder.
-        form: likewise.
+    """The explanation of each row's score, by a reader and a form of the settings that it was scored with.
 
     Raises:
         ModelUnavailableError: the encoder cannot be loaded.
