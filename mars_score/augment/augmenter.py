@@ -59,17 +59,16 @@ class Augmenter:
 
         IDF: ``idf``, else of the settings' corpus, else counted over the references of ``pairs`` and ``others``.
         """
-        distinct = list(dict.fromkeys(pairs))
-        if not distinct:
+        if not pairs:
             return {}
-        templates = self._templates(distinct, others, idf)
+        templates = self._templates(list(dict.fromkeys(pairs)), others, idf)
         filled = self.infill(
             (context, template)
             for (context, _), of_pair in templates.items()
             for _, template in of_pair
             if template.blanks
         )
-        return {pair: self._join(pair, templates[pair], filled) for pair in distinct}
+        return {pair: self._join(pair, of_pair, filled) for pair, of_pair in templates.items()}
 
     def _templates(self, pairs: Sequence[Pair], others: Sequence[str], idf: Idf | None) -> dict[Pair, Templates]:
         """Templates of each pair (section 2.1)."""

@@ -51,14 +51,11 @@ class SentenceEncoder:
         """One forward pass."""
         wanted = {"output_value": None} if tokens else {"convert_to_tensor": True}
         outputs = self.model.encode(texts, batch_size=len(texts), show_progress_bar=False, **wanted)
-        vectors = [output["sentence_embedding"] for output in outputs] if tokens else outputs
-        of_tokens = [self._token_vectors(output) for output in outputs] if tokens else [None] * len(texts)
-        return [
-            Encoded(_array(vector) * (unknown < 1), token_vectors, shortened, unknown)
-            for vector, token_vectors, (shortened, unknown) in zip(
-                vectors, of_tokens, self._coverage(texts), strict=True
-            )
-        ]
+        encoded = []
+        for output, (shortened, unknown) in zip(outputs, self._coverage(texts), strict=True):
+            vector = _array(output["sentence_embedding"] if tokens else output) * (unknown < 1)
+            encoded.append(Encoded(vector, self._token_vectors(output) if tokens else None, shortened, unknown))
+        return encoded
 
     def _token_vectors(self, output: dict[str, Any]) -> NDArray[np.floating[Any]]:
         """Vectors of a text's own tokens."""
@@ -78,7 +75,7 @@ class SentenceEncoder:
         """Where a text's own tokens are among those that the encoder reads."""
         before, after = self._special_tokens
         # A prompt's last token may have merged with the text's first: that one counts.
-        pairs = zip(ids[before:], self._prompt, strict=False)
+        pairs = zip(ids[before:], self._prompt_ids, strict=False)
         before += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return slice(before, len(ids) - after)
 
@@ -86,17 +83,14 @@ class SentenceEncoder:
         """For each text the first character of each token with a vector, and the one after its last, if known."""
         if not getattr(self._tokenizer, "is_fast", False):
             return [[] for _ in texts]
-        prompt = self.model.prompts.get(self.model.default_prompt_name) or ""
-        limit = getattr(self.model, "max_seq_length", None)
-        cut = {"truncation": True, "max_length": limit} if isinstance(limit, int) else {}
-        read = self._tokenizer([prompt + text for text in texts], return_offsets_mapping=True, **cut)
-        return [
-            [
-                (max(start - len(prompt), 0), max(end - len(prompt), 0))
-                for start, end in offsets[self._own_tokens(ids)]
-            ]
+        cut = {} if self._limit is None else {"truncation": True, "max_length": self._limit}
+        read = self._tokenizer([self._prompt + text for text in texts], return_offsets_mapping=True, **cut)
+        own = [
+            offsets[self._own_tokens(ids)]
             for ids, offsets in zip(read["input_ids"], read["offset_mapping"], strict=True)
         ]
+        before = len(self._prompt)
+        return [[(max(start - before, 0), max(end - before, 0)) for start, end in offsets] for offsets in own]
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -110,10 +104,20 @@ class SentenceEncoder:
         special = list(self._tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"])
         return special.index(0), special[::-1].index(0)
 
+    @property
+    def _limit(self) -> int | None:
+        """How many tokens the encoder reads, where that is known."""
+        limit = getattr(self.model, "max_seq_length", None)
+        return limit if isinstance(limit, int) else None
+
+    @property
+    def _prompt(self) -> str:
+        """What the encoder puts before every text."""
+        return self.model.prompts.get(self.model.default_prompt_name) or ""
+
     @cached_property
-    def _prompt(self) -> list[int]:
-        """Token ids of the prompt that the encoder puts before every text."""
-        return self._ids([self.model.prompts.get(self.model.default_prompt_name) or ""])[0]
+    def _prompt_ids(self) -> list[int]:
+        return self._ids([self._prompt])[0]
 
     @cached_property
     def _unknown_token(self) -> int | None:
@@ -130,16 +134,15 @@ class SentenceEncoder:
         """For each text whether only its beginning is read, and the share of unknown tokens in what is read."""
         if self._tokenizer is None:
             return [(False, 0.0)] * len(texts)
-        room, unknown = None, self._unknown_token
-        if isinstance(limit := getattr(self.model, "max_seq_length", None), int):
-            room = limit - self._tokenizer.num_special_tokens_to_add() - len(self._prompt)
-        return [
-            (
-                room is not None and len(ids) > room,
-                sum(token == unknown for token in ids[:room]) / max(1, len(ids[:room])),
-            )
-            for ids in self._ids(texts)
-        ]
+        room = None
+        if self._limit is not None:
+            room = self._limit - self._tokenizer.num_special_tokens_to_add() - len(self._prompt_ids)
+        coverage = []
+        for ids in self._ids(texts):
+            read = ids[:room]
+            unknown = sum(token == self._unknown_token for token in read)
+            coverage.append((len(read) < len(ids), unknown / max(1, len(read))))
+        return coverage
 
 
 def _array(values: torch.Tensor) -> NDArray[np.floating[Any]]:

@@ -1,5 +1,6 @@
 """Classifiers for natural language inference: how probable each relation of a premise and a hypothesis is."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,17 +18,13 @@ BATCH_SIZE = 16
 def classify(
     model: Model, pairs: Sequence[Pair], done: Callable[[Pair, list[float]], None], batch_size: int | None = None
 ) -> None:
-    """The probabilities of a classifier's classes.
+    """Calls ``done`` with each pair and the probabilities of the classifier's classes, in their order.
 
-    Args:
-        model: a sequence classifier and its tokenizer.
-        pairs: in any order. Of a pair beyond the model's window the end of the longer text is left out.
-        done: called with each pair and its probabilities in the order of the model's classes.
-        batch_size: pairs per forward pass, at most; None: ``BATCH_SIZE``. Halved where memory runs out.
+    Of a pair beyond the model's window the end of the longer text is left out. A forward pass reads at most
+    ``batch_size`` pairs (None: ``BATCH_SIZE``), fewer where memory runs out.
     """
     classifier, tokenizer = model
-    limits = [int(tokenizer.model_max_length), position_limit(classifier)]
-    window = min(limit for limit in limits if limit is not None)
+    window = min(int(tokenizer.model_max_length), position_limit(classifier) or sys.maxsize)
 
     def probabilities(batch: list[Pair]) -> list[list[float]]:
         premises, hypotheses = zip(*batch, strict=True)

@@ -154,26 +154,23 @@ class CausalLanguageModel:
         rows = range(len(texts)) if rows is None else rows
         hidden: list[list[Tensor]] = [[] for _ in texts]
         for part in _passes(texts):
-            fed = [texts[index][start:stop] for index, start, stop in part]
-            of_part = self._read(fed, cache, [rows[index] for index, _, _ in part])
-            for (index, _, _), states in zip(part, of_part, strict=True):
-                hidden[index].append(states)
+            of_part = [rows[index] for index, _, _ in part]
+            counts = [stop - start for _, start, stop in part]
+            before = [cache.lengths[row] for row in of_part]
+            all_rows = of_part == list(range(len(cache.lengths)))  # then nothing need be copied
+            feed = self.feed(counts, [[length] for length in before], cache, None if all_rows else of_part)
+            fed = [
+                (row, slot, token)
+                for (index, start, stop), row, length in zip(part, of_part, before, strict=True)
+                for slot, token in enumerate(texts[index][start:stop], length)
+            ]
+            of_tokens, slots, tokens = zip(*fed, strict=True)
+            states, new = self.forward(self.tensor(tokens), self.tensor(slots), feed)
+            cache.write(new, of_tokens, slots)
+            for (index, _, _), row, of_text in zip(part, of_part, torch.split(states, counts), strict=True):
+                cache.lengths[row] += len(of_text)
+                hidden[index].append(of_text)
         return [torch.cat(parts) for parts in hidden]
-
-    def _read(self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int]) -> Sequence[Tensor]:
-        """One forward pass of :meth:`read`."""
-        counts = [len(text) for text in texts]
-        before = [cache.lengths[row] for row in rows]
-        all_rows = list(rows) == list(range(len(cache.lengths)))  # then nothing need be copied
-        feed = self.feed(counts, [[length] for length in before], cache, None if all_rows else rows)
-        tokens = [token for text in texts for token in text]
-        positions = [start + place for start, count in zip(before, counts, strict=True) for place in range(count)]
-        hidden, states = self.forward(self.tensor(tokens), self.tensor(positions), feed)
-        of_tokens = [row for row, count in zip(rows, counts, strict=True) for _ in range(count)]
-        cache.write(states, of_tokens, positions)
-        for row, count in zip(rows, counts, strict=True):
-            cache.lengths[row] += count
-        return torch.split(hidden, counts)
 
     def feed(
         self,
@@ -222,13 +219,15 @@ def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int
     """The parts of texts (text, start, stop) of each forward pass."""
     for start in range(0, max(map(len, texts)), CHUNK):
         part: list[tuple[int, int, int]] = []
+        room = PASS_TOKENS
         for index, text in enumerate(texts):
-            stop = min(len(text), start + CHUNK)
-            if stop <= start:
+            count = min(len(text) - start, CHUNK)
+            if count <= 0:
                 continue
-            if sum(end - begin for _, begin, end in part) + stop - start > PASS_TOKENS and part:
+            if part and count > room:
                 yield part
-                part = []
-            part.append((index, start, stop))
+                part, room = [], PASS_TOKENS
+            part.append((index, start, start + count))
+            room -= count
         if part:
             yield part
