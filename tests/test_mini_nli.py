@@ -22,15 +22,15 @@ def reader():
 
 
 def test_it_tells_support_from_contradiction(reader):
-    hypotheses = [
-        PREMISE,
-        "The library does not open at nine on Saturdays.",
-        "The library has many books about ships.",
-    ]
+    hypotheses = {
+        PREMISE: "entailment",
+        "The library does not open at nine on Saturdays.": "contradiction",
+        "The library has many books about ships.": "neutral",
+    }
     shares = {}
-    classify(reader, [(PREMISE, one) for one in hypotheses], lambda pair, one: shares.update({pair[1]: one}), None)
-    labels = [mini_nli.LABELS[torch.tensor(shares[one]).argmax()] for one in hypotheses]
-    assert labels == ["entailment", "contradiction", "neutral"]
+    pairs = [(PREMISE, hypothesis) for hypothesis in hypotheses]
+    classify(reader, pairs, lambda pair, probabilities: shares.update({pair[1]: probabilities}), None)
+    assert {text: mini_nli.LABELS[torch.tensor(share).argmax()] for text, share in shares.items()} == hypotheses
     assert classes(reader) == (mini_nli.LABELS.index("entailment"), mini_nli.LABELS.index("contradiction"))
 
 
@@ -70,5 +70,5 @@ def test_other_languages_are_not_read(tiny_mini):
     )
     named = ["contradiction" in {term.name for term in row.terms} for row in result.rows]
     assert named == [False, True, True]
-    [notice] = [one for one in result.notices if "English" in one]
+    [notice] = [notice for notice in result.notices if "English" in notice]
     assert notice.endswith("1 of 3 rows (0)")

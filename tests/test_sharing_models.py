@@ -44,8 +44,7 @@ def test_threads_share_models(gpt2, encoder):
     ids = torch.tensor([[5, 6, 7]])
     logits = gpt2[0](ids).logits
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(score, [threading.Barrier(4)] * 4))
-    assert found == [expected] * 4
+        assert list(pool.map(score, [threading.Barrier(4)] * 4)) == [expected] * 4
     assert gpt2[0].config._attn_implementation == "sdpa"
     assert torch.equal(gpt2[0](ids).logits, logits)
 
@@ -76,30 +75,19 @@ def test_another_thread_waits(gpt2):
         assert cache.lengths == [len(tokens)]
 
 
-def test_modes_of_modules_are_restored(encoder):
+def test_models_are_afterwards_as_their_owner_left_them(monkeypatch):
     model, tokenizer = tiny_models.tiny_gpt2(seed=6)
+    encoder = tiny_models.tiny_encoder(seed=4)
     model.train()
     model.transformer.h[0].eval()  # frozen by its owner
-    before = modes(model)
-    assert len(set(before)) == 2
-    language_model = CausalLanguageModel(model, tokenizer)
-    assert modes(model) == before
-    surprisals(language_model, [("A car", "broke.")])
-    assert modes(model) == before
-
     encoder[0].train()
-    try:
-        before = modes(encoder)
-        SentenceEncoder(encoder).encode(["a text"])
-        assert modes(encoder) == before
-    finally:
-        encoder.eval()
-
-
-def test_a_failed_call_restores_the_model(monkeypatch):
-    model, tokenizer = tiny_models.tiny_gpt2(seed=6)
+    before = modes(model), modes(encoder)
+    assert [len(set(of_model)) for of_model in before] == [2, 2]
     language_model = CausalLanguageModel(model, tokenizer)
-    model.train()
+    assert modes(model) == before[0]
+    surprisals(language_model, [("A car", "broke.")])
+    SentenceEncoder(encoder).encode(["a text"])
+    assert (modes(model), modes(encoder)) == before
 
     def fail(*_, **__):
         raise RuntimeError("broken")
@@ -108,7 +96,7 @@ def test_a_failed_call_restores_the_model(monkeypatch):
     with pytest.raises(RuntimeError, match="broken"):
         surprisals(language_model, [("A car", "broke.")])
     assert model.config._attn_implementation == "sdpa"
-    assert all(modes(model))
+    assert modes(model) == before[0]
     with exclusive(model):  # and is free again
         assert not model.training
 
