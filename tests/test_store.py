@@ -112,64 +112,43 @@ OTHER_MODELS = {
         id2label={0: "neutral", 1: "entailment", 2: "contradiction"}
     ),
 }
+
+
+def each(settings, **changes):
+    """One case per change of a single setting."""
+    return [(settings, {name: value}) for name, value in changes.items()]
+
+
+OTHER = "another"
 # The first results that are computed anew: (settings, what is changed in them)
 CHANGES = {
     "infills": [
-        ({}, {"variant": "paper"}),  # which plans
-        ({}, {"planner": "self"}),
-        (PLANNED, {"plan_step": 0.51}),
-        (PLANNED, {"plan_iterations": 2}),
-        (PLANNED, {"plan_temperature": 1.2}),
-        (PLANNED, {"plan_norm_exponent": 1.5}),
-        (PLANNED, {"plan_fusion": 0.9}),
-        ({}, {"sigma": 2}),
-        ({}, {"max_context_tokens": 1}),
-        ({}, {"dtype": "float32"}),
-        ({}, {"language": "de"}),
-        ({}, {"language_model": "another"}),
-        ({}, {"use_context": False}),
-        ({}, MASKED),
-        (MASKED, {"infiller": "causal"}),
-        (MASKED, {"max_context_tokens": 1}),
-        (MASKED, {"dtype": "float32"}),
-        (MASKED, {"masked_language_model": "another"}),
-        (MASKED, {"use_context": False}),
+        *each({}, variant="paper", planner="self", sigma=2, max_context_tokens=1, dtype="float32", language="de"),
+        *each({}, language_model=OTHER, use_context=False, infiller="masked"),
+        *each(PLANNED, plan_step=0.51, plan_iterations=2, plan_temperature=1.2, plan_norm_exponent=1.5),
+        *each(PLANNED, plan_fusion=0.9),
+        *each(MASKED, infiller="causal", max_context_tokens=1, dtype="float32", masked_language_model=OTHER),
+        *each(MASKED, use_context=False),
     ],
     "samples": [
         ({}, SAMPLED),
-        (SAMPLED, {"sample_count": 3}),
-        (SAMPLED, {"sample_temperature": 0.5}),
-        (SAMPLED, {"sample_top_p": 0.5}),
-        (SAMPLED, {"sample_seed": 1}),
-        (SAMPLED, {"task": "summary"}),
+        *each(SAMPLED, sample_count=3, sample_temperature=0.5, sample_top_p=0.5, sample_seed=1, task="summary"),
     ],
-    "embeddings": [
-        ({}, {"matching": "tokens"}),
-        ({}, {"context_weight": 0.5}),
-        ({}, {"encoder": "another"}),
-    ],
+    "embeddings": each({}, matching="tokens", context_weight=0.5, encoder=OTHER),
     "scores": [
-        ({}, {"likelihood_weight": 0.1}),
-        ({}, {"entailment_model": "another", "contradiction_penalty": 0.5}),
+        *each({}, likelihood_weight=0.1),
+        ({}, {"entailment_model": OTHER, "contradiction_penalty": 0.5}),
     ],
     "rows": [
-        ({}, {"repetition_penalty": 0.1}),
-        ({}, {"augmentation_aggregation": "weighted"}),
-        ({"augmentation_aggregation": "weighted"}, {"q": 0.5}),
-        ({}, {"reference_aggregation": "mean"}),
-        ({}, {"mask_ratio_step": 0.6}),
-        ({}, {"max_mask_ratio": 0.4}),
-        ({}, {"idf_corpus": ["Of other words.", "Yes."]}),
-        ({}, {"pos_weights": {"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}}),
-        ({}, {"strip_urls_hashtags": True}),
-        ({}, {"masked_language_model": "another"}),  # the signature names it
-        (SAMPLED, {"sample_weight": 0.5}),
+        *each({}, repetition_penalty=0.1, augmentation_aggregation="weighted", reference_aggregation="mean"),
+        *each({"augmentation_aggregation": "weighted"}, q=0.5),
+        *each({}, mask_ratio_step=0.6, max_mask_ratio=0.4, idf_corpus=["Of other words.", "Yes."]),
+        *each({}, pos_weights={"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}, strip_urls_hashtags=True),
+        *each({}, masked_language_model=OTHER),  # the signature names it
+        *each(SAMPLED, sample_weight=0.5),
     ],
-    "": [
-        ({}, {"batch_size": 1}),
-        ({}, {"progress": lambda *report: None}),
-        ({}, {"idf_corpus": None}),  # rows depend on each other, and are not kept
-    ],
+    # Without a corpus rows depend on each other, and are not kept.
+    "": each({}, batch_size=1, progress=lambda *report: None, idf_corpus=None),
 }
 CASES = [(kind, *case) for kind, cases in CHANGES.items() for case in cases]
 
@@ -200,7 +179,7 @@ def scored(objects, tmp_path_factory):
 @pytest.mark.parametrize(("anew", "settings", "changes"), CASES)
 def test_a_setting_is_reused_or_recomputed(make, store, scored, anew, settings, changes):
     scored(store, settings)
-    changes = {name: OTHER_MODELS[name]() if value == "another" else value for name, value in changes.items()}
+    changes = {name: OTHER_MODELS[name]() if value == OTHER else value for name, value in changes.items()}
     with growth(store) as grown:
         result = make(**{**settings, **changes}).score(*columns(ROW))
     assert next((kind for kind in CHANGES if kind in grown), "") == anew
