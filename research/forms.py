@@ -95,8 +95,8 @@ def main() -> None:
     for variant, likelihood in (("plus", 0.15), ("fast", 0.0)):
         whole = partial(form, likelihood=likelihood)
         print(f"\n{table(sets, variant, whole)}\n\n{beside_parts(sets, variant, whole)}")
-    for line in rehearsal(sets):
-        print(f"\n{line}")
+        for line in rehearsal(sets, variant, likelihood):
+            print(f"\n{line}")
 
 
 def kept_features(text: str | None, read: Callable[[RatedSet, MarsScorer], Any]) -> dict[str, Any]:
@@ -256,26 +256,30 @@ def beside_parts(sets: Mapping[str, Features], variant: str, whole: Callable[...
     )
 
 
-def rehearsal(sets: Mapping[str, Features]) -> list[str]:
-    """What choices on one half of the kinds bring on the other: `plus` beside R + .5 C, in sentences."""
+def rehearsal(sets: Mapping[str, Features], variant: str, likelihood: float) -> list[str]:
+    """What choices on one half of the kinds bring on the other, beside R + .5 C, in sentences."""
     halves = list(KINDS)[::2], list(KINDS)[1::2]
 
-    def mean(kinds: Sequence[str], **changes: float) -> float:
+    def agreement(kinds: Sequence[str], **changes: float) -> list[float]:
         names = [name for kind in kinds for name in KINDS[kind] if name in sets]
-        return float(np.mean([pearson(form(sets[one], **changes), sets[one]["human"]) for one in names]))
+        return [pearson(form(sets[name], **changes), sets[name]["human"]) for name in names]
 
-    lines = []
+    def mean(kinds: Sequence[str], **changes: float) -> float:
+        return float(np.mean(agreement(kinds, **changes)))
+
+    lines, left_out = [], list[float]()
     for chosen_on, reported_on in (halves, halves[::-1]):
-        best: dict[str, float] = {"likelihood": 0.15}
+        best: dict[str, float] = {"likelihood": likelihood}
         for name, values in CHOICES.items():  # one after the other
             best[name] = max(values, key=lambda value, name=name: mean(chosen_on, **{**best, name: value}))  # type: ignore[misc]
-        figures = (mean(reported_on, **changes) for changes in (best, {"likelihood": 0.15}, PLAIN))
+        left_out += agreement(reported_on, **best)
+        figures = (mean(reported_on, **changes) for changes in (best, {"likelihood": likelihood}, PLAIN))
         chosen, as_it_is, plain = (f"{figure:.3f}" for figure in figures)
         lines.append(
-            f"Chosen on {', '.join(chosen_on)}: {chosen} on {', '.join(reported_on)}, where the form as it is has "
-            f"{as_it_is} and R + .5 C {plain}."
+            f"`{variant}`, chosen on {', '.join(chosen_on)}: {chosen} on {', '.join(reported_on)}, where the form as "
+            f"it is has {as_it_is} and R + .5 C {plain}."
         )
-    return lines
+    return [*lines, f"`{variant}`, each set by what was chosen on the other half: mean {np.mean(left_out):.3f}."]
 
 
 def interval(by_kind: Sequence[Sequence[float]]) -> str:
