@@ -276,8 +276,8 @@ def rehearsal(sets: Mapping[str, Features], variant: str, likelihood: float) -> 
         figures = (mean(reported_on, **changes) for changes in (best, {"likelihood": likelihood}, PLAIN))
         chosen, as_it_is, plain = (f"{figure:.3f}" for figure in figures)
         lines.append(
-            f"`{variant}`, chosen on {', '.join(chosen_on)}: {chosen} on {', '.join(reported_on)}, where the form as "
-            f"it is has {as_it_is} and R + .5 C {plain}."
+            f"`{variant}`, chosen on {', '.join(chosen_on)}: {chosen} on {', '.join(reported_on)}, where the form "
+            f"as it is has {as_it_is} and R + .5 C {plain}."
         )
     return [*lines, f"`{variant}`, each set by what was chosen on the other half: mean {np.mean(left_out):.3f}."]
 
