@@ -131,16 +131,12 @@ def test_the_terms(models):
         assert [sample["text"] for sample in of_row["samples"]] == samples
 
 
-@pytest.mark.parametrize("variant", ["plus", "paper"])
-def test_a_repeated_reference_counts_once(models, variant):
+def test_a_repeated_reference_counts_once(models):
     """Also of references that differ by whitespace alone, and with samples."""
-    settings = {**models, "variant": variant, "reference_aggregation": "mean", "max_mask_ratio": 0}
-    (candidate, references, context), *_ = ROWS
+    candidate, references, context, _, samples = CASES[0]
     rows = [[*references, *more] for more in ([], references[:1], [f" {references[1]}\n"] * 9)]
-    samples = [SAMPLES[0]] * 3 if variant == "plus" else None
-    scores = (
-        MarsScorer(store=False, **settings).score([candidate] * 3, rows, [context] * 3, samples=samples).scores
-    )
+    scorer = MarsScorer(store=False, variant="plus", reference_aggregation="mean", **models)
+    scores = scorer.score([candidate] * 3, rows, [context] * 3, samples=[samples] * 3).scores
     assert scores == pytest.approx([scores[0]] * 3, abs=1e-12)
 
 
