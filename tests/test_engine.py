@@ -24,7 +24,7 @@ from mars_score.models.engine import language_model
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.surprisal import surprisals
-from mars_score.models.memory import BatchSize, is_out_of_memory, position_limit
+from mars_score.models.running import BatchSize, is_out_of_memory, position_limit
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

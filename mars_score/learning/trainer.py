@@ -14,7 +14,7 @@ from transformers import EarlyStoppingCallback, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 
 from mars_score.models.loading import no_bars
-from mars_score.models.torch_modes import ordinary_mode
+from mars_score.models.running import ordinary_mode
 from mars_score.scoring.head_encoder import TextHead
 from mars_score.store.runtime import Progress
 

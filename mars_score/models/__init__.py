@@ -1,1 +1,1 @@
-"""Models by name, folder or wheel: loading, fingerprints, torch modes, memory."""
+"""Models by name, folder or wheel: loading, fingerprints, signatures, and how they are run."""

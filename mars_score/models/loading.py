@@ -176,7 +176,7 @@ def no_bars() -> Iterator[None]:
 @contextmanager
 def _loading(spec: Any) -> Iterator[None]:
     """No torch modes of the caller, no progress bars of transformers, and one class of errors."""
-    from mars_score.models.torch_modes import ordinary_mode
+    from mars_score.models.running import ordinary_mode
 
     try:
         with no_bars(), ordinary_mode():

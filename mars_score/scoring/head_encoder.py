@@ -24,8 +24,7 @@ from mars_score.data.overlap import windows
 from mars_score.data.validation import Row
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.loading import shared_model
-from mars_score.models.memory import position_limit
-from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.running import exclusive, ordinary_mode, position_limit
 from mars_score.scoring.evidence import EMBED, Reader
 from mars_score.scoring.row import Example, Term
 from mars_score.settings import Settings

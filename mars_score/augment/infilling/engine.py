@@ -8,8 +8,7 @@ from mars_score.augment.infilling.drafting import Batch, Drafter
 from mars_score.augment.infilling.jobs import Infill, Job, JobState, OnInfilled
 from mars_score.models.engine.cache import KeyValueCache, PromptMemory
 from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.memory import BatchSize, cache_bytes
-from mars_score.models.torch_modes import ordinary_mode
+from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
 
 MOST_JOBS, MOST_JOBS_ON_GPU = 128, 1024  # default batch sizes; larger batches are hardly faster on a CPU

@@ -9,8 +9,7 @@ from torch import Tensor
 from mars_score.augment.infilling.jobs import Blank, Infill, Job, OnInfilled
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.engine.tokens import TextCodec, padded, token_kind
-from mars_score.models.memory import BatchSize, position_limit
-from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 
 
 class MaskedInfiller:

@@ -10,8 +10,7 @@ from transformers.generation import StoppingCriteriaList, TemperatureLogitsWarpe
 
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec, has_line_break
-from mars_score.models.memory import BatchSize
-from mars_score.models.torch_modes import ordinary_mode
+from mars_score.models.running import BatchSize, ordinary_mode
 from mars_score.settings import SamplingSettings
 
 TEXTS_TOGETHER = 32  # that are written at once, at most; halved where memory runs out

@@ -18,8 +18,7 @@ from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Metric
-from mars_score.models.memory import BatchSize
-from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.running import BatchSize, exclusive, ordinary_mode
 
 AT_ONCE = 32  # rows whose token vectors are in memory together
 _STEPS = 10_000_000  # of the solver, at most; some texts of 500 tokens take more than its own limit

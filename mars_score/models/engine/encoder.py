@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.models.memory import BatchSize
-from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.running import BatchSize, exclusive, ordinary_mode
 
 RARE_LETTER = "\U00010380"  # Ugaritic; a tokenizer that knows it writes any text, by bytes
 

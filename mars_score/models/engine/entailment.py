@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from mars_score.errors import UnsupportedModelError
-from mars_score.models.memory import BatchSize, position_limit
-from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.running import BatchSize, exclusive, ordinary_mode, position_limit
 
 Model = tuple[Any, Any]  # a sequence classifier and its tokenizer
 Pair = tuple[str, str]  # premise and hypothesis

@@ -14,8 +14,7 @@ from mars_score.errors import UnsupportedModelError
 from mars_score.models.engine.attention import Feed, NewStates, mars_attention
 from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
 from mars_score.models.engine.tokens import TextCodec, padded
-from mars_score.models.memory import position_limit
-from mars_score.models.torch_modes import exclusive, ordinary_mode
+from mars_score.models.running import exclusive, ordinary_mode, position_limit
 
 CHUNK = 512  # most tokens of a row per forward pass of read(); bounds the attention mask
 PASS_TOKENS = 4096  # most tokens of all rows per forward pass of read(); bounds the activations
@@ -60,7 +59,7 @@ class CausalLanguageModel:
             ) from error
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """The model for this thread alone; see :func:`mars_score.models.torch_modes.exclusive`."""
+        """The model for this thread alone; see :func:`mars_score.models.running.exclusive`."""
         return exclusive(self.model)
 
     def _check(self) -> None:

@@ -27,7 +27,7 @@ from mars_score.errors import UnsupportedModelError, warn
 from mars_score.models.engine.attention import Feed, NewStates, mars_attention
 from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
 from mars_score.models.engine.language_model import VOCABULARY_ROWS, CausalLanguageModel
-from mars_score.models.memory import position_limit
+from mars_score.models.running import position_limit
 from mars_score.models.wheels import stored_folder
 
 T = TypeVar("T")

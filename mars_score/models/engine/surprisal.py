@@ -11,8 +11,7 @@ import torch
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec
-from mars_score.models.memory import BatchSize, cache_bytes
-from mars_score.models.torch_modes import ordinary_mode
+from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
 MOST_TEXTS = 128  # default batch size
 TEXT_TOKENS = 1024  # of a text that are read; far more are no candidate, and would take minutes
