@@ -99,8 +99,8 @@ class Current(Generic[T]):
         """The object made from the current model."""
         with loading_lock:
             if self._latest is None or self._latest[0] != fingerprint(self.spec):
-                thing = self._make()
-                self._latest = fingerprint(self.spec), thing  # a revision may be known only now
+                made = self._make()
+                self._latest = fingerprint(self.spec), made  # a revision may be known only now
             return self._latest[1]
 
     def key(self, *method: Any) -> tuple[Any, ...] | None:

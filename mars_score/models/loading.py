@@ -69,8 +69,7 @@ def shared_model(kind: str, spec: Any, models: ModelSettings, runtime: Runtime, 
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: a language model's cache, positions or attention cannot be set, or the engine cannot
-            read with the model.
+        UnsupportedModelError: infilling, or the engine, cannot work with the model; the message says why.
     """
     numbers = "" if in_torch or models.engine == "torch" else models.numbers
     load = partial(_convert, numbers=numbers) if numbers else _load

@@ -143,7 +143,8 @@ class ResultStore:
         """Number of entries and bytes of values of every kind."""
         query = "SELECT kind, count(*), sum(length(value)) FROM entries GROUP BY kind"
         rows = self._use(lambda db: db.execute(query).fetchall()) or []
-        return dict.fromkeys(KINDS, (0, 0)) | {kind: (number, size) for kind, number, size in rows}
+        counts = {kind: (number, size) for kind, number, size in rows}
+        return {kind: counts.get(kind, (0, 0)) for kind in KINDS}
 
     def clear(self) -> None:
         """Remove all results; a damaged file is deleted. OSError: it cannot be written."""
