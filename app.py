@@ -8,6 +8,7 @@ Run: ``python app.py``.
 import os
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -21,10 +22,10 @@ try:
 
     from mars_score.scoring.explain.explanation import CSS as WORDS_CSS
     from mars_score.space import limits
-    from mars_score.space.engine import Engine
+    from mars_score.space.answer import Engine
     from mars_score.space.handlers import Handlers
-    from mars_score.space.inputs import Choices, Inquiry, read_examples
     from mars_score.space.layout import CSS, build, theme
+    from mars_score.space.questions import read_examples
 except ModuleNotFoundError as error:
     raise ImportError(f"{error.name} is not installed; run: pip install 'mars-score[space]'") from error
 
@@ -34,8 +35,8 @@ def main() -> None:
     warnings.simplefilter("ignore", MarsWarning)  # visitors see them on the page
     engine = Engine()
     examples = read_examples(Path(__file__).parent / "examples")
-    plus = [Inquiry(example.question, Choices()) for example in examples]
-    paper = [Inquiry(example.question, Choices(paper=True)) for example in examples if example.question.references]
+    plus = [example.question for example in examples]
+    paper = [replace(question, paper=True) for question in plus if question.references]
     engine.prepare(plus[:1])  # so that the first visitor of a new server sees a result at once
     page = build(Handlers(engine), examples)
     page.launch(

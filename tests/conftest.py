@@ -159,7 +159,7 @@ def nothing_loaded():
 def tiny_space(monkeypatch, llama, encoder):
     """The Space's preset is of tiny models."""
     from mars_score.settings import presets
-    from mars_score.space.inputs import PRESET
+    from mars_score.space.questions import PRESET
 
     models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
     monkeypatch.setitem(presets.PRESETS, PRESET, models)

@@ -1,17 +1,18 @@
-"""The answer to a question: all that the page and the API show."""
+"""The answer to a question, which is all that the page and the API show, and what computes it."""
 
-from __future__ import annotations
-
+import logging
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
-from mars_score.scoring.explain.explanation import Explanation
-from mars_score.scoring.result import MarsResult, RowScore, augmented_to_dict
-from mars_score.space.inputs import Question
+from mars_score.scorer import MarsScorer
+from mars_score.scoring.result import MarsResult, augmented_to_dict
+from mars_score.space.questions import PRESET, VARIANT, Question
+from mars_score.store.runtime import Progress
 
-_KEYS = {"MARS plus": "mars", "MARS paper": "paper", "BLEU": "bleu", "ROUGE-L": "rouge_l"}  # in the API
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Metric:
     """A metric with one score per candidate, in their order."""
 
     name: str
+    key: str  # in the API
     scores: tuple[float, ...]
     full: float = 1.0  # the score that fills a bar
 
@@ -27,49 +29,35 @@ class Metric:
         """1 for the highest; equal scores share a rank."""
         return tuple(1 + sum(other > score for other in self.scores) for score in self.scores)
 
-    def label(self, index: int) -> str:
-        """A score as text."""
-        return f"{self.scores[index]:.1f}" if self.full > 1 else f"{self.scores[index]:.3f}"
-
 
 @dataclass(frozen=True)
 class Answer:
     """A question and its scores."""
 
     question: Question
-    rows: tuple[RowScore, ...]  # by variant ``plus``
-    paper: tuple[RowScore, ...]  # by variant ``paper``; none where it was not asked for
+    plus: MarsResult
+    paper: MarsResult | None  # where it was asked for
     metrics: tuple[Metric, ...]  # MARS plus first, then its rivals
-    signature: str  # of each variant a line
-    notices: tuple[str, ...]
-    explanations: tuple[Explanation, ...] = ()
 
-    @classmethod
-    def of(cls, question: Question, result: MarsResult, paper: MarsResult | None = None) -> Answer:
-        """Put the paper's MARS, BLEU and ROUGE-L beside MARS plus, if there are references."""
-        candidates, references = question.candidates, question.references
-        metrics = [Metric("MARS plus", tuple(result.scores))]
-        if paper:
-            metrics.append(Metric("MARS paper", tuple(paper.scores)))
-        if references:
-            metrics.append(Metric("BLEU", tuple(sentence_bleu(text, references) for text in candidates), full=100))
-            metrics.append(Metric("ROUGE-L", tuple(rouge_l(text, references) for text in candidates)))
-        results = [result, paper] if paper else [result]
-        notices = [plain_notice(notice) for each in results for notice in each.notices]
-        return cls(
-            question,
-            tuple(result.rows),
-            tuple(paper.rows) if paper else (),
-            tuple(metrics),
-            "\n".join(str(each.signature) for each in results),
-            tuple(dict.fromkeys((*question.notices, *notices))),
-            result.explanations,
-        )
+    @property
+    def signature(self) -> str:
+        """Of each variant a line."""
+        return "\n".join(str(result.signature) for result in self._results)
+
+    @property
+    def notices(self) -> list[str]:
+        """What is said of the question and of its scores."""
+        notices = [plain_notice(notice) for result in self._results for notice in result.notices]
+        return list(dict.fromkeys((*self.question.notices, *notices)))
+
+    @property
+    def _results(self) -> list[MarsResult]:
+        return [self.plus, self.paper] if self.paper else [self.plus]
 
     @property
     def order(self) -> list[int]:
         """Candidates by falling score of MARS plus."""
-        scores = self.metrics[0].scores
+        scores = self.plus.scores
         return sorted(range(len(scores)), key=lambda index: -scores[index])
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,17 +66,18 @@ class Answer:
             {
                 "candidate": self.question.candidates[index],
                 "index": index,
-                **{_KEYS[metric.name]: metric.scores[index] for metric in self.metrics},
-                "terms": [asdict(term) for term in self.rows[index].terms],
+                **{metric.key: metric.scores[index] for metric in self.metrics},
+                "terms": [asdict(term) for term in self.plus.rows[index].terms],
             }
             for index in self.order
         ]
-        augmented = next((row.references for row in self.paper if row.references), ())
+        rows = self.paper.rows if self.paper else ()
+        augmented = next((row.references for row in rows if row.references), ())
         return {
             "ranking": ranking,
             "augmented": [augmented_to_dict(reference.augmented) for reference in augmented],
             "signature": self.signature,
-            "notices": list(self.notices),
+            "notices": self.notices,
         }
 
 
@@ -99,3 +88,46 @@ def plain_notice(notice: str) -> str:
         return notice
     what, count, total = parts.groups()
     return f"{what[:1].upper()}{what[1:]} ({count} of {total} candidate{'' if total == '1' else 's'})."
+
+
+class Engine:
+    """Answers for many visitors, who share the loaded models; each model is used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._prepared: dict[Question, Answer] = {}  # with or without the paper's MARS
+
+    def answer(self, question: Question, progress: Progress | None = None) -> Answer:
+        """Score by MARS plus, the paper's MARS if asked for, and BLEU and ROUGE-L if there are references.
+
+        What ``progress`` raises stops the work.
+        """
+        if prepared := self.prepared(question):
+            return prepared
+        candidates, references = question.candidates, question.references
+        references_of_rows = [references] * len(candidates) if references else None
+        rows = candidates, references_of_rows, [question.context] * len(candidates)
+        samples = [question.samples] * len(candidates) if question.samples else None
+        scorer = MarsScorer(PRESET, variant=VARIANT, progress=progress, **question.settings)
+        plus, paper = scorer.score(*rows, samples=samples, explain=True), None
+        metrics = [Metric("MARS plus", "mars", tuple(plus.scores))]
+        if question.paper:
+            paper = MarsScorer(PRESET, variant="paper", progress=progress).score(*rows)
+            metrics.append(Metric("MARS paper", "paper", tuple(paper.scores)))
+        if references:
+            bleu = tuple(sentence_bleu(text, references) for text in candidates)
+            rouge = tuple(rouge_l(text, references) for text in candidates)
+            metrics += Metric("BLEU", "bleu", bleu, full=100), Metric("ROUGE-L", "rouge_l", rouge)
+        return Answer(question, plus, paper, tuple(metrics))
+
+    def prepared(self, question: Question) -> Answer | None:
+        """The answer to an example, which may have the paper's scores without being asked for them."""
+        answer = self._prepared.get(replace(question, paper=False))
+        return answer if answer and (answer.paper or not question.paper) else None
+
+    def prepare(self, questions: Iterable[Question]) -> None:
+        """Answer examples and keep their answers; an example that fails is logged."""
+        for question in questions:
+            try:
+                self._prepared[replace(question, paper=False)] = self.answer(question)
+            except Exception:
+                _log.exception("An example could not be prepared")

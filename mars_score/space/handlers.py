@@ -3,23 +3,19 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from html import escape
 from typing import Any, NamedTuple
 
 import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.space.answer import Answer
-from mars_score.space.engine import Engine
-from mars_score.space.inputs import Choices, Example, Inquiry, check_paper, read_question
+from mars_score.space.answer import Answer, Engine
 from mars_score.space.limits import Refused, Work
-from mars_score.space.links import read_query, to_query
-from mars_score.space.pages import SCORING, WAITING, notices_page, ranking_page
-from mars_score.space.tables import compared_page
+from mars_score.space.pages import SCORING, WAITING, compared_page, notices_page, ranking_page
+from mars_score.space.questions import SETTINGS, Example, Question, read_query, read_question, to_query
 
-PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
-CONTROLS = [field.name for field in fields(Choices) if field.name != "paper"]  # of the page, in their order
+BY_FORM = "form"  # what the page has for a task of None
 _log = logging.getLogger(__name__)
 
 
@@ -31,7 +27,7 @@ class Page(NamedTuple):
     compared: str = ""
     signature: str = ""
     link: str = ""  # its query alone, as only the browser knows the address of the page
-    inquiry: Inquiry | None = None  # that was answered
+    question: Question | None = None  # that was answered
     paper: Any = None  # the button that adds the paper's MARS
 
 
@@ -52,18 +48,19 @@ def friendly(*, html: bool = True) -> Iterator[None]:
 
 
 class Handlers:
-    """The functions behind the page and the API; ``settings`` are the values of the controls."""
+    """The functions behind the page and the API."""
 
     def __init__(self, engine: Engine, work: Work | None = None) -> None:
         self._engine = engine
         self._work = work or Work()
 
     def page(self, request: gr.Request, *values: Any) -> Page:
-        """Score what is on the page: context, references, candidates, samples, and the values of the controls."""
+        """Score what is on the page: context, references, candidates, samples, and the values of ``SETTINGS``."""
         with friendly():
-            choices = Choices.read(dict(zip(CONTROLS, values[4:], strict=True)))
-            inquiry = Inquiry(read_question(*values[:4]), choices)
-            return show(self._answer(request, inquiry), inquiry)
+            context, references, candidates, samples, task, *others = values
+            settings = dict(zip(SETTINGS, (None if task == BY_FORM else task, *others), strict=True))
+            question = read_question(context, references, candidates, samples, settings)
+            return show(self._answer(request, question))
 
     def api(
         self,
@@ -82,19 +79,16 @@ class Handlers:
         language model. Blank texts are left out; "index" is the place among the rest.
         """
         with friendly(html=False):
-            question = read_question(context, references, candidates, samples)
-            inquiry = Inquiry(question, Choices.read(settings or {}))
-            return self._answer(request, inquiry).to_dict()
+            question = read_question(context, references, candidates, samples, settings)
+            return self._answer(request, question).to_dict()
 
-    def _answer(self, request: gr.Request | None, inquiry: Inquiry) -> Answer:
-        if prepared := self._engine.prepared(inquiry):
+    def _answer(self, request: gr.Request | None, question: Question) -> Answer:
+        if prepared := self._engine.prepared(question):
             return prepared
-        if inquiry.choices.paper:
-            check_paper(inquiry.question.references)
         with self._work.of(request) as progress:
-            return self._engine.answer(inquiry, progress)
+            return self._engine.answer(question, progress)
 
-    def arrive(self, query: str, example: Example) -> tuple[Inquiry | None, str, Inquiry, Page]:
+    def arrive(self, query: str, example: Example) -> tuple[Question | None, str, Question, Page]:
         """What a visitor sees on arrival: what the link asks for, else an example, with its answer if ready.
 
         Returns:
@@ -106,37 +100,30 @@ class Handlers:
                 return linked, "", linked, Page(ranking=SCORING)
         except Refused as error:
             notices = [f"{str(error).removesuffix('.')}. Here is an example instead."]
-        inquiry = Inquiry(example.question, Choices())
-        prepared = self._engine.prepared(inquiry)
-        page = show(prepared, inquiry) if prepared else Page()
-        return None, example.lesson, inquiry, page._replace(notices=f"{notices_page(notices)}{page.notices}")
+        prepared = self._engine.prepared(example.question)
+        page = show(prepared) if prepared else Page()
+        page = page._replace(notices=f"{notices_page(notices)}{page.notices}")
+        return None, example.lesson, example.question, page
 
-    def follow(self, request: gr.Request, linked: Inquiry) -> Page:
+    def follow(self, request: gr.Request, question: Question) -> Page:
         """Score what a link asks for."""
         with friendly():
-            return show(self._answer(request, linked), linked)
+            return show(self._answer(request, question))
 
-    def paper(self, request: gr.Request, inquiry: Inquiry) -> Page:
+    def paper(self, request: gr.Request, question: Question) -> Page:
         """Add the paper's MARS to what is shown; its button is there once something is."""
         with friendly():
-            inquiry = Inquiry(inquiry.question, replace(inquiry.choices, paper=True))
-            return show(self._answer(request, inquiry), inquiry)
+            return show(self._answer(request, replace(question, paper=True)))
 
 
-def show(answer: Answer, inquiry: Inquiry) -> Page:
+def show(answer: Answer) -> Page:
     """An answer as the parts of the page."""
-    notices = list(answer.notices)
+    question, notices = answer.question, answer.notices
     try:
-        link = to_query(inquiry)
+        link = to_query(question)
     except Refused as error:
         link = ""
         notices.append(str(error))
-    return Page(
-        notices_page(notices),
-        ranking_page(answer),
-        compared_page(answer),
-        answer.signature,
-        link,
-        inquiry,
-        gr.update(visible=bool(answer.question.references) and not answer.paper),
-    )
+    pages = notices_page(notices), ranking_page(answer), compared_page(answer)
+    addable = bool(question.references) and not question.paper
+    return Page(*pages, answer.signature, link, question, gr.update(visible=addable))

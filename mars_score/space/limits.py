@@ -30,36 +30,28 @@ class Allowance:
         self, amount: float, seconds: float, unit: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.amount, self.seconds, self.unit, self._clock = amount, seconds, unit, clock
-        self._used: dict[str, list[tuple[float, float]]] = {}  # when, how much
+        self._uses: list[tuple[float, str, float]] = []  # when, by whom, how much
         self._lock = threading.Lock()
 
     def check(self, address: str) -> None:
         """Raise Refused where all is used; the message says how long to wait."""
+        now, used = self._clock(), 0.0
         with self._lock:
-            self._forget()
-            used = self._used.get(address, [])
-            left = sum(amount for _, amount in used) - self.amount
-            if left < 0:
-                return
-            for when, amount in used:
-                left -= amount
-                if left < 0:
-                    wait = int(when + self.seconds - self._clock()) + 1
-                    raise Refused(
-                        f"{self.amount:g} {self.unit} in {self.seconds:g} seconds are the limit here. Please wait "
-                        f"{wait} second{'' if wait == 1 else 's'} and try again. {ELSEWHERE}"
-                    )
+            self._uses = [use for use in self._uses if use[0] > now - self.seconds]
+            own = [(when, amount) for when, who, amount in self._uses if who == address]
+        for when, amount in reversed(own):
+            used += amount
+            if used >= self.amount:
+                wait = int(when + self.seconds - now) + 1
+                raise Refused(
+                    f"{self.amount:g} {self.unit} in {self.seconds:g} seconds are the limit here. Please wait "
+                    f"{wait} second{'' if wait == 1 else 's'} and try again. {ELSEWHERE}"
+                )
 
     def charge(self, address: str, amount: float = 1) -> None:
         """Note that an address used an amount."""
         with self._lock:
-            self._used.setdefault(address, []).append((self._clock(), amount))
-
-    def _forget(self) -> None:
-        """Drop what is past, so that memory does not grow with the number of addresses."""
-        start = self._clock() - self.seconds
-        recent = {name: [use for use in uses if use[0] > start] for name, uses in self._used.items()}
-        self._used = {name: uses for name, uses in recent.items() if uses}
+            self._uses.append((self._clock(), address, amount))
 
 
 def address_of(host: str | None) -> str:
@@ -122,10 +114,13 @@ class Work:
         client = getattr(request, "client", None)
         address = address_of(getattr(client, "host", None))
         self._allowance.check(address)
-        start, has_left = time.monotonic(), _departure()
+        # The event that is being handled; it is no longer alive once its client has closed the connection.
+        blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+        event = blocks._queue.event_ids_to_events.get(event_id) if blocks and event_id else None
+        start = time.monotonic()
 
         def report(stage: str, done: int, total: int) -> None:
-            if has_left():
+            if event is not None and not event.alive:
                 raise Refused("The visitor has left.")
             if time.monotonic() - start > self._call_seconds:
                 raise Refused(
@@ -137,10 +132,3 @@ class Work:
             yield report
         finally:
             self._allowance.charge(address, time.monotonic() - start)
-
-
-def _departure() -> Callable[[], bool]:
-    """What says whether the client whose event is being handled has closed its connection."""
-    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
-    event = blocks._queue.event_ids_to_events.get(event_id) if blocks and event_id else None
-    return lambda: event is not None and not event.alive

