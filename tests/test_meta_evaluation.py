@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pytest
 
+from mars_score.data.attacks import ATTACKS, attack
 from mars_score.data.rated import Item, RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.evaluation import MetaOptions, meta_evaluate
+from mars_score.meta.evaluation import meta_evaluate
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.meta.report import write_meta_report
+from mars_score.meta.report import write_report
 from mars_score.meta.scoring import score_set, scores_of
 from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
@@ -21,7 +22,6 @@ from mars_score.store.runtime import Runtime
 
 WORDS = ["the", "old", "dog", "slept", "on", "a", "red", "sofa", "while", "nobody", "came", "to", "see", "it"]
 CONTEXT = "It rained. The dog was tired. Nobody was there."
-FEW = MetaOptions(attacks=(), resamples=20)
 
 
 def make_models(folder=None, **arguments):
@@ -65,7 +65,7 @@ class Undefined(Counting):
     title = "undefined"
 
     def score(self, rows, corpus):
-        return [math.nan for _ in rows]
+        return [math.nan] * len(rows)
 
 
 def make_rows(count, start=0):
@@ -86,8 +86,10 @@ def make_set(name="toy", groups=6, systems=3, rate=None, context=CONTEXT):
     return RatedSet(name, tuple(items), tuple(dict.fromkeys(item.row[1][0] for item in items)))
 
 
-def evaluate(data, metrics, options=FEW, **scorer):
-    return meta_evaluate([data], metrics, options, **{"preset": "mini", "store": False, **scorer})
+def evaluate(data, metrics, **options):
+    return meta_evaluate(
+        [data], metrics, **{"preset": "mini", "store": False, "attacks": (), "resamples": 20, **options}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +100,9 @@ def tiny(gpt2, encoder):
 @pytest.fixture(scope="module")
 def found(tiny, tmp_path_factory):
     names = ["mars", "mars_no_planning", "mars_no_context", "mars_naive", "reference_cosine", "length"]
-    options = MetaOptions(within_groups=["one"], resamples=50)
     sets = [make_set("one"), make_set("second", groups=10, systems=1)]
-    return meta_evaluate(sets, names, options, store=tmp_path_factory.mktemp("store"), **tiny)
+    store = tmp_path_factory.mktemp("store")
+    return meta_evaluate(sets, names, within_groups=["one"], resamples=50, store=store, **tiny)
 
 
 # Scores
@@ -135,7 +137,9 @@ def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a
         Item(str(number), "g", "s", Row(text, ("a b c d",), CONTEXT), float(number))
         for number, text in enumerate(["a b c d e", "b", " \n"])
     ]
-    found = score_set(RatedSet("toy", tuple(items), ("a b c d",)), metrics, ["reorder"]).metrics
+    data = RatedSet("toy", tuple(items), ("a b c d",))
+    attacks = {"reorder": attack("reorder", data.rows)}
+    found = {name: score_set(metric, data, attacks) for name, metric in metrics.items()}
     assert found["missing"].failure == "its data is missing; run: fetch it"
     assert found["faulty"].failure == "failed with ValueError: faulty gave 1 scores for 3 rows"
     assert np.isnan(found["missing"].scores).all()
@@ -165,14 +169,14 @@ def test_variants_of_mars_are_settings(gpt2, encoder):
 
 def test_figures_are_those_of_the_statistics(found):
     result = found.sets["one"]
-    scores, data = result.scored.metrics["length"].scores, result.scored.data
+    scores, data = result.metrics["length"].scores, result.data
     assert list(scores) == [len(row[0].split()) for row in data.rows]
     expected = correlation(scores, data.ratings, level="within_groups", groups=data.groups).value
     assert result.pearson("length") == expected
     agreement = result.agreements["length"]
     over_items = np.corrcoef(scores, data.ratings)[0, 1]
     assert agreement.coefficients["items"]["pearson"].value == pytest.approx(over_items)
-    assert "idf" in result.scored.metrics["mars"].signature  # over the references of the whole set
+    assert "idf" in result.metrics["mars"].signature  # over the references of the whole set
     assert set(agreement.per_system) == set(agreement.system_intervals) == {"s0", "s1", "s2"}
     own = np.array(data.systems) == "s1"
     of_system = np.corrcoef(scores[own], np.array(data.ratings)[own])[0, 1]
@@ -183,9 +187,9 @@ def test_attacks_and_tests_compare_scores(found):
     result = found.sets["one"]
     robust = result.agreements["length"].robustness["reorder"]  # shuffling changes no length
     assert robust.share == 0.0
-    assert robust.n + result.scored.attacks["reorder"].skipped == len(result.scored.data.items)
+    assert robust.n + result.attacks["reorder"].skipped == len(result.data.items)
     assert robust.after == robust.before
-    mars, attacked = result.scored.metrics["mars"], result.scored.attacks["retrieve"]
+    mars, attacked = result.metrics["mars"], result.attacks["retrieve"]
     above = mars.scores[list(attacked.indices)] > mars.attacked["retrieve"]
     assert result.agreements["mars"].robustness["retrieve"].share == above.mean()
     test = result.agreements["length"].mars_better
@@ -198,7 +202,7 @@ def test_scores_that_are_equal_but_for_rounding_are_ties():
         def score(self, rows, corpus):
             return [0.3 + (1e-8 if candidate.startswith("the") else 0.0) for candidate, _, _ in rows]
 
-    found = evaluate(make_set(), [Rounded()], MetaOptions(resamples=20))
+    found = evaluate(make_set(), [Rounded()], attacks=["reorder"])
     assert found.sets["toy"].agreements["Rounded"].robustness["reorder"].share == 0.0
 
 
@@ -217,7 +221,7 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
         assert own.asked == runs * len(data.rows)
     expected = np.corrcoef([len(row[0]) for row in data.rows], data.ratings)[0, 1]
     assert found.sets["toy"].pearson("Letters") == pytest.approx(expected)
-    assert "Letters" in write_meta_report(found, tmp_path).read_text(encoding="utf-8")
+    assert "Letters" in write_report(found, tmp_path).read_text(encoding="utf-8")
 
     own.title, own.key, own.asked = "letters of my own", lambda: ["letters", 1], 0
     for _ in range(2):  # with a key they are
@@ -228,7 +232,7 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
 
 def test_a_missing_model_is_stated_and_the_report_appears(found, tmp_path):
     assert any("naive" in failure and "infiller" in failure for failure in found.failures())
-    text = write_meta_report(found, tmp_path).read_text(encoding="utf-8")
+    text = write_report(found, tmp_path).read_text(encoding="utf-8")
     for part in ("skipped: MARS, naive", "MARS minus each metric", "MARS without context"):
         assert part in text
 
@@ -240,14 +244,12 @@ def test_plain_data_is_strict_json_and_complete(found):
     assert metrics["mars_naive"]["failure"]
     rows = list(result.score_rows())
     assert len(rows) == 18
-    assert rows[0]["scores"]["length"] == result.scored.metrics["length"].scores[0]
-    assert rows[0]["scores"]["mars_naive"] is None
+    assert rows[0]["scores"]["length"] == result.metrics["length"].scores[0]
+    assert math.isnan(rows[0]["scores"]["mars_naive"])
 
 
 def test_the_same_seed_gives_the_same_digits(found, tiny):
-    again = evaluate(
-        make_set("second", groups=10, systems=1), ["mars", "length"], MetaOptions(resamples=50), **tiny
-    )
+    again = evaluate(make_set("second", groups=10, systems=1), ["mars", "length"], resamples=50, **tiny)
     ours, before = (one.sets["second"].agreements["length"] for one in (again, found))
     assert (ours.coefficients, ours.interval) == (before.coefficients, before.interval)
     assert ours.mars_better.p == before.mars_better.p
@@ -267,8 +269,8 @@ def test_the_same_seed_gives_the_same_digits(found, tiny):
 def test_what_is_undefined_is_said_and_the_rest_appears(data, tmp_path):
     models = make_models()
     metrics = [Counting(models), Undefined(models), Missing(models), "length"]
-    found = evaluate(data, metrics, MetaOptions(resamples=20))
-    text = write_meta_report(found, tmp_path).read_text(encoding="utf-8")
+    found = evaluate(data, metrics, attacks=ATTACKS)
+    text = write_report(found, tmp_path).read_text(encoding="utf-8")
     assert "letters" in text
     assert "its data is missing" in text
     if data.name == "constant":
@@ -281,7 +283,7 @@ def test_what_is_undefined_is_said_and_the_rest_appears(data, tmp_path):
     ("call", "error", "message"),
     [
         (lambda: meta_evaluate([]), ValueError, "no data sets"),
-        (lambda: MetaOptions(attacks=["shout"]), ValueError, "unknown attack 'shout'"),
+        (lambda: evaluate(make_set(), attacks=["shout"], metrics=[]), ValueError, "unknown attack 'shout'"),
         (lambda: evaluate(make_set(), [3]), TypeError, "an object with a score method, got 3"),
         (lambda: evaluate(make_set(), ["mars"], sigmoid=1), TypeError, "unknown setting"),
         (lambda: evaluate(make_set(), ["zzz"]), ValueError, "'zzz'; mars meta --help lists the names"),

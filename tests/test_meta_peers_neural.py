@@ -49,11 +49,12 @@ class Invented:
         self.vectors = {word: np.array(vector, dtype=np.float64) for word, vector in vectors.items()}
         self.names = list(vectors)
 
-    def ids(self, texts):
-        return [[self.names.index(word) for word in text.replace(".", " .").split()] for text in texts]
+    def encode(self, texts):
+        ids = [[self.names.index(word) for word in text.replace(".", " .").split()] for text in texts]
+        return {"input_ids": ids}
 
     def read(self, texts):
-        return {text: self._tokens(ids) for text, ids in zip(texts, self.ids(texts), strict=True)}
+        return {text: self._tokens(ids) for text, ids in zip(texts, self.encode(texts)["input_ids"], strict=True)}
 
     def _tokens(self, ids):
         words = [self.names[token] for token in ids]

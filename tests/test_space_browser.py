@@ -6,7 +6,6 @@ Limits are by address; 127.0.0.1 counts as a proxy, so that each visitor here na
 import itertools
 import json
 import re
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -57,15 +56,11 @@ def browser():
 @pytest.fixture
 def page(space, browser):
     context = browser.new_context(viewport={"width": 1280, "height": 900}, extra_http_headers=new_visitor())
-    foreign = []
-    context.on(
-        "request",
-        lambda request: None if request.url.startswith((space[0], "data:", "blob:")) else foreign.append(request),
-    )
-    page = make.visit(context, space[0])
-    yield page
+    urls = []
+    context.on("request", lambda request: urls.append(request.url))
+    yield make.visit(context, space[0])
     context.close()
-    assert [request.url for request in foreign] == []
+    assert [url for url in urls if not url.startswith((space[0], "data:", "blob:"))] == []
 
 
 def test_the_first_visitor_sees_a_result_without_a_click(space, browser):
@@ -106,19 +101,6 @@ def cards(page):
     return page.locator("li.mars-card .mars-text").all_inner_texts()
 
 
-def scores(page):
-    return [float(text) for text in page.locator(".mars-main .mars-number").all_inner_texts()]
-
-
-def refusal(page):
-    toast = page.locator(".toast-body").first
-    toast.wait_for()
-    text = toast.inner_text()
-    page.locator(".toast-close").first.click()
-    toast.wait_for(state="detached")
-    return text
-
-
 def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
     assert len(cards(page)) == page.locator(PAPER).count() == 4
     page.get_by_role("button", name="The last ferry").click()
@@ -135,15 +117,12 @@ def test_the_picture_shows_this_page(page):
     assert values[0] == pytest.approx(values[1], abs=0.02)
 
 
-def test_typed_texts_are_ranked_and_the_papers_mars_added(page):
-    score(
-        page,
-        "Jane's car broke down on Monday.",
-        "She went to work by bus.",
-        "The cat slept on the sofa.\nShe took the bus.\n\nShe drove.\n",
-    )
+def test_typed_texts_are_ranked_their_words_coloured_and_the_papers_mars_added(page):
+    candidates = "The cat slept on the sofa.\nShe took the bus.\n\nShe drove.\n"
+    score(page, "Jane's car broke down on Monday.", "She went by bus.", candidates)
     assert cards(page)[0] == "She took the bus."
-    assert scores(page) == sorted(scores(page), reverse=True)
+    scores = [float(text) for text in page.locator(".mars-main .mars-number").all_inner_texts()]
+    assert scores == sorted(scores, reverse=True)
     assert "1 blank line" in page.inner_text("#mars-notices")
     assert page.locator(PAPER).count() == 0
     assert page.input_value("#mars-signature textarea").startswith("mars|version:")
@@ -155,10 +134,6 @@ def test_typed_texts_are_ranked_and_the_papers_mars_added(page):
     assert all(label.endswith("masked") for label in labels[2:])
     assert page.locator("#mars-compared u").count() > 0
     assert not page.is_visible("#mars-paper")
-
-
-def test_words_are_coloured_by_their_match(page):
-    score(page, "Jane's car broke down on Monday.", "She went by bus.", "She took the bus.\nNobody came.")
     words = page.locator("li.mars-card:first-child .mars-explained > .mars-match .mars-word")
     assert words.all_inner_texts() == ["She", "went", "by", "bus", "."]
     shades = words.evaluate_all("all => all.map(word => parseFloat(word.style.cssText.slice(8)))")
@@ -190,7 +165,8 @@ def test_a_link_restores_texts_and_settings(page):
 def test_huge_and_hostile_input(page):
     fill(page, "c" * 100_000, "r", "x")
     page.click("#mars-score")
-    assert "100,000 characters" in refusal(page)
+    page.wait_for_selector(".toast-body:has-text('100,000 characters')")
+    page.locator(".toast-close").first.click()
     score(page, HOSTILE, HOSTILE, f"{HOSTILE}\n=1+1\n\u202eabc\ud800")
     assert HOSTILE in cards(page)
     assert page.evaluate("window.hurt") is None
@@ -263,27 +239,22 @@ def test_fifty_requests_at_once_are_all_answered(space):
     with ThreadPoolExecutor(10) as pool:
         clients = list(pool.map(client, [address] * 10))
     questions = [{**QUESTION, "candidates": [f"Candidate {number}.", "A cat."]} for number in range(50)]
-    started = time.monotonic()
     jobs = [
         clients[number % 10].submit(**question, api_name="/score") for number, question in enumerate(questions)
     ]
-    answers = [job.result(timeout=300) for job in jobs]
-    print(f"\n50 requests at once: {time.monotonic() - started:.1f} s")
-    for number, answer in enumerate(answers):
-        assert f"Candidate {number}." in [line["candidate"] for line in answer["ranking"]]
+    for number, job in enumerate(jobs):
+        assert f"Candidate {number}." in [line["candidate"] for line in job.result(timeout=300)["ranking"]]
     assert process.poll() is None
 
 
 def test_memory_stays_where_it_is(space):
     address, process, log = space
     memory = psutil.Process(process.pid).memory_info
-    before = memory().rss / 2**20
+    before = memory().rss
     for round_ in range(8):
         api = client(address)
         for number in range(25):
             context, reference = f"For {round_} days it had rained.", f"Person {number % 5} took a bus."
             api.predict(context, [reference], [f"Try {round_} {number}."], api_name="/score")
-    after = memory().rss / 2**20
-    print(f"\nresident memory: {before:.0f} MiB before, {after:.0f} MiB after 200 requests")
-    assert after < before + 150
+    assert memory().rss < before + 150 * 2**20
     assert "Traceback" not in log.read_text()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score.cli.options import (
     add_rated_options,
@@ -15,15 +14,11 @@ from mars_score.cli.options import (
     set_names,
 )
 from mars_score.cli.running import print_line, print_notices, scoring, show_table
-from mars_score.data.files import row_line, whole_file
 from mars_score.data.rated import read_rated_sets
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import METRICS, parse_names
 from mars_score.settings.fields import TASKS
 from mars_score.store.progress import progress_bars
-
-if TYPE_CHECKING:
-    from mars_score.meta.evaluation import MetaEvaluation
 
 
 def add_parser(commands: Any) -> None:
@@ -35,9 +30,7 @@ def add_parser(commands: Any) -> None:
         description=f"{text} A run that was stopped continues where it was if it has the same store.",
         epilog="example: mars meta rated.jsonl --preset mini --metrics mars,bertscore --report report",
     )
-    parser.add_argument(
-        "files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, a JSON object"
-    )
+    parser.add_argument("files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, as JSON")
     add_rated_options(parser)
     parser.add_argument(
         "--metrics",
@@ -60,11 +53,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests")
-    parser.add_argument(
-        "--report",
-        metavar="DIR",
-        help="write report.md, results.json and the scores of each item",
-    )
+    parser.add_argument("--report", metavar="DIR", help="write report.md, results.json, and each item's scores")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser, without=("task",))
     parser.set_defaults(run=run)
@@ -74,39 +63,25 @@ def run(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
     sets = read_rated_sets(args.files, rated_columns(args), args.groups, args.tasks)
     from mars_score.data.attacks import ATTACKS
-    from mars_score.meta.evaluation import MetaOptions, meta_evaluate
+    from mars_score.meta.evaluation import meta_evaluate
 
-    attacks = () if args.no_attacks else tuple(ATTACKS)
-    options = MetaOptions(args.within_groups, attacks, args.resamples, args.seed)
+    options: dict[str, Any] = {name: getattr(args, name) for name in ("within_groups", "resamples", "seed")}
+    options["attacks"] = () if args.no_attacks else tuple(ATTACKS)
     with progress_bars(quiet=args.quiet) as progress, scoring():
-        found = meta_evaluate(sets, args.metrics, options, progress=progress, **scorer_arguments(args))
+        found = meta_evaluate(sets, args.metrics, **options, progress=progress, **scorer_arguments(args))
     print_notices([*found.notices(), *(f"skipped: {failure}" for failure in found.failures())])
     if not found.titles:
         raise ModelUnavailableError("no metric gave a score; the notices say why")
-    if args.report:
-        _write(Path(args.report), found)
+    from mars_score.meta.report import main_table, write_report
+
+    path = write_report(found, args.report) if args.report else None
     if args.json:
         print(json.dumps(found.to_dict()))  # in ASCII: safe on any terminal
         return
-    from mars_score.meta.report import main_table
 
     show_table(main_table(found))
-    if args.report:
-        print_line(f"report: {Path(args.report) / 'report.md'}")
-
-
-def _write(folder: Path, found: MetaEvaluation) -> None:
-    """The report, its figures as JSON, and the scores of every item."""
-    from mars_score.meta.report import write_meta_report
-
-    (folder / "scores").mkdir(parents=True, exist_ok=True)
-    for name, one in found.sets.items():
-        with whole_file(folder / "scores" / f"{name}.jsonl") as file:
-            for row in one.score_rows():
-                file.write(row_line(row))
-    with whole_file(folder / "results.json") as file:
-        file.write(json.dumps(found.to_dict(), ensure_ascii=False, indent=1) + "\n")
-    write_meta_report(found, folder)
+    if path:
+        print_line(f"report: {path}")
 
 
 def _metrics(text: str) -> list[str]:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mars_score.data.rated import read_rated_sets
-    from mars_score.meta.evaluation import MetaOptions, meta_evaluate
+    from mars_score.meta.evaluation import meta_evaluate
 
-__all__ = ["MetaOptions", "meta_evaluate", "read_rated_sets"]
+__all__ = ["meta_evaluate", "read_rated_sets"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,11 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import get_args
 
 import numpy as np
 
-from mars_score.meta.scoring import MetricScores, ScoredSet
+from mars_score.data.attacks import Attacked
+from mars_score.data.rated import RatedSet
+from mars_score.meta.scoring import MetricScores
 from mars_score.stats.correlation import (
     Coefficient,
     Comparison,
@@ -19,6 +22,7 @@ from mars_score.stats.correlation import (
     compare_correlations,
     correlation,
 )
+from mars_score.stats.labels import Floats
 from mars_score.stats.resampling import Interval
 
 MARS = "mars"  # the metric that the others are compared with
@@ -27,107 +31,93 @@ _TIE = 1e-5
 
 @dataclass(frozen=True)
 class Robustness:
-    """A metric under an attack, over the items that could be attacked.
+    """A metric under an attack, over the items that could be attacked."""
 
-    Attributes:
-        share: of items whose candidate scores above its attack; ties count as failures, and scores that differ
-            by less than 1e-5 of their size are ties: a mean over words in another order is equal but for rounding.
-        n: the items.
-        before: Pearson correlation of the candidates' scores with the ratings.
-        after: that of the attacks' scores with the same ratings.
-    """
-
+    # Of items whose candidate scores above its attack. Ties count as failures, and scores that differ by less than
+    # 1e-5 of their size are ties: a mean over words in another order is equal but for rounding.
     share: float
-    n: int
-    before: Estimate
-    after: Estimate
+    n: int  # the items
+    before: Estimate  # Pearson's r of the candidates' scores with the ratings
+    after: Estimate  # that of the attacks' scores with the same ratings
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well a metric agrees with the ratings of a set.
-
-    Attributes:
-        coefficients: by level and coefficient.
-        interval: of Pearson's r at the main level, from resamples of groups.
-        per_system: Pearson's r over the items of each system (the paper's Table 3).
-        system_intervals: of ``per_system``.
-        mars_better: whether MARS correlates better (Pearson, main level, two-sided), by permutation within groups;
-            None for MARS itself and where MARS was not scored.
-        robustness: by attack.
-    """
+    """How well a metric agrees with the ratings of a set."""
 
     coefficients: Mapping[Level, Mapping[Coefficient, Estimate]]
-    interval: Interval
-    per_system: Mapping[str, Estimate]
-    system_intervals: Mapping[str, Interval]
+    interval: Interval  # of Pearson's r at the main level, from resamples of groups
+    per_system: Mapping[str, Estimate]  # Pearson's r over the items of each system (the paper's Table 3)
+    system_intervals: Mapping[str, Interval]  # of ``per_system``
+    # Whether MARS correlates better (Pearson, main level, two-sided), by permutation within groups; None for MARS
+    # itself and where MARS was not scored.
     mars_better: Comparison | None
-    robustness: Mapping[str, Robustness]
+    robustness: Mapping[str, Robustness]  # by attack
 
 
 def agreements(
-    scored: ScoredSet, level: MainLevel = "items", *, resamples: int = 1000, seed: int = 0
+    data: RatedSet,
+    attacks: Mapping[str, Attacked],
+    metrics: Mapping[str, MetricScores],
+    level: MainLevel = "items",
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> dict[str, Agreement]:
     """By metric; what is undefined is NaN with its reason.
 
     Args:
-        scored: a set with its metrics' scores.
+        data: a set.
+        attacks: on its rows, by name.
+        metrics: their scores of both, by name.
         level: of intervals and tests: "within_groups" where ratings compare within a group only.
         resamples: of intervals and tests.
         seed: of their generators.
     """
-    data = scored.data
     draws = {"resamples": resamples, "seed": seed}
     rated = {
-        name: at_level(metric.scores, data.ratings, level, groups=data.groups)
-        for name, metric in scored.metrics.items()
+        name: at_level(metric.scores, data.ratings, level, groups=data.groups) for name, metric in metrics.items()
     }
-    found = {}
-    for name, metric in scored.metrics.items():
-        systems = {system: _of_system(metric, scored, system, draws) for system in sorted(set(data.systems))}
-        found[name] = Agreement(
-            _coefficients(metric, scored),
+    by_metric = {}
+    for name, metric in metrics.items():
+        systems = {system: _of_system(metric.scores, data, system, draws) for system in sorted(set(data.systems))}
+        by_metric[name] = Agreement(
+            _coefficients(metric.scores, data),
             bootstrap_interval(rated[name], **draws),
             {system: estimate for system, (estimate, _) in systems.items()},
             {system: interval for system, (_, interval) in systems.items()},
             compare_correlations(rated[MARS], rated[name], **draws) if MARS in rated and name != MARS else None,
-            {attack: _robustness(scored, metric, attack) for attack in scored.attacks},
+            {
+                attack: _robustness(metric.scores, metric.attacked[attack], data, attacked)
+                for attack, attacked in attacks.items()
+            },
         )
-    return found
+    return by_metric
 
 
-def _coefficients(metric: MetricScores, scored: ScoredSet) -> dict[Level, dict[Coefficient, Estimate]]:
-    data = scored.data
+def _coefficients(scores: Floats, data: RatedSet) -> dict[Level, dict[Coefficient, Estimate]]:
     labels = {"groups": data.groups, "systems": data.systems}
     return {
         level: {
-            coefficient: correlation(metric.scores, data.ratings, coefficient=coefficient, level=level, **labels)
+            coefficient: correlation(scores, data.ratings, coefficient=coefficient, level=level, **labels)
             for coefficient in get_args(Coefficient)
         }
         for level in get_args(Level)
     }
 
 
-def _of_system(
-    metric: MetricScores, scored: ScoredSet, system: str, draws: Mapping[str, int]
-) -> tuple[Estimate, Interval]:
+def _of_system(scores: Floats, data: RatedSet, system: str, draws: Mapping[str, int]) -> tuple[Estimate, Interval]:
     """Pearson's r over the items of a system, and its interval."""
-    items = [index for index, item in enumerate(scored.data.items) if item.system == system]
-    ratings = [scored.data.ratings[index] for index in items]
-    groups = [scored.data.groups[index] for index in items]
-    interval = bootstrap_interval(at_level(metric.scores[items], ratings, "items", groups=groups), **draws)
-    return correlation(metric.scores[items], ratings), interval
+    own = [other == system for other in data.systems]
+    scores, ratings, groups = scores[own], list(compress(data.ratings, own)), list(compress(data.groups, own))
+    interval = bootstrap_interval(at_level(scores, ratings, "items", groups=groups), **draws)
+    return correlation(scores, ratings), interval
 
 
-def _robustness(scored: ScoredSet, metric: MetricScores, attack: str) -> Robustness:
-    indices = list(scored.attacks[attack].indices)
-    before, after = metric.scores[indices], metric.attacked[attack]
-    ratings = [scored.data.ratings[index] for index in indices]
+def _robustness(scores: Floats, after: Floats, data: RatedSet, attacked: Attacked) -> Robustness:
+    indices = list(attacked.indices)
+    before, ratings = scores[indices], [data.ratings[index] for index in indices]
     known = bool(indices) and not np.isnan(before).any() and not np.isnan(after).any()
     above = (before > after) & ~np.isclose(before, after, rtol=_TIE, atol=0)
-    return Robustness(
-        float(above.mean()) if known else math.nan,
-        len(indices),
-        correlation(before, ratings),
-        correlation(after, ratings),
-    )
+    share = float(above.mean()) if known else math.nan
+    return Robustness(share, len(indices), correlation(before, ratings), correlation(after, ratings))

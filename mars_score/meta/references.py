@@ -9,9 +9,6 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mars_score.data.overlap import copied_share, windows
 from mars_score.data.validation import check_contexts, check_lengths, check_references
 from mars_score.data.values import one_line, plain
@@ -19,20 +16,21 @@ from mars_score.data.words import plain_words, split_words
 from mars_score.models.signature import Signature, make_signature
 from mars_score.report import Table, mean, number
 from mars_score.scoring.evidence import EMBED, Reader
+from mars_score.stats.labels import Floats
 
 if TYPE_CHECKING:
     from mars_score.scorer import MarsScorer
 
 FEW = 0.3  # cosine below which two references disagree
 DUPLICATE = 0.95  # cosine from which two references say the same
-# Numbers of a row that have a mean, in plain words.
+# Numbers of a row: means over its texts or pairs of texts, NaN where there are none.
 NUMBERS = {
     "words": "words of a reference",
     "copied": "share of its words in runs of five that the context has, too",
-    "closeness": "cosine with the context",
+    "closeness": "cosine with the context",  # with the nearest part of it
     "lexical": "diversity of words (one minus Jaccard's index of two references)",
     "embedding": "diversity in embedding (one minus the cosine of two references)",
-    "openness": "openness (one minus the cosine of two samples)",
+    "openness": "openness (one minus the cosine of two samples)",  # how much else could be said
     "nearest": "cosine with the nearest sample",
 }
 _SHOWN = 10  # rows of a kind
@@ -41,35 +39,20 @@ _LONG = 200  # characters
 
 @dataclass(frozen=True)
 class ReferenceRow:
-    """A row's references; what is undefined is NaN.
+    """A row's references, without whitespace around them, and the numbers of ``NUMBERS``."""
 
-    Attributes:
-        row: counted from 0.
-        references: without whitespace around them.
-        words: mean number of words.
-        copied: mean share of words in runs of five or more that the context has, too.
-        closeness: mean cosine with the nearest part of the context.
-        lexical: one minus the mean share of words that two references have in common, in [0, 1].
-        embedding: one minus the mean cosine of two references.
-        agreement: the smallest cosine of two references.
-        duplicates: pairs of references, by number, whose cosine is at least ``DUPLICATE``.
-        openness: one minus the mean cosine of two samples: how much else could be said.
-        nearest: mean over references of the largest cosine with a sample.
-        samples: drawn given the context, the farthest from all references first.
-    """
-
-    row: int
+    row: int  # counted from 0
     references: tuple[str, ...]
     words: float
     copied: float
     closeness: float
     lexical: float
     embedding: float
-    agreement: float
-    duplicates: tuple[tuple[int, int], ...]
+    agreement: float  # the smallest cosine of two references
+    duplicates: tuple[tuple[int, int], ...]  # pairs of references whose cosine is at least ``DUPLICATE``
     openness: float
     nearest: float
-    samples: tuple[str, ...]
+    samples: tuple[str, ...]  # drawn given the context, the farthest from all references first
 
     @property
     def need(self) -> float:
@@ -78,11 +61,7 @@ class ReferenceRow:
 
 
 def reference_row(
-    row: int,
-    references: Sequence[str],
-    context: str,
-    samples: Sequence[str],
-    vectors: Mapping[str, NDArray[np.float64]],
+    row: int, references: Sequence[str], context: str, samples: Sequence[str], vectors: Mapping[str, Floats]
 ) -> ReferenceRow:
     """The numbers of a row.
 
@@ -123,15 +102,10 @@ def _jaccard(words: set[str], others: set[str]) -> float:
 
 @dataclass(frozen=True)
 class ReferenceSurvey:
-    """What the references of a data set are like.
+    """What the references of a data set are like."""
 
-    Attributes:
-        rows: in input order.
-        signature: of the models and settings that samples and vectors depend on.
-    """
-
-    rows: tuple[ReferenceRow, ...]
-    signature: Signature
+    rows: tuple[ReferenceRow, ...]  # in input order
+    signature: Signature  # of the models and settings that samples and vectors depend on
 
     def suggest(self, count: int) -> list[ReferenceRow]:
         """The ``count`` rows where one more reference would help most; only rows with samples."""
@@ -146,24 +120,23 @@ class ReferenceSurvey:
         repeated = [row for row in self.rows if row.duplicates]
         disagreeing = sorted((row for row in self.rows if row.agreement < FEW), key=lambda row: row.agreement)
         counts = sorted(Counter(len(row.references) for row in self.rows).items())
-        rows = [
-            ("rows", str(len(self.rows))),
-            ("references per row", ", ".join(f"{count} in {rows}" for count, rows in counts)),
-            *((text, number(mean(getattr(row, name) for row in self.rows))) for name, text in NUMBERS.items()),
-            ("rows with near-duplicates", str(len(repeated))),
-            ("rows whose references disagree", str(len(disagreeing))),
-        ]
+        values = {
+            "rows": str(len(self.rows)),
+            "references per row": ", ".join(f"{count} in {rows}" for count, rows in counts),
+            **{text: number(mean(getattr(row, name) for row in self.rows)) for name, text in NUMBERS.items()},
+            "rows with near-duplicates": str(len(repeated)),
+            "rows whose references disagree": str(len(disagreeing)),
+        }
         note = "Means over the rows where a number is defined: diversity needs two references, openness samples."
-        tables = [Table("References", note, ("", "value"), tuple(rows))]
+        tables = [Table("References", note, ("", "value"), tuple(values.items()))]
         if repeated:
             note = f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing."
             pairs = [(row, [row.references[place] for place in row.duplicates[0]]) for row in repeated]
             tables.append(_row_table("Near-duplicates", note, pairs))
         if disagreeing:
             note = f"Two references with a cosine below {FEW}: open-ended, or one of them is wrong."
-            tables.append(
-                _row_table("References that disagree", note, [(row, row.references) for row in disagreeing])
-            )
+            texts = [(row, row.references) for row in disagreeing]
+            tables.append(_row_table("References that disagree", note, texts))
         return tables
 
 

@@ -1,13 +1,14 @@
 """The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), MARS against the others."""
 
+import json
 import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from mars_score.data.files import whole_file
-from mars_score.meta.agreement import MARS
+from mars_score.data.files import row_line, whole_file
+from mars_score.meta.agreement import MARS, Agreement
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.report import MISSING, Table, line_to_markdown, mean, number, signed, table_to_markdown
 from mars_score.settings.version import __version__
@@ -26,43 +27,52 @@ _ATTACKS = {
 }
 
 
-def write_meta_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
-    """Write all tables of a meta-evaluation to ``report.md`` in a folder, which is made where it is missing."""
-    results, options = evaluation.sets.values(), evaluation.options
-    items = sum(len(result.scored.data.items) for result in results)
-    groups = sum(len(set(result.scored.data.groups)) for result in results)
-    metrics = [metric for result in results for metric in result.scored.metrics.values() if not metric.failure]
-    notes = {f"{metric.metric.title}: {metric.metric.note}" for metric in metrics if metric.metric.note}
-    signatures = [
-        (name, result.scored.metrics[MARS].signature)
-        for name, result in evaluation.sets.items()
-        if MARS in result.scored.metrics
-    ]
+def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
+    """Write ``report.md``, its figures as ``results.json``, and ``scores/SET.jsonl`` of every item.
+
+    Returns:
+        The path of the report. The folder is made where it is missing.
+    """
+    folder = Path(folder)
+    (folder / "scores").mkdir(parents=True, exist_ok=True)
+    for name, result in evaluation.sets.items():
+        with whole_file(folder / "scores" / f"{name}.jsonl") as file:
+            file.writelines(map(row_line, result.score_rows()))
+    with whole_file(folder / "results.json") as file:
+        file.write(json.dumps(evaluation.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    with whole_file(folder / "report.md") as file:
+        file.write(_markdown(evaluation))
+    return folder / "report.md"
+
+
+def _markdown(evaluation: MetaEvaluation) -> str:
+    results = evaluation.sets.values()
+    items = sum(len(result.data.items) for result in results)
+    groups = sum(len(set(result.data.groups)) for result in results)
+    metrics = [metric for result in results for metric in result.metrics.values() if not metric.failure]
+    mars = {name: result.metrics[MARS] for name, result in evaluation.sets.items() if MARS in result.metrics}
+    several = [name for name, result in evaluation.sets.items() if len(set(result.data.systems)) > 1]
     lines = [
         f"{items} rated candidates, {groups} groups, {len(results)} sets, {len(evaluation.titles)} metrics.",
-        f"Version {__version__}; seed {options.seed}, {options.resamples} resamples.",
+        f"Version {__version__}; seed {evaluation.seed}, {evaluation.resamples} resamples.",
         *(f"skipped: {failure}" for failure in evaluation.failures()),
         *evaluation.notices(),
-        *sorted(notes),
-        *(f"{name}: {signature}" for name, signature in signatures if signature),
+        *sorted({f"{metric.metric.title}: {metric.metric.note}" for metric in metrics if metric.metric.note}),
+        *(f"{name}: {metric.signature}" for name, metric in mars.items() if metric.signature),
     ]
     tables = [
         main_table(evaluation),
         _intervals_table(evaluation),
-        *_difference_tables(evaluation),
-        *(table for attack in options.attacks for table in _attack_tables(evaluation, attack)),
-        *_system_tables(evaluation),
+        *([_difference_table(evaluation)] if MARS in evaluation.titles else []),
+        *(table for attack in next(iter(results)).attacks for table in _attack_tables(evaluation, attack)),
+        *(_system_table(evaluation, name) for name in several),
         _coefficient_table(evaluation, "items", "spearman"),
         _coefficient_table(evaluation, "items", "kendall"),
         _coefficient_table(evaluation, "within_groups", "pearson"),
         _coefficient_table(evaluation, "systems", "pearson"),
     ]
     listed = "\n".join(f"- {line_to_markdown(line)}" for line in lines)
-    path = Path(folder) / "report.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.write("\n\n".join(["# MARS: agreement with people", listed, *map(table_to_markdown, tables)]) + "\n")
-    return path
+    return "\n\n".join(["# MARS: agreement with people", listed, *map(table_to_markdown, tables)]) + "\n"
 
 
 def _metric_table(
@@ -87,7 +97,7 @@ def main_table(evaluation: MetaEvaluation) -> Table:
     note += f" ({', '.join(within)}: within groups)" if within else ""
     note += ". Mean: over the sets with a value."
     table = _metric_table(evaluation, "Agreement with people", note, SetResult.pearson)
-    items = ("n", *(str(len(result.scored.data.items)) for result in evaluation.sets.values()), "")
+    items = ("n", *(str(len(result.data.items)) for result in evaluation.sets.values()), "")
     return replace(table, rows=(*table.rows, items))
 
 
@@ -102,54 +112,50 @@ def _coefficient_table(evaluation: MetaEvaluation, level: Level, coefficient: Co
     note += f" n/a: {'; '.join(reasons)}." if reasons else ""
     title = f"{_COEFFICIENTS[coefficient]} {_LEVELS[level].partition(':')[0]}"
 
-    def value(result: SetResult, name: str) -> float:
-        return result.agreements[name].coefficients[level][coefficient].value
+    def value(result: SetResult, metric: str) -> float:
+        return result.agreements[metric].coefficients[level][coefficient].value
 
     return _metric_table(evaluation, title, note, value)
 
 
-def _interval(value: float, ends: Interval) -> str:
+def _with_interval(value: float, ends: Interval) -> str:
     """A value with its ends: "0.12 [-0.03, 0.27]"."""
     return MISSING if math.isnan(value) else f"{value:.2f} [{number(ends.low, 2)}, {number(ends.high, 2)}]"
 
 
 def _intervals_table(evaluation: MetaEvaluation) -> Table:
-    sets, options = evaluation.sets, evaluation.options
+    def cell(result: SetResult, metric: str) -> str:
+        return _with_interval(result.pearson(metric), result.agreements[metric].interval)
+
     rows = tuple(
-        (title, *(_interval(result.pearson(name), result.agreements[name].interval) for result in sets.values()))
-        for name, title in evaluation.titles.items()
+        (title, *(cell(result, metric) for result in evaluation.sets.values()))
+        for metric, title in evaluation.titles.items()
     )
-    note = f"Percentile bootstrap, {options.resamples} resamples of whole groups, seed {options.seed}."
-    return Table("95 % confidence intervals", note, ("metric", *sets), rows)
+    note = f"Percentile bootstrap, {evaluation.resamples} resamples of whole groups, seed {evaluation.seed}."
+    return Table("95 % confidence intervals", note, ("metric", *evaluation.sets), rows)
 
 
-def _system_tables(evaluation: MetaEvaluation) -> list[Table]:
-    """Pearson's r over the items of each system, for each set with several."""
-    tables = []
-    for name, result in evaluation.sets.items():
-        systems = sorted(set(result.scored.data.systems))
-        rows = []
-        for metric, title in evaluation.titles.items():
-            agreement = result.agreements[metric]
-            cells = [
-                _interval(agreement.per_system[system].value, agreement.system_intervals[system])
-                for system in systems
-            ]
-            rows.append((title, *cells))
-        items = len(result.scored.data.items) / len(systems)
-        note = f"Pearson's r over the items of one system (about {items:.0f} items each), 95 % bootstrap interval."
-        if len(systems) > 1:
-            tables.append(Table(f"Per system: {name}", note, ("metric", *systems), tuple(rows)))
-    return tables
+def _system_table(evaluation: MetaEvaluation, name: str) -> Table:
+    """Pearson's r over the items of each system of a set."""
+    result = evaluation.sets[name]
+    systems = sorted(set(result.data.systems))
+
+    def cell(agreement: Agreement, system: str) -> str:
+        return _with_interval(agreement.per_system[system].value, agreement.system_intervals[system])
+
+    rows = tuple(
+        (title, *(cell(result.agreements[metric], system) for system in systems))
+        for metric, title in evaluation.titles.items()
+    )
+    items = len(result.data.items) / len(systems)
+    note = f"Pearson's r over the items of one system (about {items:.0f} items each), 95 % bootstrap interval."
+    return Table(f"Per system: {name}", note, ("metric", *systems), rows)
 
 
 def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
     """The share of candidates above the attack, and what becomes of the correlation."""
-    attacked = {name: result.scored.attacks[attack] for name, result in evaluation.sets.items()}
+    attacked = {name: result.attacks[attack] for name, result in evaluation.sets.items()}
     counts = "; ".join(f"{name} {len(rows.indices)} ({rows.skipped} skipped)" for name, rows in attacked.items())
-
-    def share(result: SetResult, name: str) -> float:
-        return result.agreements[name].robustness[attack].share
 
     def change(result: SetResult, name: str) -> float:
         robustness = result.agreements[name].robustness[attack]
@@ -159,8 +165,8 @@ def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Tabl
         _metric_table(
             evaluation,
             f"Candidates scored above their own attack: {attack}",
-            f"{_ATTACKS.get(attack, attack)}. Items: {counts}. Ties count as failures.",
-            share,
+            f"{_ATTACKS[attack]}. Items: {counts}. Ties count as failures.",
+            lambda result, name: result.agreements[name].robustness[attack].share,
         ),
         _metric_table(
             evaluation,
@@ -173,16 +179,14 @@ def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Tabl
     )
 
 
-def _difference_tables(evaluation: MetaEvaluation) -> list[Table]:
-    """MARS against each metric; none where it was not scored."""
-    results = evaluation.sets.values()
+def _difference_table(evaluation: MetaEvaluation) -> Table:
+    """MARS against each metric."""
     rows = []
     for name, title in evaluation.titles.items():
-        tests = [test for result in results if (test := result.agreements[name].mars_better)]
+        tests = [test for result in evaluation.sets.values() if (test := result.agreements[name].mars_better)]
         cells = (f"{signed(test.difference)} ({number(test.p)})" for test in tests)
         if tests:
             rows.append((title, *cells, signed(mean(test.difference for test in tests))))
     note = "Difference of Pearson's r at the main level, and its p-value by permutation of scores within groups "
     note += "(two-sided, not corrected for the number of comparisons)."
-    columns = ("metric", *evaluation.sets, "mean")
-    return [Table("MARS minus each metric", note, columns, tuple(rows))] if MARS in evaluation.titles else []
+    return Table("MARS minus each metric", note, ("metric", *evaluation.sets, "mean"), tuple(rows))

@@ -22,17 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a preset, shared by all metrics of a run; each is loaded when first asked for.
+    """The models of a preset, shared by all metrics of a run; each is loaded when first asked for."""
 
-    Attributes:
-        settings: name the models and their number type.
-        runtime: how they are run, where results are saved and progress is reported.
-        arguments: what ``settings`` were made from: preset, variant and single settings by name.
-    """
-
-    settings: Settings
+    settings: Settings  # name the models and their number type
     runtime: Runtime = field(default_factory=Runtime)
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # that the settings were made from
 
     @cached_property
     def reader(self) -> Reader:
@@ -57,24 +51,15 @@ class Scoring(Protocol):
 
 
 class Metric(ABC):
-    """A metric of the registry.
+    """A metric of the registry."""
 
-    Attributes:
-        title: as it is written in tables: "ROUGE-L".
-        note: what a reader of a table must know, such as how the context is cut; may be empty.
-        minimum: the score of a blank candidate, which ``score`` never sees: the metric's lowest value.
-        uses_corpus: whether a score depends on ``corpus``.
-        method: a number to raise when the same texts, models and packages come to give other scores.
-        packages: the distributions that it computes with.
-        model: that it computes with: the name of an attribute of the settings' models, or None.
-    """
-
-    title: str
-    note: str = ""
-    minimum: float = 0.0
-    uses_corpus: bool = False
-    method: ClassVar[int] = 1
-    packages: ClassVar[tuple[str, ...]] = ()
+    title: str  # as it is written in tables: "ROUGE-L"
+    note: str = ""  # what a reader of a table must know, such as how the context is cut
+    minimum: float = 0.0  # the score of a blank candidate, which ``score`` never sees: the metric's lowest value
+    uses_corpus: bool = False  # whether a score depends on ``corpus``
+    method: ClassVar[int] = 1  # to raise when the same texts, models and packages come to give other scores
+    packages: ClassVar[tuple[str, ...]] = ()  # the distributions that it computes with
+    # The model that it computes with: the name of an attribute of the settings' models.
     model: ClassVar[Literal["encoder", "language_model"] | None] = None
 
     def __init__(self, models: Models) -> None:
@@ -125,9 +110,8 @@ class OwnMetric(Metric):
         super().__init__(models)
         self._scoring = scoring
         self.title = getattr(scoring, "title", type(scoring).__name__)
-        self.note = getattr(scoring, "note", "")
-        self.minimum = getattr(scoring, "minimum", 0.0)
-        self.uses_corpus = getattr(scoring, "uses_corpus", False)
+        for name in ("note", "minimum", "uses_corpus"):
+            setattr(self, name, getattr(scoring, name, getattr(Metric, name)))
 
     def key(self) -> Sequence[Any]:
         """The object's own; not known without one."""

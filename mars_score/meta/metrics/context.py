@@ -35,10 +35,7 @@ class Perplexity(Metric):
 
     title = "-perplexity"
     model = "language_model"
-    note = (
-        "under the preset's language model after begin-of-text alone, without the context; at least minus the "
-        "size of the vocabulary"
-    )
+    note = "under the preset's language model after begin-of-text alone; at least minus the size of the vocabulary"
     with_context: ClassVar[bool] = False
 
     @cached_property

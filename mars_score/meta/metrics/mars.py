@@ -30,9 +30,7 @@ class Mars(Metric):
         self.title = title
         self._arguments = {**models.arguments, **_parse(changes)}
         self._references = self._arguments.pop("references", True)
-        settings = self._scorer(()).settings
-        self._masks = settings.masking.max_mask_ratio != 0
-        self._samples = settings.use_context and settings.sampling.sample_count > 0
+        self._settings = self._scorer().settings
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See :class:`Metric`."""
@@ -41,18 +39,20 @@ class Mars(Metric):
     def result(self, rows: Sequence[Row], corpus: Sequence[str], task: str | None = None) -> MarsResult:
         """Scores with all their details; candidates may be blank. The task counts where samples are drawn."""
         candidates, references, contexts, samples = zip(*(Row(*row) for row in rows), strict=True)
+        settings = self._settings
+        of_set: dict[str, Any] = {}
+        if corpus and settings.masking.max_mask_ratio:
+            of_set["idf_corpus"] = corpus
+        if task and settings.use_context and settings.sampling.sample_count:
+            of_set["task"] = task
+        others = samples if any(samples) and settings.similarity.sample_weight else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
-            scorer = self._scorer(corpus, task)
-            others = samples if any(samples) and scorer.settings.similarity.sample_weight else None
+            scorer = self._scorer(**of_set)
             return scorer.score(candidates, references if self._references else None, contexts, samples=others)
 
-    def _scorer(self, corpus: Sequence[str], task: str | None = None) -> MarsScorer:
+    def _scorer(self, **of_set: Any) -> MarsScorer:
         runtime = self.models.runtime
-        of_set = {
-            **({"idf_corpus": corpus} if corpus and self._masks else {}),
-            **({"task": task} if task and self._samples else {}),
-        }
         return MarsScorer(
             batch_size=runtime.batch_size,
             encoder_batch_size=runtime.encoder_batch_size,

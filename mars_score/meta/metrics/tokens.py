@@ -19,32 +19,23 @@ from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics.base import Metric
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode
+from mars_score.stats.labels import Floats
 
 AT_ONCE = 32  # rows whose token vectors are in memory together
 _STEPS = 10_000_000  # of the solver, at most; some texts of 500 tokens take more than its own limit
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Weight = Callable[[int], float]  # of a token id
 Bag = tuple[Floats, Floats]  # positive weights that sum to 1, (points,), and vectors, (points, dimensions)
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A text's tokens, special ones included, up to the encoder's window.
+    """A text's tokens, special ones included, up to the encoder's window."""
 
-    Attributes:
-        ids: in the vocabulary.
-        special: whether each belongs to no word.
-        words: the word that each is a piece of, as it is written in the text; "" for special tokens.
-        begins: whether each is its word's first piece.
-        vectors: last hidden states, (tokens, dimensions).
-    """
-
-    ids: Sequence[int]
-    special: Mask
-    words: Sequence[str]
-    begins: Mask
-    vectors: Floats
+    ids: Sequence[int]  # in the vocabulary
+    special: NDArray[np.bool_]  # whether each belongs to no word
+    words: Sequence[str]  # the word that each is a piece of, as it is written in the text; "" for special tokens
+    begins: NDArray[np.bool_]  # whether each is its word's first piece
+    vectors: Floats  # last hidden states, (tokens, dimensions)
 
 
 class TokenReader:
@@ -66,22 +57,18 @@ class TokenReader:
             )
         self._encoder, self._batch = encoder, BatchSize(batch_size or 32)
 
-    def _tokenise(self, texts: Sequence[str]) -> Any:
+    def encode(self, texts: Sequence[str]) -> Any:
+        """What the tokenizer gives for texts without whitespace around them."""
         limit = {"truncation": True, "max_length": self._encoder.max_seq_length}
-        return self._encoder.tokenizer(texts, return_special_tokens_mask=True, **limit)
-
-    def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text, special ones included."""
-        return list(self._tokenise([text.strip() for text in texts])["input_ids"]) if texts else []
+        return self._encoder.tokenizer([text.strip() for text in texts], return_special_tokens_mask=True, **limit)
 
     def read(self, texts: Collection[str]) -> dict[str, Tokens]:
         """The tokens of each different text; those of similar length are read together."""
         texts = list(dict.fromkeys(texts))
-        stripped = [text.strip() for text in texts]
         with ordinary_mode(), exclusive(self._encoder):
-            vectors = self._batch.map(self._vectors, stripped, len)
-        encoded = self._tokenise(stripped)
-        return {text: _tokens(stripped[index], encoded, index, vectors[index]) for index, text in enumerate(texts)}
+            vectors = self._batch.map(self._vectors, [text.strip() for text in texts], len)
+        encoded = self.encode(texts)
+        return {text: _tokens(text.strip(), encoded, index, vectors[index]) for index, text in enumerate(texts)}
 
     def _vectors(self, texts: list[str]) -> list[Floats]:
         outputs = self._encoder.encode(
@@ -128,7 +115,7 @@ class TokenMetric(Metric):
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See the base class."""
-        weight = document_frequencies(self.tokens.ids(corpus if self.uses_corpus else ()))
+        weight = self._weights(corpus if self.uses_corpus else ())
         scores = []
         for start in range(0, len(rows), AT_ONCE):
             part = rows[start : start + AT_ONCE]
@@ -140,11 +127,11 @@ class TokenMetric(Metric):
             ]
         return scores
 
-
-def document_frequencies(documents: Sequence[Sequence[int]]) -> Weight:
-    """MoverScore's IDF of a token: log((N + 1) / (df + 1)), df of N documents holding it."""
-    counts = Counter(token for document in documents for token in set(document))
-    return lambda token: math.log((len(documents) + 1) / (counts[token] + 1))
+    def _weights(self, corpus: Sequence[str]) -> Weight:
+        """MoverScore's IDF of a token: log((N + 1) / (df + 1)), df of N texts holding it."""
+        texts = self.tokens.encode(corpus)["input_ids"] if corpus else []
+        counts = Counter(token for ids in texts for token in set(ids))
+        return lambda token: math.log((len(texts) + 1) / (counts[token] + 1))
 
 
 class BertScore(TokenMetric):
