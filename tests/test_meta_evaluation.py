@@ -2,11 +2,13 @@
 
 import json
 import math
+from types import SimpleNamespace
 
+import jsonl
 import numpy as np
 import pytest
 
-from mars_score.data.attacks import ATTACKS, attack
+from mars_score.data.attacks import ATTACKS
 from mars_score.data.rated import Item, RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
@@ -14,7 +16,7 @@ from mars_score.meta.evaluation import meta_evaluate
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.report import write_report
-from mars_score.meta.scoring import score_set, scores_of
+from mars_score.meta.scoring import scores_of
 from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
 from mars_score.store.results import ResultStore
@@ -37,8 +39,7 @@ class Counting(Metric):
 
     def __init__(self, models, fault_at=math.inf):
         super().__init__(models)
-        self.asked = []
-        self.fault_at = fault_at
+        self.asked, self.fault_at = [], fault_at
 
     def score(self, rows, corpus):
         self.asked.append(len(rows))
@@ -47,25 +48,13 @@ class Counting(Metric):
         return [float(len(candidate)) for candidate, *_ in rows]
 
 
-class Missing(Counting):
-    title = "missing"
-
-    def key(self):
-        raise ModelUnavailableError("its data is missing;\n run: fetch it")
+def fetch():
+    raise ModelUnavailableError("its data is missing;\n run: fetch it")
 
 
-class Faulty(Counting):
-    title = "faulty"
-
-    def score(self, rows, corpus):
-        return [1.0]
-
-
-class Undefined(Counting):
-    title = "undefined"
-
-    def score(self, rows, corpus):
-        return [math.nan] * len(rows)
+MISSING = SimpleNamespace(title="missing", score=lambda rows, corpus: None, key=fetch)
+FAULTY = SimpleNamespace(title="faulty", score=lambda rows, corpus: [1.0])
+UNDEFINED = SimpleNamespace(title="undefined", score=lambda rows, corpus: [math.nan] * len(rows))
 
 
 def make_rows(count, start=0):
@@ -131,15 +120,13 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
 
 
 def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a_metric():
-    models = make_models()
-    metrics = {kind.title: kind(models) for kind in (Missing, Faulty, Undefined, Counting)}
+    counting, texts = Counting(make_models()), ["a b c d e", "b", " \n"]
     items = [
-        Item(str(number), "g", "s", Row(text, ("a b c d",), CONTEXT), float(number))
-        for number, text in enumerate(["a b c d e", "b", " \n"])
+        Item(str(place), "g", "s", Row(text, ("a b c d",), CONTEXT), float(place))
+        for place, text in enumerate(texts)
     ]
     data = RatedSet("toy", tuple(items), ("a b c d",))
-    attacks = {"reorder": attack("reorder", data.rows)}
-    found = {name: score_set(metric, data, attacks) for name, metric in metrics.items()}
+    found = evaluate(data, [MISSING, FAULTY, UNDEFINED, counting], attacks=["reorder"]).sets["toy"].metrics
     assert found["missing"].failure == "its data is missing; run: fetch it"
     assert found["faulty"].failure == "failed with ValueError: faulty gave 1 scores for 3 rows"
     assert np.isnan(found["missing"].scores).all()
@@ -147,7 +134,7 @@ def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a
     assert np.isnan(found["undefined"].scores[:2]).all()
     assert list(found["letters"].scores) == [9.0, 1.0, -7.0]
     assert list(found["letters"].attacked["reorder"]) == [9.0]
-    assert metrics["letters"].asked == [3]
+    assert counting.asked == [3]
 
 
 def test_names():
@@ -230,22 +217,21 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
     assert found.titles == {"letters of my own": "letters of my own"}
 
 
-def test_a_missing_model_is_stated_and_the_report_appears(found, tmp_path):
+def test_the_report_and_its_plain_data_are_complete(found, tmp_path):
     assert any("naive" in failure and "infiller" in failure for failure in found.failures())
     text = write_report(found, tmp_path).read_text(encoding="utf-8")
-    for part in ("skipped: MARS, naive", "MARS minus each metric", "MARS without context"):
+    for part in ("skipped: MARS, naive", "MARS minus each metric", "MARS without context", "Per system: one"):
         assert part in text
-
-
-def test_plain_data_is_strict_json_and_complete(found):
     result = found.sets["one"]
-    metrics = json.loads(json.dumps(found.to_dict(), allow_nan=False))["sets"]["one"]["metrics"]
+    metrics = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["sets"]["one"]["metrics"]
     assert metrics["length"]["coefficients"]["within_groups"]["pearson"]["value"] == result.pearson("length")
     assert metrics["mars_naive"]["failure"]
-    rows = list(result.score_rows())
+    rows = jsonl.read(tmp_path / "scores" / "one.jsonl")
     assert len(rows) == 18
     assert rows[0]["scores"]["length"] == result.metrics["length"].scores[0]
-    assert math.isnan(rows[0]["scores"]["mars_naive"])
+    assert rows[0]["scores"]["mars_naive"] is None
+    place = result.attacks["retrieve"].indices[1]
+    assert rows[place]["retrieve"]["length"] == result.metrics["length"].attacked["retrieve"][1]
 
 
 def test_the_same_seed_gives_the_same_digits(found, tiny):
@@ -256,24 +242,22 @@ def test_the_same_seed_gives_the_same_digits(found, tiny):
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("name", "options"),
     [
-        make_set("constant", rate=3.0),
-        make_set("lonely", groups=8, systems=1),
-        make_set("onegroup", groups=1),
-        make_set("tiny", groups=1, systems=1),
-        make_set("nocontext", context=""),
+        ("constant", {"rate": 3.0}),
+        ("lonely", {"groups": 8, "systems": 1}),
+        ("onegroup", {"groups": 1}),
+        ("tiny", {"groups": 1, "systems": 1}),
+        ("nocontext", {"context": ""}),
     ],
-    ids=lambda data: data.name,
 )
-def test_what_is_undefined_is_said_and_the_rest_appears(data, tmp_path):
-    models = make_models()
-    metrics = [Counting(models), Undefined(models), Missing(models), "length"]
-    found = evaluate(data, metrics, attacks=ATTACKS)
+def test_what_is_undefined_is_said_and_the_rest_appears(name, options, tmp_path):
+    data = make_set(name, **options)
+    found = evaluate(data, [Counting(make_models()), UNDEFINED, MISSING, "length"], attacks=ATTACKS)
     text = write_report(found, tmp_path).read_text(encoding="utf-8")
     assert "letters" in text
     assert "its data is missing" in text
-    if data.name == "constant":
+    if name == "constant":
         assert math.isnan(found.sets["constant"].pearson("letters"))
         assert "ratings" in found.sets["constant"].agreements["letters"].interval.reason
     json.dumps(found.to_dict(), allow_nan=False)

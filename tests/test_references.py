@@ -20,30 +20,29 @@ def unit(degrees):
     return np.array([math.cos(math.radians(degrees)), math.sin(math.radians(degrees))])
 
 
-def cosine(degrees):
-    return pytest.approx(math.cos(math.radians(degrees)))
+def mean_cosine(*degrees):
+    return pytest.approx(np.mean([unit(angle)[0] for angle in degrees]))
 
 
 def test_the_numbers_of_a_row():
     vectors = {"a b": unit(0), "a b.": unit(10), "c d e": unit(80), "x": unit(30), "y": unit(90), "p q": unit(20)}
     row = reference_row(3, ["a b", "a b.", "c d e"], "p q", ("x", "y"), vectors)
     assert (row.row, row.words, row.copied) == (3, pytest.approx(7 / 3), 0)
-    assert row.closeness == pytest.approx(np.mean([math.cos(math.radians(one)) for one in (20, 10, 60)]))
     assert row.lexical == pytest.approx(1 - (1 + 0 + 0) / 3)
-    assert row.embedding == pytest.approx(1 - np.mean([math.cos(math.radians(one)) for one in (10, 80, 70)]))
-    assert row.agreement == cosine(80)
+    assert row.closeness == mean_cosine(20, 10, 60)
+    assert 1 - row.embedding == mean_cosine(10, 80, 70)
+    assert row.agreement == mean_cosine(80)
     assert row.duplicates == ((0, 1),)
-    assert 1 - row.openness == cosine(60)
-    assert row.nearest == pytest.approx(np.mean([math.cos(math.radians(one)) for one in (30, 20, 10)]))
+    assert 1 - row.openness == mean_cosine(60)
+    assert row.nearest == mean_cosine(30, 20, 10)
     assert row.samples == ("x", "y")  # x is 20 degrees from its nearest reference, y 10
     assert row.need == pytest.approx(row.openness / 3)
 
 
 def test_what_is_undefined():
     row = reference_row(0, ["a b"], "", (), {"a b": unit(0)})
-    assert all(
-        map(math.isnan, (row.copied, row.closeness, row.lexical, row.embedding, row.agreement, row.openness))
-    )
+    numbers = row.copied, row.closeness, row.lexical, row.embedding, row.agreement, row.openness
+    assert all(map(math.isnan, numbers))
     assert (row.duplicates, row.need) == ((), 0)
 
 

@@ -66,13 +66,7 @@ def agreements(
 ) -> dict[str, Agreement]:
     """By metric; what is undefined is NaN with its reason.
 
-    Args:
-        data: a set.
-        attacks: on its rows, by name.
-        metrics: their scores of both, by name.
-        level: of intervals and tests: "within_groups" where ratings compare within a group only.
-        resamples: of intervals and tests.
-        seed: of their generators.
+    Intervals and tests are at a level: "within_groups" where ratings compare within a group only.
     """
     draws = {"resamples": resamples, "seed": seed}
     rated = {

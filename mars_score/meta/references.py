@@ -63,14 +63,9 @@ class ReferenceRow:
 def reference_row(
     row: int, references: Sequence[str], context: str, samples: Sequence[str], vectors: Mapping[str, Floats]
 ) -> ReferenceRow:
-    """The numbers of a row.
+    """The numbers of a row; the context may be blank.
 
-    Args:
-        row: counted from 0.
-        references: at least one.
-        context: blank for none.
-        samples: drawn given the context.
-        vectors: unit vectors, (dimensions,), of references, samples and the parts of the context.
+    ``vectors`` are unit vectors, (dimensions,), of references, samples and the parts of the context.
     """
 
     def cosine(text: str, other: str) -> float:
@@ -141,16 +136,9 @@ class ReferenceSurvey:
 
 
 def survey_references(scorer: MarsScorer, references: Any, contexts: Any = None) -> ReferenceSurvey:
-    """Look at the references of all rows.
+    """Look at the references of all rows; samples are drawn as the scores of ``scorer`` have them.
 
-    Args:
-        scorer: holds models and settings; samples are drawn as its scores have them.
-        references: as for :meth:`MarsScorer.score`.
-        contexts: as for :meth:`MarsScorer.score`.
-
-    Raises:
-        TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
-        ModelUnavailableError: a model cannot be loaded.
+    References and contexts are as for :meth:`MarsScorer.score`, and so are the errors; no rows are one as well.
     """
     rows = check_references(references)
     all_contexts = check_contexts(contexts, len(rows), use_context=scorer.settings.use_context)

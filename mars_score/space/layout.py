@@ -133,17 +133,13 @@ def _controls() -> list[Any]:
 
 
 def _fill(example: Example) -> list[str]:
-    return [_lesson(example.lesson), *_fields(example.question)]
+    return [example.lesson, *_fields(example.question)]
 
 
 def _arrive(handlers: Handlers, example: Example, query: str) -> list[Any]:
     linked, lesson, shown, page = handlers.arrive(query, example)
     controls = shown.task or BY_FORM, shown.reference_aggregation, shown.use_context
-    return [linked, _lesson(lesson), *_fields(shown), *controls, *page]
-
-
-def _lesson(text: str) -> str:
-    return f'<p class="mars-lesson">{text}</p>' if text else ""
+    return [linked, lesson, *_fields(shown), *controls, *page]
 
 
 def _fields(question: Question) -> list[str]:

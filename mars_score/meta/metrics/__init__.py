@@ -26,10 +26,7 @@ VARIANTS = {
     "mars_fast_no_references": ("MARS, fast, without references", "variant=fast,references=false"),
     "mars_no_planning": ("MARS, paper, without planning", "variant=paper,planner=none"),
     "mars_naive": ("MARS, naive (masked LM)", "variant=paper,planner=self,infiller=masked"),
-    "reference_cosine": (
-        "cosine with reference",
-        "variant=paper,max_mask_ratio=0,strip_urls_hashtags=false",
-    ),
+    "reference_cosine": ("cosine with reference", "variant=paper,max_mask_ratio=0,strip_urls_hashtags=false"),
 }
 # Name -> module and class; a module is imported with the first of its metrics.
 PEERS = {
@@ -51,11 +48,7 @@ _BRACKETS = re.compile(r"mars\[(.*)\]", re.DOTALL)
 
 
 def parse_names(text: str) -> list[str]:
-    """Names separated by commas; those within brackets belong to a variant of MARS.
-
-    Raises:
-        ValueError: an unknown name.
-    """
+    """Names separated by commas, some with settings in brackets; raises ValueError for an unknown name."""
     names = [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]
     for name in names:
         _check(name)
@@ -63,9 +56,7 @@ def parse_names(text: str) -> list[str]:
 
 
 def make_metric(name: str | Scoring, models: Models) -> Metric:
-    """The metric of a name: one of :data:`METRICS`, or ``mars[setting=value,...]``.
-
-    An object with a ``score`` method is one as well.
+    """The metric of a name, one of :data:`METRICS` or ``mars[setting=value,...]``, or of a user's object.
 
     Raises:
         ValueError: an unknown name, or a setting out of range.

@@ -18,10 +18,7 @@ SYSTEM_WORDNET = Path("/usr/share/wordnet")  # of the package wordnet-base of De
 def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> float:
     """Sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018), in [0, 100].
 
-    Args:
-        candidate: the text to score.
-        references: counts are clipped by the largest of any of them; the closest length counts.
-        order: of the longest n-grams; effective order, so that shorter texts have a score, too.
+    ``order`` is that of the longest n-grams; effective order, so that shorter texts have a score, too.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -122,9 +119,8 @@ class Meteor(Metric):
 
             def open(self, file: str) -> Any:
                 """A file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
-                if file == "lexnames":
-                    return io.StringIO("".join(f"{number:02d} file{number} 0\n" for number in range(45)))
-                return super().open(file)
+                lexnames = "".join(f"{number:02d} file{number} 0\n" for number in range(45))
+                return io.StringIO(lexnames) if file == "lexnames" else super().open(file)
 
             def map_wn(self, version: str = "wordnet") -> None:
                 """No map to another version, which is for other languages."""

@@ -14,12 +14,7 @@ from mars_score.scoring.result import MarsResult
 
 
 class Mars(Metric):
-    """MARS with some settings of its own.
-
-    Args:
-        models: the run's models and settings.
-        title: as it is written in tables.
-        changes: ``setting=value`` pairs joined by commas; values are JSON, or else strings.
+    """MARS with some settings of its own: ``setting=value`` joined by commas; values are JSON, or else strings.
 
     Raises:
         ValueError, TypeError: a setting that is unknown or out of range.

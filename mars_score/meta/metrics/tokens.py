@@ -39,11 +39,7 @@ class Tokens:
 
 
 class TokenReader:
-    """Reads texts with a ``SentenceTransformer``.
-
-    Args:
-        encoder: the model.
-        batch_size: texts per forward pass, at most; None: 32.
+    """Reads texts with a ``SentenceTransformer``, at most ``batch_size`` (None: 32) per forward pass.
 
     Raises:
         ModelUnavailableError: the encoder has no transformer, or its tokenizer does not say where tokens are.
