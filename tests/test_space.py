@@ -24,11 +24,11 @@ from mars_score.scorer import MarsScorer
 from mars_score.scoring.row import Term
 from mars_score.settings import resolve_settings
 from mars_score.space import limits, questions
-from mars_score.space.answer import Engine, Metric
+from mars_score.space.answer import METRICS, Engine
 from mars_score.space.handlers import BY_FORM, Handlers
 from mars_score.space.layout import build
 from mars_score.space.limits import Allowance, Gate, Refused, Work
-from mars_score.space.pages import METRICS, SCORING, TERMS, compared_page, headline, ranking_page
+from mars_score.space.pages import SCORING, TERMS, compared_page, headline, ranking_page, ranks_of
 from mars_score.space.questions import (
     DEFAULTS,
     LINK_CHARACTERS,
@@ -232,9 +232,8 @@ def test_work_stops_when_the_client_leaves():
 def test_the_papers_mars_is_a_rival():
     scored = answer("x y", "a b c", context=STORY, paper=True)
     direct = MarsScorer(PRESET, variant="paper").score(["x y", "a b c"], ["a b c"] * 2, [STORY] * 2)
-    assert [metric.name for metric in scored.metrics] == ["MARS plus", "MARS paper", "BLEU", "ROUGE-L"]
-    assert {metric.name for metric in scored.metrics} == set(METRICS)
-    assert scored.metrics[1].scores == pytest.approx(tuple(direct.scores))
+    assert list(scored.scores) == list(METRICS) == ["MARS plus", "MARS paper", "BLEU", "ROUGE-L"]
+    assert scored.scores["MARS paper"] == pytest.approx(direct.scores)
     assert scored.signature.splitlines()[1] == str(direct.signature)
     data = json.loads(json.dumps(scored.to_dict()))
     assert [line["candidate"] for line in data["ranking"]] == ["a b c", "x y"]
@@ -257,9 +256,8 @@ def test_the_papers_mars_is_a_rival():
     ],
 )
 def test_ranks_and_headline(rivals, said):
-    assert Metric("x", "x", (0.5, 0.9, 0.5)).ranks == (2, 1, 2)
-    metrics = [Metric(name, "", scores) for name, scores in {"MARS plus": (0.9, 0.1), **rivals}.items()]
-    page = headline(replace(answer("a", "b"), metrics=tuple(metrics)))
+    assert ranks_of([0.5, 0.9, 0.5]) == [2, 1, 2]
+    page = headline(replace(answer("a", "b"), scores={"MARS plus": (0.9, 0.1), **rivals}))
     assert re.sub("</?b>", "", page).endswith(said)
     assert "Add more" in headline(answer("a"))
 
@@ -273,7 +271,7 @@ def test_the_terms_of_a_score_are_shown():
         row = replace(scored.plus.rows[0], terms=(*shown, nothing))
         page = ranking_page(replace(scored, plus=replace(scored.plus, rows=(row,))))
         assert "".join(re.findall("MARS plus = [^<]*<", page)) == text
-        names = [metric.name for metric in scored.metrics] + [term.name for term in shown if text]
+        names = list(scored.scores) + [term.name for term in shown if text]
         assert re.findall("<dt>(.*?)</dt>", page) == names
 
 

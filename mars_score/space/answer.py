@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.scorer import MarsScorer
@@ -15,19 +15,24 @@ from mars_score.store.runtime import Progress
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A metric with one score per candidate, in their order."""
+class Metric(NamedTuple):
+    """What is to be known of a metric."""
 
-    name: str
     key: str  # in the API
-    scores: tuple[float, ...]
+    meaning: str  # of its scores
     full: float = 1.0  # the score that fills a bar
 
-    @property
-    def ranks(self) -> tuple[int, ...]:
-        """1 for the highest; equal scores share a rank."""
-        return tuple(1 + sum(other > score for other in self.scores) for score in self.scores)
+
+METRICS = {
+    "MARS plus": Metric(
+        "mars", "mostly from 0 to 1, higher is better: the sum of its terms; compare within a context"
+    ),
+    "MARS paper": Metric(
+        "paper", "the metric of the ACL 2021 paper: similarity with the reference and with its infills"
+    ),
+    "BLEU": Metric("bleu", "overlap of word sequences with the reference, 0 to 100 (sacrebleu)", full=100),
+    "ROUGE-L": Metric("rouge_l", "longest common subsequence of words with the reference, 0 to 1 (rouge-score)"),
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Answer:
     question: Question
     plus: MarsResult
     paper: MarsResult | None  # where it was asked for
-    metrics: tuple[Metric, ...]  # MARS plus first, then its rivals
+    scores: dict[str, list[float]]  # by metric, MARS plus first, in the order of the candidates
 
     @property
     def signature(self) -> str:
@@ -66,7 +71,7 @@ class Answer:
             {
                 "candidate": self.question.candidates[index],
                 "index": index,
-                **{metric.key: metric.scores[index] for metric in self.metrics},
+                **{METRICS[name].key: scores[index] for name, scores in self.scores.items()},
                 "terms": [asdict(term) for term in self.plus.rows[index].terms],
             }
             for index in self.order
@@ -109,15 +114,14 @@ class Engine:
         samples = [question.samples] * len(candidates) if question.samples else None
         scorer = MarsScorer(PRESET, variant=VARIANT, progress=progress, **question.settings)
         plus, paper = scorer.score(*rows, samples=samples, explain=True), None
-        metrics = [Metric("MARS plus", "mars", tuple(plus.scores))]
+        scores = {"MARS plus": plus.scores}
         if question.paper:
             paper = MarsScorer(PRESET, variant="paper", progress=progress).score(*rows)
-            metrics.append(Metric("MARS paper", "paper", tuple(paper.scores)))
+            scores["MARS paper"] = paper.scores
         if references:
-            bleu = tuple(sentence_bleu(text, references) for text in candidates)
-            rouge = tuple(rouge_l(text, references) for text in candidates)
-            metrics += Metric("BLEU", "bleu", bleu, full=100), Metric("ROUGE-L", "rouge_l", rouge)
-        return Answer(question, plus, paper, tuple(metrics))
+            scores["BLEU"] = [sentence_bleu(text, references) for text in candidates]
+            scores["ROUGE-L"] = [rouge_l(text, references) for text in candidates]
+        return Answer(question, plus, paper, scores)
 
     def prepared(self, question: Question) -> Answer | None:
         """The answer to an example, which may have the paper's scores without being asked for them."""

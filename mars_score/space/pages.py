@@ -8,7 +8,7 @@ from mars_score.augment.augmented import Augmentation, AugmentedReference
 from mars_score.scoring.explain.explanation import LEGEND, match_page, verdict_page
 from mars_score.scoring.result import MarsResult, RowScore
 from mars_score.scoring.row import Term
-from mars_score.space.answer import Answer, Metric
+from mars_score.space.answer import METRICS, Answer
 
 # What the terms of a score are (mars_score.scoring.result.Term), in plain words.
 TERMS = {
@@ -22,13 +22,6 @@ TERMS = {
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 SCORING = '<div class="mars-empty">Scoring what the link asks for …</div>'
-# What the numbers of a card are.
-METRICS = {
-    "MARS plus": "mostly from 0 to 1, higher is better: the sum of its terms; compare within a context",
-    "MARS paper": "the metric of the ACL 2021 paper: similarity with the reference and with its infills",
-    "BLEU": "overlap of word sequences with the reference, 0 to 100 (sacrebleu)",
-    "ROUGE-L": "longest common subsequence of words with the reference, 0 to 1 (rouge-score)",
-}
 
 
 def ranking_page(answer: Answer) -> str:
@@ -39,22 +32,28 @@ def ranking_page(answer: Answer) -> str:
 
 def headline(answer: Answer) -> str:
     """A sentence that says which candidate is first by which metric."""
-    plus, *rivals = answer.metrics
-    if len(plus.scores) < 2:
+    ranks = {name: ranks_of(scores) for name, scores in answer.scores.items()}
+    plus, *rivals = ranks
+    if len(ranks[plus]) < 2:
         return "One candidate. Add more to compare them."
-    winner = plus.ranks.index(1)
-    text = f"{plus.name} puts {_quoted(answer, winner)} first"
+    winner = ranks[plus].index(1)
+    text = f"{plus} puts {_quoted(answer, winner)} first"
     if not rivals:
         return f"{text}, by the context."
     others: dict[int, list[str]] = {}
     for rival in rivals:
-        first = winner if rival.ranks[winner] == 1 else rival.ranks.index(1)
-        others.setdefault(first, []).append(rival.name)
+        first = winner if ranks[rival][winner] == 1 else ranks[rival].index(1)
+        others.setdefault(first, []).append(rival)
     agreeing = others.pop(winner, [])
     parts = [f"{_listed(agreeing)} agree{'' if len(agreeing) > 1 else 's'}"] if agreeing else []
     for index, names in others.items():
         parts.append(f"{_listed(names)} {'put' if len(names) > 1 else 'puts'} {_quoted(answer, index)} first")
     return f"{text}; {'; '.join(parts)}."
+
+
+def ranks_of(scores: Sequence[float]) -> list[int]:
+    """1 for the highest; equal scores share a rank."""
+    return [1 + sum(other > score for other in scores) for score in scores]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -69,7 +68,7 @@ def _quoted(answer: Answer, index: int) -> str:
 
 
 def _candidate(answer: Answer, index: int, place: int) -> str:
-    bars = "".join(_bar(metric, index) for metric in answer.metrics)
+    bars = "".join(_bar(name, scores, index) for name, scores in answer.scores.items())
     return (
         f'<li class="mars-card"><span class="mars-place">{place}</span>'
         f'<p class="mars-text">{escape(answer.question.candidates[index])}</p>'
@@ -77,16 +76,16 @@ def _candidate(answer: Answer, index: int, place: int) -> str:
     )
 
 
-def _bar(metric: Metric, index: int) -> str:
-    score, rank = metric.scores[index], metric.ranks[index]
+def _bar(name: str, scores: Sequence[float], index: int) -> str:
+    metric, score, rank = METRICS[name], scores[index], ranks_of(scores)[index]
     width = 100 * min(max(score / metric.full, 0), 1)
     first = " mars-first" if rank == 1 else ""
-    main = " mars-main" if metric.name == "MARS plus" else ""
+    main = " mars-main" if name == "MARS plus" else ""
     return (
-        f'<div class="mars-bar{main}" title="{METRICS[metric.name]}"><span class="mars-name">{metric.name}</span>'
+        f'<div class="mars-bar{main}" title="{metric.meaning}"><span class="mars-name">{name}</span>'
         f'<span class="mars-track"><span style="width:{width:.1f}%"></span></span>'
         f'<span class="mars-number">{score:.{1 if metric.full > 1 else 3}f}</span>'
-        f'<span class="mars-rank{first}" title="rank by {metric.name}">#{rank}</span></div>'
+        f'<span class="mars-rank{first}" title="rank by {name}">#{rank}</span></div>'
     )
 
 
@@ -120,8 +119,7 @@ def _legend(answer: Answer) -> str:
     """The meaning of each number: metrics, and the terms that some candidate's score has."""
     sums = [_effective(row) for row in answer.plus.rows]
     terms = dict.fromkeys(term.name for row in sums if len(row) > 1 for term in row)
-    meanings = {metric.name: METRICS[metric.name] for metric in answer.metrics}
-    meanings |= {name: TERMS[name] for name in terms}
+    meanings = {name: METRICS[name].meaning for name in answer.scores} | {name: TERMS[name] for name in terms}
     lines = "".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in meanings.items())
     words = any(match.words for explanation in answer.plus.explanations for match in explanation.matches)
     return f'<dl class="mars-terms">{lines}</dl>{LEGEND if words else ""}'
