@@ -175,6 +175,19 @@ def test_without_n_and_seed(server, client, status):
     assert asked == [["n", "seed"], ["seed"], *[[]] * 5]
 
 
+def test_a_server_that_writes_one_text_is_asked_for_each(server, client):
+    server.faults[CHAT] = iter([(200, json.dumps({"choices": [{"message": {"content": "A bus."}}]}))])
+    assert len(set(write(client, count=3))) == 3
+    assert ["n" in body for body in chats(server)] == [True, False, False, False]
+
+
+def test_passages_are_paragraphs_to_a_server(server, scorer):
+    context = {"passages": ["It rained.", "She was late."]}
+    scorer.score(["She took the bus."], ["She went by bus."], [context])
+    prompts = [body["prompt"] for path, body, _ in server.asked if path == "/tokenize"]
+    assert "It rained.\n\nShe was late." in prompts
+
+
 @pytest.mark.parametrize("refusal", [(404, "not found"), (501, "no"), (400, "no Chat Template is there")])
 def test_a_server_without_chat_continues_texts(server, client, refusal):
     """By a line each, whatever line breaks come before it."""

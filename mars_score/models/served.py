@@ -125,8 +125,8 @@ class ServedModel:
         Args:
             messages: to a chat model.
             plain: what a model without chat continues.
-            options: ``n``, ``seed`` and others of OpenAI's interface; a server that refuses ``n`` is asked several
-                times, and one that refuses ``seed`` without it.
+            options: ``n``, ``seed`` and others of OpenAI's interface; a server that refuses ``n``, or gives fewer
+                texts, is asked several times, and one that refuses ``seed`` without it.
         """
         if "n" in self._refused and options["n"] > 1:
             seeds = range(options["seed"] * options["n"], (options["seed"] + 1) * options["n"])
@@ -136,7 +136,10 @@ class ServedModel:
         path = "completions" if "prompt" in asked else "chat/completions"
         body = {name: value for name, value in {**asked, **options}.items() if name not in self._refused}
         try:
-            return self._ask(f"{self.address}/{path}", choices_of, body)
+            texts = self._ask(f"{self.address}/{path}", choices_of, body)
+            if "n" not in body or len(texts) >= options["n"]:
+                return texts
+            self._refused.add("n")
         except ServerError as error:
             if not self._adapts(error, body):
                 raise

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mars_score.data.contexts import as_prose
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import shared_model
 from mars_score.models.served import ServedModel, is_served, served_model
@@ -97,7 +98,8 @@ def _compute_served(
     alone: dict[Pair, tuple[float, bool]] = {}
 
     def read(pair: Pair) -> tuple[float, bool]:
-        logs, cut = model.log_probabilities(*pair, max_context_tokens)
+        context, candidate = pair
+        logs, cut = model.log_probabilities(as_prose(context), candidate, max_context_tokens)
         return max(sum(logs) / len(logs), -limit), cut
 
     def finish(pair: Pair, given_context: tuple[float, bool]) -> None:
