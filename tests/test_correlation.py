@@ -19,31 +19,16 @@ from mars_score.stats.correlation import (
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 LEVELS = ["items", "within_groups", "systems"]
 of_each_coefficient = pytest.mark.parametrize("coefficient", SCIPY)
-at_each_level = pytest.mark.parametrize("level", LEVELS)
 at_main_levels = pytest.mark.parametrize("level", LEVELS[:2])  # with intervals and tests
 
-
-class Data:
-    """Ratings (whole numbers, with ties) and two metrics; groups of unequal size, the second of one item."""
-
-    def __init__(self, seed=0, groups=12, systems=5):
-        rng = np.random.default_rng(seed)
-        present = [(g, s) for g in range(groups) for s in range(systems) if g == 0 or rng.random() < 0.9]
-        self.groups, self.systems = np.array([(g, s) for g, s in present if g != 1 or s == 0]).T
-        n = len(self.groups)
-        quality = rng.normal(size=groups)[self.groups] + 0.5 * self.systems + rng.normal(size=n)
-        self.ratings = np.round(quality)
-        self.first = np.round(quality + rng.normal(size=n), 1)
-        self.second = np.round(quality + 2 * rng.normal(size=n), 1)
-
-    @property
-    def labels(self):
-        return {"groups": [f"group {g:02}" for g in self.groups], "systems": self.systems}
-
-
-@pytest.fixture(scope="module")
-def data():
-    return Data()
+# Texts of 5 systems in 12 groups, some missing, the second group of one text; ratings are whole, with ties.
+RNG = np.random.default_rng(0)
+PRESENT = [(g, s) for g in range(12) for s in range(5) if g == 0 or RNG.random() < 0.9]
+GROUPS, SYSTEMS = np.array([(g, s) for g, s in PRESENT if g != 1 or s == 0]).T
+QUALITY = RNG.normal(size=12)[GROUPS] + 0.5 * SYSTEMS + RNG.normal(size=len(GROUPS))
+RATINGS = np.round(QUALITY)
+FIRST, SECOND = (np.round(QUALITY + noise * RNG.normal(size=len(GROUPS)), 1) for noise in (1, 2))
+COLUMNS = np.array([FIRST, SECOND, RATINGS, GROUPS])
 
 
 def interval_of(scores, ratings, groups, level="items", **options):
@@ -56,62 +41,52 @@ def compare(first, second, ratings, groups, level="items", **options):
 
 
 def by_hand(x, y, coefficient, level, groups, systems):
-    """The coefficient from its definition, with plain loops and scipy."""
+    """The coefficient from its definition, group by group or pair by pair."""
     if level == "items":
         return SCIPY[coefficient](x, y).statistic
+    labels = np.asarray(systems if level == "systems" else groups)
+    members = [np.flatnonzero(labels == label) for label in np.unique(labels)]
     if level == "systems":
-        means = [
-            [np.mean(values[np.asarray(systems) == label]) for label in sorted(set(systems))] for values in (x, y)
-        ]
+        means = [[np.mean(values[items]) for items in members] for values in (x, y)]
         return SCIPY[coefficient](*np.round(means, 12)).statistic
-    members = [[i for i, g in enumerate(groups) if g == group] for group in sorted(set(groups))]
     if coefficient == "kendall":
         pairs = [pair for items in members for pair in itertools.combinations(items, 2)]
-        signs = [(np.sign(x[i] - x[j]), np.sign(y[i] - y[j])) for i, j in pairs]
-        agreeing = sum(a * b for a, b in signs)
-        return agreeing / math.sqrt(sum(a != 0 for a, _ in signs) * sum(b != 0 for _, b in signs))
-    pooled = [[], []]
-    for items in members:
-        for pool, values in zip(pooled, (x, y), strict=True):
-            own = np.array([values[i] for i in items])
-            if coefficient == "spearman":
-                own = stats.rankdata(own) / len(own)
-            pool += list(own - own.mean())
+        signs = np.sign([(x[i] - x[j], y[i] - y[j]) for i, j in pairs])
+        return signs.prod(axis=1).sum() / math.sqrt(abs(signs).sum(axis=0).prod())
+    pooled = []
+    for values in (x, y):
+        parts = [values[items] for items in members]
+        if coefficient == "spearman":
+            parts = [stats.rankdata(part) / len(part) for part in parts]
+        pooled.append(np.concatenate([part - part.mean() for part in parts]))
     return stats.pearsonr(*pooled).statistic
 
 
-# Coefficients
-
-
-@at_each_level
+@pytest.mark.parametrize("level", LEVELS)
 @of_each_coefficient
-def test_coefficients_follow_their_definitions_and_affine_transforms_change_nothing(data, coefficient, level):
-    def estimate(scores, ratings):
-        return correlation(scores, ratings, coefficient=coefficient, level=level, **data.labels)
+def test_coefficients_follow_their_definitions_and_affine_transforms_change_nothing(coefficient, level):
+    labels = {"groups": [f"group {g:02}" for g in GROUPS], "systems": SYSTEMS}
 
-    plain = estimate(data.first, data.ratings)
-    expected = by_hand(data.first, data.ratings, coefficient, level, data.groups, data.systems)
-    assert plain.value == pytest.approx(expected, abs=1e-12)
-    assert plain.reason is None
-    assert plain.n == {"items": len(data.ratings), "within_groups": len(data.ratings) - 1, "systems": 5}[level]
-    transformed = estimate(1e6 + 3e-3 * data.first, 1e200 * data.ratings)
-    assert transformed.value == pytest.approx(plain.value, abs=1e-6)
-    assert estimate(-data.first, data.ratings).value == pytest.approx(-plain.value, abs=1e-12)
+    def value_of(scores, ratings):
+        return correlation(scores, ratings, coefficient=coefficient, level=level, **labels).value
+
+    plain = correlation(FIRST, RATINGS, coefficient=coefficient, level=level, **labels)
+    expected = by_hand(FIRST, RATINGS, coefficient, level, GROUPS, SYSTEMS)
+    assert (plain.value, plain.reason) == (pytest.approx(expected, abs=1e-12), None)
+    assert plain.n == {"items": len(RATINGS), "within_groups": len(RATINGS) - 1, "systems": 5}[level]
+    assert value_of(1e6 + 3e-3 * FIRST, 1e200 * RATINGS) == pytest.approx(expected, abs=1e-6)
+    assert value_of(-FIRST, RATINGS) == pytest.approx(-expected, abs=1e-12)
     if level == "within_groups":
-        shift = data.groups**2
-        shifted = estimate(data.first + shift, data.ratings - 3 * shift)
-        assert shifted.value == pytest.approx(plain.value, abs=1e-9)
+        assert value_of(FIRST + GROUPS**2, RATINGS - 3 * GROUPS**2) == pytest.approx(expected, abs=1e-9)
 
 
 def test_system_means_that_differ_by_rounding_alone_are_ties():
     """0.1 + 0.2 + 0.3 is not 0.3 + 0.2 + 0.1 in floating point."""
     scores = [0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 0.5, 0.5, 0.5, 0.9, 0.9, 0.9]
-    ratings = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
-    estimate = correlation(scores, ratings, coefficient="kendall", level="systems", systems=list("aaabbbcccddd"))
+    systems = np.repeat(range(4), 3)
+    estimate = correlation(scores, systems, coefficient="kendall", level="systems", systems=systems)
     assert estimate.value == pytest.approx(5 / math.sqrt(5 * 6))
 
-
-# What is undefined
 
 UP = [1.0, 2.0, 3.0, 4.0]
 TWICE = {"level": "within_groups", "groups": ["a", "a", "b", "b"]}
@@ -147,14 +122,13 @@ def test_what_is_undefined_is_nan_with_a_reason(scores, ratings, options, reason
 
 
 @pytest.mark.parametrize(("level", "count"), [("items", 9), ("within_groups", 8)])
-def test_fewer_than_ten_groups_give_no_interval_and_no_test(data, level, count):
+def test_fewer_than_ten_groups_give_no_interval_and_no_test(level, count):
     """Of the first nine groups one has a single item, which says nothing within its group."""
-    first, second, ratings, groups = (
-        column[data.groups < 9] for column in (data.first, data.second, data.ratings, data.groups)
-    )
-    comparison = compare(first, second, ratings, groups, level=level)
+    first, second, ratings, groups = COLUMNS[:, GROUPS < 9]
+    groups = groups.astype(int)
+    comparison = compare(first, second, ratings, groups, level)
     reason = f"{count} groups, fewer than 10"
-    assert interval_of(first, ratings, groups, level=level).reason == comparison.reason == reason
+    assert interval_of(first, ratings, groups, level).reason == comparison.reason == reason
     assert math.isnan(comparison.p)
     assert not math.isnan(comparison.difference)
 
@@ -169,66 +143,54 @@ def test_undefined_resamples_are_left_out_of_intervals():
     assert re.fullmatch(r"undefined in 6\d\d of 1000 resamples", interval.reason)
 
 
-def test_what_cannot_be_meant_is_refused():
-    for options, message in [
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ({"level": "systems"}, "needs systems"),
         ({"level": "within_groups"}, "needs groups"),
         ({"groups": [1, 2]}, "groups must be one label per item"),
         ({"groups": [1.0, 2.0, math.nan, 3.0]}, "groups must be all strings or all integers"),
         ({"systems": ["1", 1, 2, 3]}, "systems must be all strings or all integers"),
         ({"ratings": UP[:3]}, "one score and one rating"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            correlation(**{"scores": UP, "ratings": UP, **options})
-
-
-# Resampling
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        correlation(**{"scores": UP, "ratings": UP, **options})
 
 
 @at_main_levels
-def test_a_resample_is_the_coefficient_of_the_items_written_out(data, level):
+def test_a_resample_is_the_coefficient_of_the_items_written_out(level):
     """Against the same draws, each copy of a group being a group of its own."""
-    items = at_level(data.first, data.ratings, level, groups=data.groups)
+    items = at_level(FIRST, RATINGS, level, groups=GROUPS)
     picks = np.random.default_rng(1).integers(0, 12, (30, 12))
     for row, value in zip(picks, resampled_pearson(items, 30, seed=1), strict=True):
-        copies = [(i, copy) for copy, group in enumerate(row) for i in np.flatnonzero(data.groups == group)]
-        drawn = [i for i, _ in copies]
-        x, y = data.first[drawn], data.ratings[drawn]
-        expected = by_hand(x, y, "pearson", level, [copy for _, copy in copies], None)
+        copies = [(i, copy) for copy, group in enumerate(row) for i in np.flatnonzero(group == GROUPS)]
+        drawn, groups = map(list, zip(*copies, strict=True))
+        expected = by_hand(FIRST[drawn], RATINGS[drawn], "pearson", level, groups, None)
         assert value == pytest.approx(expected, abs=1e-10)
 
 
 @at_main_levels
-def test_results_are_reproducible_and_the_order_of_items_is_irrelevant(data, level):
-    order = np.random.default_rng(6).permutation(len(data.ratings))
+def test_results_are_reproducible_and_the_order_of_items_is_irrelevant(level):
+    def results(columns, seed=7):
+        first, second, ratings, groups = columns
+        options = {"groups": groups.astype(int), "level": level, "resamples": 200, "seed": seed}
+        return [*interval_of(first, ratings, **options).ends, compare(first, second, ratings, **options).p]
 
-    def results(first, second, ratings, groups, seed=7):
-        options = {"level": level, "resamples": 200, "seed": seed}
-        interval = interval_of(first, ratings, groups, **options)
-        return [interval.low, interval.high, compare(first, second, ratings, groups, **options).p]
-
-    columns = (data.first, data.second, data.ratings, data.groups)
-    once = results(*columns)
-    assert results(*columns) == once
-    assert results(*(column[order] for column in columns)) == pytest.approx(once, abs=1e-9)
-    assert results(*columns, seed=8)[:2] != once[:2]
-
-
-# Comparing two metrics
+    once = results(COLUMNS)
+    assert results(COLUMNS) == once
+    assert results(RNG.permutation(COLUMNS, axis=1)) == pytest.approx(once, abs=1e-9)
+    assert results(COLUMNS, seed=8)[:2] != once[:2]
 
 
 @at_main_levels
-def test_p_is_the_share_of_all_swaps_with_a_larger_difference(data, level):
+def test_p_is_the_share_of_all_swaps_with_a_larger_difference(level):
     """Groups swap the standardised scores of both metrics; 2^10 swaps."""
-    chosen = data.groups >= 2
-    ratings, groups = data.ratings[chosen], data.groups[chosen] - 2
-    scores = []
-    for metric in (data.first[chosen], data.second[chosen]):
-        if level == "within_groups":
-            metric = np.concatenate(
-                [values - values.mean() for values in (metric[groups == g] for g in range(10))]
-            )
-        scores.append(stats.zscore(metric))
+    first, second, ratings, groups = COLUMNS[:, GROUPS >= 2]
+    groups = groups.astype(int) - 2
+    centre = np.equal.outer(groups, groups) / np.bincount(groups)[groups] if level == "within_groups" else 0
+    scores = [stats.zscore(metric - np.dot(centre, metric)) for metric in (first, second)]
 
     def difference(swaps):
         swapped = np.array(swaps)[groups]
@@ -236,9 +198,7 @@ def test_p_is_the_share_of_all_swaps_with_a_larger_difference(data, level):
         return np.subtract(*(by_hand(x, ratings, "pearson", level, groups, None) for x in pair))
 
     differences = np.array([difference(swaps) for swaps in itertools.product((False, True), repeat=10)])
-    p = np.mean(abs(differences) > abs(differences[0]) - 1e-9)
-    columns = (data.first[chosen], data.second[chosen], ratings, groups, level)
-    comparison = compare(*columns, resamples=20_000)
+    comparison = compare(first, second, ratings, groups, level, resamples=20_000)
     assert comparison.difference == pytest.approx(differences[0])
-    assert comparison.p == pytest.approx(p, abs=0.015)
-    assert compare(columns[0], 3 * columns[0] + 7, *columns[2:]).p == 1
+    assert comparison.p == pytest.approx(np.mean(abs(differences) > abs(differences[0]) - 1e-9), abs=0.015)
+    assert compare(first, 3 * first + 7, ratings, groups, level).p == 1

@@ -24,30 +24,25 @@ RATINGS = [1.0 + index % 5 for index in range(40)]
 TWOS = [str(index // 2) for index in range(40)]
 
 
-def rated(ratings, groups=TWOS, candidate="candidate {}".format):
-    items = [
-        Item("", group, "", Row(candidate(index), ("the boat leaves the bridge",), f"The ferry. {group}"), rating)
-        for index, (group, rating) in enumerate(zip(groups, ratings, strict=True))
-    ]
+def rated(ratings, groups=TWOS):
+    """Every second candidate repeats words."""
+    items = []
+    for index, (group, rating) in enumerate(zip(groups, ratings, strict=True)):
+        good = f"people wait for boat number {index} at the old bridge"
+        text = f"boat boat number {index} bridge bridge bridge people people" if index % 2 else good
+        row = Row(text, ("the boat leaves the bridge",), f"The ferry. {group}")
+        items.append(Item("", group, "", row, rating))
     return RatedSet("talk", tuple(items), ("the boat leaves the bridge",))
 
 
-def good_or_repetitive(index):
-    good = f"people wait for boat number {index} at the old bridge"
-    return f"boat boat number {index} bridge bridge bridge people people" if index % 2 else good
+TALK = rated([1.0 + 3 * (index % 2 == 0) + index % 3 * 0.1 for index in range(40)])
+COLUMNS = [list(column) for column in zip(*(item.row[:3] for item in TALK.items[:12]), strict=True)]
 
 
-# Ratings are low where words are repeated.
-TALK = rated([1.0 + 3 * (index % 2 == 0) + index % 3 * 0.1 for index in range(40)], candidate=good_or_repetitive)
-
-
-def test_ratings_are_standardised_in_the_set():
+def test_ratings_are_standardised_in_the_set_or_in_groups_where_a_group_of_one_compares_with_nothing():
     for ratings in (RATINGS, [20 * rating - 7 for rating in RATINGS]):
         (data,) = training_sets([rated(ratings)])
         assert data.ratings == pytest.approx((np.array(RATINGS) - 3) / np.sqrt(2))
-
-
-def test_ratings_are_standardised_in_their_groups_where_a_group_of_one_compares_with_nothing():
     easier = [rating + 10 * (index // 2 % 2) for index, rating in enumerate(RATINGS)]
     (data,), (other,) = (
         training_sets([rated([*ratings, 5.0], [*TWOS, "alone"])], ["talk"]) for ratings in (RATINGS, easier)
@@ -88,9 +83,8 @@ def trained(tmp_path_factory, models):
 
 
 def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
-    columns = [list(column) for column in zip(*(item.row[:3] for item in TALK.items[:12]), strict=True)]
-    plain, learned = MarsScorer(**models), MarsScorer(**models, learned=trained.path)
-    before, after = (scorer.score(*columns) for scorer in (plain, learned))
+    learned = MarsScorer(**models, learned=trained.path)
+    before, after = MarsScorer(**models).score(*COLUMNS), learned.score(*COLUMNS)
     agreement = [np.corrcoef(result.scores, TALK.ratings[:12])[0, 1] for result in (before, after)]
     assert agreement[1] > agreement[0] + 0.01
     for row in after.rows:
@@ -98,22 +92,19 @@ def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
     weights = {term.name: term.weight for term in after.rows[1].terms}
     assert weights["repetition"] < 0
     assert len(after.rows[1].terms) == len(weights)
-    assert after.signature.to_dict()["learned"] == trained.fingerprint
+    assert [result.signature.to_dict()["learned"] for result in (before, after)] == [None, trained.fingerprint]
     assert f"|learned:{trained.fingerprint}|" in str(after.signature)
-    assert before.signature.to_dict()["learned"] is None
-    assert pickle.loads(pickle.dumps(learned)).score(*columns).scores == after.scores
+    assert pickle.loads(pickle.dumps(learned)).score(*COLUMNS).scores == after.scores
 
 
 def test_features_of_a_row(models):
     context = "The ferry leaves in the morning before the rain."
     row = Row("The ferry leaves in the morning boat", ("one two", "one two three"), context)
-    [example] = MarsScorer(**models).examples([row])
-    assert example.features == pytest.approx(
-        {"copied": 6 / 7, "length": np.log(7 / 2.5), "repetition": repetition(row.candidate)}
-    )
-    [example] = MarsScorer(**{**models, "variant": "plus"}).examples([row])
-    assert example.features["log_probability"] < 0
-    assert "lift" in example.features
+    fast, plus = (MarsScorer(**{**models, "variant": name}).examples([row])[0] for name in ("fast", "plus"))
+    own = {"copied": 6 / 7, "length": np.log(7 / 2.5), "repetition": repetition(row.candidate)}
+    assert fast.features == pytest.approx(own)
+    assert plus.features.keys() == {*own, "log_probability", "lift"}
+    assert plus.features["log_probability"] < 0
 
 
 def test_a_blank_candidate_keeps_its_score_and_references_are_needed(trained, models):
@@ -127,8 +118,8 @@ def test_a_blank_candidate_keeps_its_score_and_references_are_needed(trained, mo
 
 def test_settings_follow_from_the_head(tmp_path, models):
     named = {name: models[name] for name in ("encoder", "language_model", "dtype")}
-    saved = train_terms(MarsScorer(**named, variant="plus", store=False), tmp_path, training_sets([TALK]))
-    settings = MarsScorer(**named, learned=saved.path).settings
+    train_terms(MarsScorer(**named, variant="plus", store=False), tmp_path, training_sets([TALK]))
+    settings = MarsScorer(**named, learned=tmp_path).settings
     assert (settings.variant, settings.similarity.likelihood_weight) == ("plus", 0.15)
     for changed, message in (
         ({"likelihood_weight": 0.3}, r"trained with likelihood_weight=0\.15, but here it is 0\.3; leave"),
@@ -136,7 +127,7 @@ def test_settings_follow_from_the_head(tmp_path, models):
         ({"encoder": tiny_models.tiny_encoder(seed=99)}, "encoder SentenceTransformer@.*, but here it is .*; use"),
     ):
         with pytest.raises(ValueError, match=message):
-            MarsScorer(**{**named, **changed}, learned=saved.path)
+            MarsScorer(**{**named, **changed}, learned=tmp_path)
 
 
 DAMAGED = "head.json is damaged or not of format 3, .*; train the head again"
@@ -174,11 +165,10 @@ def test_folders_that_are_refused(trained, damage, message, models, tmp_path):
         MarsScorer(**models, learned=folder).score(["a"], ["b"], ["c"])
 
 
-@pytest.mark.parametrize("head", ["nothing", "0", "x" * 5000, "a\0b", "\ud83d"])
+@pytest.mark.parametrize("head", ["nothing", "x" * 5000, "a\0b", "\ud83d"])
 def test_a_folder_that_is_not_there(head, tmp_path):
-    for folder in (head, tmp_path / head):
-        with pytest.raises(FileNotFoundError, match="give a folder that mars train wrote"):
-            read_head(folder)
+    with pytest.raises(FileNotFoundError, match="give a folder that mars train wrote"):
+        read_head(tmp_path / head)
 
 
 def test_a_fingerprint_is_of_the_content(tmp_path):
@@ -192,24 +182,21 @@ def test_a_fingerprint_is_of_the_content(tmp_path):
     assert sorted(path.name for path in same.path.iterdir()) == ["head.json", "head.safetensors"]
 
 
-def test_weights_are_those_that_maximise_the_correlation_and_few_ratings_change_little():
-    rng = np.random.default_rng(0)
-    features, scores = rng.normal(size=(300, 2)), rng.normal(size=300)
-    ratings = scores + 0.5 * features[:, 0] - features[:, 1]
-    part = (*centred((features, scores, ratings)), 300)
-    assert fit_weights([part], [(None, None)] * 2, 1e-9) == pytest.approx([0.5, -1], abs=1e-3)
-    bounded = fit_weights([part], [(0, None)] * 2, 1e-9)
-    assert bounded[1] == 0 < bounded[0]
-    few = (*part[:3], 10)  # groups
-    assert (abs(fit_weights([few], [(None, None)] * 2, 100)) < [0.05, 0.1]).all()
+def test_weights_maximise_the_correlation_within_bounds_and_few_groups_change_little():
+    features, scores = np.split(np.random.default_rng(0).normal(size=(300, 4)), [3], axis=1)
+    features[:, 2] = np.log(1.5)  # the same in all rows, from whose mean rounding leaves differences
+    ratings = scores[:, 0] + 0.5 * features[:, 0] - features[:, 1]
+    columns = centred((features, scores[:, 0], ratings))
+    assert columns[0][:, 2].any()
 
+    def weights(groups, penalty, least=None):
+        return fit_weights([(*columns, groups)], [(least, None)] * 3, penalty).tolist()
 
-def test_a_feature_that_is_the_same_in_all_rows_gets_no_weight():
-    scores, ratings = np.random.default_rng(0).normal(size=(2, 160))
-    columns = centred((np.column_stack([np.full(160, np.log(1.5)), ratings]), scores, ratings))
-    assert columns[0][:, 0].any()  # rounding leaves differences from the mean
-    constant, other = fit_weights([(*columns, 160)], [(None, None)] * 2, 0.1)
-    assert constant == 0 < other
+    assert weights(300, 1e-9) == pytest.approx([0.5, -1, 0], abs=1e-3)
+    bounded = weights(300, 1e-9, least=0)
+    assert bounded[1:] == [0, 0]
+    assert bounded[0] > 0
+    assert np.all(np.abs(weights(10, 100)) < [0.05, 0.1, 1e-9])
 
 
 @pytest.mark.slow
@@ -217,10 +204,8 @@ def test_a_feature_that_is_the_same_in_all_rows_gets_no_weight():
 @pytest.mark.parametrize("chosen", [[], ["--head=encoder", "--epochs=1"]])
 def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run, chosen):
     """With models in folders, as objects cannot be shared; through the command line."""
-    rows = [
-        dict(zip(("candidate", "references", "context"), item.row, strict=False), human=item.rating)
-        for item in TALK.items
-    ]
+    names = ("candidate", "references", "context")
+    rows = [{**dict(zip(names, item.row, strict=False)), "human": item.rating} for item in TALK.items]
     named = {**named_models, "variant": "fast", "contradiction_penalty": 0}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
     file = jsonl.write(tmp_path / "talk.jsonl", rows)
@@ -232,7 +217,6 @@ def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run, 
         "print(json.dumps(MarsScorer(**json.loads(sys.argv[1])).score(*json.loads(sys.argv[2])).scores))"
     )
     arguments = {**named, "learned": str(tmp_path)}
-    columns = (["bread shop window", "river school boats"], ["the old harbour town"] * 2, ["wakes early"] * 2)
-    command = [sys.executable, "-c", script, json.dumps(arguments), json.dumps(columns)]
+    command = [sys.executable, "-c", script, json.dumps(arguments), json.dumps(COLUMNS)]
     there = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(there.stdout) == pytest.approx(MarsScorer(**arguments).score(*columns).scores, abs=1e-6)
+    assert json.loads(there.stdout) == pytest.approx(MarsScorer(**arguments).score(*COLUMNS).scores, abs=1e-6)

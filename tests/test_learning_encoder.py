@@ -1,11 +1,6 @@
 """Heads that read the texts: what the networks compute, and training on ratings and on texts."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
+import shutil
 
 import jsonl
 import numpy as np
@@ -35,43 +30,48 @@ QUICK = {"learning_rate": 2e-3, "per_device_train_batch_size": 8, "load_best_mod
 TEXTS = ("The old harbour town wakes early.", "The baker opens her shop.")
 
 
-def tiny(encoder=None):
-    encoder = encoder or tiny_models.tiny_encoder(seed=4)
+@pytest.fixture(scope="module")
+def original():
+    """The encoder that training starts from."""
+    return tiny_models.tiny_encoder(seed=4)
+
+
+def settings_of(encoder):
     models = {"encoder": encoder, "language_model": tiny_models.tiny_gpt2(1), "entailment_model": None}
-    return {"preset": "mini", "variant": "fast", **models}
+    return resolve_settings("mini", variant="fast", **models)
 
 
-def head_of(kind="encoder", encoder=None, **runtime):
-    return TEXT_HEADS[kind].of(resolve_settings(**tiny(encoder)), Runtime(**runtime))
+def head_of(encoder, kind="encoder", **runtime):
+    return TEXT_HEADS[kind].of(settings_of(encoder), Runtime(**runtime)).eval()
 
 
-def loaded(saved, encoder=None):
-    return load_head(saved, resolve_settings(**tiny(encoder)), Runtime())
+def train(folder, encoder, objective="ratings", progress=None, **options):
+    settings = settings_of(encoder)
+    scorer = MarsScorer("mini", variant="fast", store=False, progress=progress, **vars(settings.models))
+    return train_encoder(scorer, folder, objective, **options)
 
 
-def train(folder, objective="ratings", *, encoder=None, progress=None, **options):
-    return train_encoder(MarsScorer(store=False, progress=progress, **tiny(encoder)), folder, objective, **options)
+def scores_of(head, rows):
+    terms_of_rows = head.score([Example(*row[:3]) for row in rows])
+    return [sum(term.value * term.weight for term in terms) for terms in terms_of_rows]
 
 
-def score_of(head, examples):
-    return [sum(term.value * term.weight for term in terms) for terms in head.score(examples)]
+def before_and_after(saved, encoder, rows):
+    """Scores by a head before and after its training, (2, rows)."""
+    heads = head_of(encoder, saved.kind), load_head(saved, settings_of(encoder), Runtime())
+    return np.array([scores_of(head, rows) for head in heads])
 
 
 def rated(count=100):
     """Candidates of eight words, rated by how many of them stand in the first half of WORDS."""
     drawn = np.random.default_rng(0).choice(len(WORDS), (count, 8))
-    texts = [" ".join(WORDS[index] for index in of_text) for of_text in drawn]
+    rows = tuple(Row(" ".join(np.array(WORDS)[places]), TEXTS[:1], "wakes early") for places in drawn)
     ratings = (drawn < len(WORDS) / 2).sum(axis=1)
-    rows = tuple(Row(text, ("the old harbour town",), "wakes early") for text in texts)
     groups = tuple(str(index // 4) for index in range(count))
     return TrainingSet("rated", rows, (ratings - ratings.mean()) / ratings.std(), groups)
 
 
-def examples_of(rows):
-    return [Example(*row[:3]) for row in rows]
-
-
-def many_sources(count=30):
+def sources(count):
     drawn = np.random.default_rng(0)
     return [Source(" ".join(drawn.choice(WORDS, 8)), " ".join(drawn.choice(WORDS, 12))) for _ in range(count)]
 
@@ -80,8 +80,8 @@ def cosine(x, y):
     return float(torch.cosine_similarity(x.mean(0), y.mean(0), dim=0))
 
 
-def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments():
-    head = head_of().eval()
+def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments(original):
+    head = head_of(original)
     rows = ("the old harbour", "boats on the river", "bread")
     ids, end = head.token_ids(rows), head.tokenizer.sep_token_id
     sequence = torch.tensor([[head.tokenizer.cls_token_id, *ids[0], end, *ids[1], end, *ids[2], end]])
@@ -97,17 +97,19 @@ def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments():
     assert all(score != pytest.approx(expected[0]) for score in scores[1:])
 
 
-def test_ls_score_by_hand():
-    head, tokenizer = head_of("ls").eval(), tiny_models.roberta_tokenizer()
+def test_ls_score_by_hand(original):
+    head, tokenizer = head_of(original, "ls"), tiny_models.roberta_tokenizer()
     semantic, linguistic = head.score([Example(TEXTS[0], (), TEXTS[1])])[0]
     with torch.no_grad():
-        texts = [tokenizer(text, return_tensors="pt") for text in TEXTS]
-        states = [head[0].auto_model(**text).last_hidden_state[0] for text in texts]
-        hidden = torch.nn.functional.gelu(head[1].linear(states[0][1:-1]))
-        of_words = torch.log_softmax(hidden @ head[0].auto_model.get_input_embeddings().weight.T, -1)
+        states, own = (
+            head[0].auto_model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+            for text in (TEXTS[1], TEXTS[0])
+        )
+        hidden = torch.nn.functional.gelu(head[1].linear(own[1:-1]))
+        by_token = torch.log_softmax(hidden @ head[0].auto_model.get_input_embeddings().weight.T, -1)
         ids = tokenizer(TEXTS[0], add_special_tokens=False)["input_ids"]
-        likelihood = np.mean([float(of_words[place, token]) for place, token in enumerate(ids)])
-    assert (semantic.value, semantic.weight) == (pytest.approx(cosine(*states), abs=1e-5), 1)
+        likelihood = float(by_token[range(len(ids)), ids].mean())
+    assert (semantic.value, semantic.weight) == (pytest.approx(cosine(states, own), abs=1e-5), 1)
     assert (linguistic.value, linguistic.weight) == (pytest.approx(likelihood, abs=1e-4), ALPHA)
     without_words = head.score([Example("\u200b", (), "")])[0]
     assert without_words[0].value == 0
@@ -115,34 +117,33 @@ def test_ls_score_by_hand():
 
 
 @pytest.mark.parametrize("kind", TEXT_HEADS)
-def test_order_and_padding_do_not_change_scores_and_the_best_reference_counts(kind):
+def test_order_and_padding_do_not_change_scores_and_the_best_reference_counts(kind, original):
     references = ("bread", "boats on the river")
-    examples = [
-        *examples_of(rated(count=26).rows),
-        Example("bread </s> " * 300, ("a very long candidate",), "river " * 400),
-        *(Example("a shop", texts, "") for texts in (references[:1], references[1:], references)),
+    rows = [
+        *rated(count=26).rows,
+        ("bread </s> " * 300, ("a very long candidate",), "river " * 400),
+        *(("a shop", texts, "") for texts in (references[:1], references[1:], references)),
     ]
-    head = head_of(kind, encoder_batch_size=4)
-    one_by_one = [score_of(head, [example])[0] for example in examples]
-    assert score_of(head, examples) == pytest.approx(one_by_one, abs=1e-5)
-    assert score_of(head, examples[::-1]) == pytest.approx(one_by_one[::-1], abs=1e-5)
+    head = head_of(original, kind, encoder_batch_size=4)
+    one_by_one = [scores_of(head, [row])[0] for row in rows]
+    assert scores_of(head, rows) == pytest.approx(one_by_one, abs=1e-5)
+    assert scores_of(head, rows[::-1]) == pytest.approx(one_by_one[::-1], abs=1e-5)
     assert one_by_one[-1] == pytest.approx(max(one_by_one[-3:-1]))
 
 
-def test_a_long_context_shows_the_parts_nearest_to_the_candidate():
-    encoder = tiny_models.tiny_encoder(seed=4)
+def test_a_long_context_shows_the_parts_nearest_to_the_candidate(original):
     parts = [" ".join([word] * 100) for word in ("boats", "bread", "school", "river")]
-    *vectors, own = (encoder.encode(text, normalize_embeddings=True) for text in (*parts, "school bread"))
-    nearest = np.argsort([-float(vector @ own) for vector in vectors])[:2]
+    *vectors, own = (original.encode(text, normalize_embeddings=True) for text in (*parts, "school bread"))
+    first, second = np.argsort([-float(vector @ own) for vector in vectors])[:2]
     rows = [Row("school bread", (), " ".join(parts)), Row("x", (), "short")]
-    assert head_of(encoder=encoder).nearest(rows) == [" ".join(parts[index] for index in nearest), "short"]
+    assert head_of(original).nearest(rows) == [f"{parts[first]} {parts[second]}", "short"]
 
 
 def test_an_encoder_whose_tokenizer_has_no_separator_is_refused():
     encoder = tiny_models.tiny_encoder(seed=4)
     encoder[0].tokenizer.sep_token = None
     with pytest.raises(UnsupportedModelError, match="has no separator between texts"):
-        head_of(encoder=encoder)
+        head_of(encoder)
 
 
 class Outputs:
@@ -172,136 +173,111 @@ def test_losses_by_hand():
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory):
-    """An encoder that has learned ratings, the encoder that it began with, and the data."""
-    data, encoder = rated(), tiny_models.tiny_encoder(seed=4)
-    return train(tmp_path_factory.mktemp("head"), encoder=encoder, sets=[data], epochs=8, **QUICK), encoder, data
+def learned(tmp_path_factory, original):
+    """A head that has learned ratings."""
+    return train(tmp_path_factory.mktemp("head"), original, sets=[rated()], epochs=8, **QUICK)
 
 
-def test_learns_ratings_and_leaves_the_shared_encoder_alone(learned):
-    saved, encoder, data = learned
-    before, after = (
-        np.corrcoef(score_of(head, examples_of(data.rows)), data.ratings)[0, 1]
-        for head in (head_of(encoder=encoder), loaded(saved, encoder))
-    )
+def test_learns_ratings_and_leaves_the_shared_encoder_alone(learned, original):
+    data = rated()
+    before, after = np.corrcoef([*before_and_after(learned, original, data.rows), data.ratings])[:2, 2]
     assert after > before + 0.3
-    original = tiny_models.tiny_encoder(seed=4).state_dict()
-    assert all(torch.equal(value, original[name]) for name, value in encoder.state_dict().items())
-    assert not any("word_embeddings" in name for name in saved.arrays)
-    assert sorted(path.name for path in saved.path.iterdir()) == ["head.json", "head.safetensors"]
-    assert saved.parameters == {"objective": "ratings", "learning_rate": 2e-3, "seed": 0}
-    assert saved.learned_from == [{"name": "rated", "ratings": 100, "groups": 25, "within_groups": False}]
+    as_built = tiny_models.tiny_encoder(seed=4).state_dict()
+    assert all(torch.equal(value, as_built[name]) for name, value in original.state_dict().items())
+    assert not any("word_embeddings" in name for name in learned.arrays)
+    assert sorted(path.name for path in learned.path.iterdir()) == ["head.json", "head.safetensors"]
+    assert learned.parameters == {"objective": "ratings", "learning_rate": 2e-3, "seed": 0}
+    assert learned.learned_from == [{"name": "rated", "ratings": 100, "groups": 25, "within_groups": False}]
 
 
-def test_weights_of_another_network_are_refused(learned, tmp_path):
-    saved, encoder, _ = learned
-    with pytest.raises(ValueError, match="trained with encoder"):
-        loaded(saved, tiny_models.tiny_encoder(seed=5))
-    arrays = {f"x{name}": array for name, array in saved.arrays.items()}  # as of another release of a library
-    about = {"settings": {}, "parameters": {}, "learned_from": []}
-    other = write_head(tmp_path, arrays, kind="encoder", models=saved.models, **about)
+def test_weights_of_another_network_are_refused(learned, original, tmp_path):
+    arrays = {f"x{name}": array for name, array in learned.arrays.items()}  # as of another release of a library
+    about = {"models": learned.models, "settings": {}, "parameters": {}, "learned_from": []}
+    other = write_head(tmp_path, arrays, kind="encoder", **about)
     with pytest.raises(ValueError, match="the weights are those of another network; train the head again"):
-        loaded(other, encoder)
+        load_head(other, settings_of(original), Runtime())
 
 
-def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, tmp_path):
+def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, original, tmp_path):
     """With a learning rate of 0 it ends where it started, whatever is learned next."""
-    saved, encoder, _ = learned
-    on = {"start": saved.path, "sources": many_sources(10)}
-    still = {"pairs": 40, "epochs": 1, "learning_rate": 0.0, "weight_decay": 0.0}
-    again = train(tmp_path, "pretrain", encoder=encoder, **on, **still)
-    assert again.learned_from == saved.learned_from
-    changed = {name for name, array in saved.arrays.items() if not np.array_equal(array, again.arrays[name])}
-    assert changed <= {"1.linear.bias"}  # pre-training centres it
-    for objective, options, message in (
-        ("pretrain", {**on, "pairs": 40, "encoder": tiny_models.tiny_encoder(9)}, "trained with encoder"),
-        ("contrastive", on, "'encoder'; start from one of kind 'ls'"),
-        ("contrastive", {}, "nothing to learn from"),
-        ("ratings", {"sources": many_sources(10)}, "nothing to learn from"),
+    texts = {"start": learned.path, "sources": sources(10), "pairs": 40, "epochs": 1}
+    again = train(tmp_path, original, "pretrain", **texts, learning_rate=0.0, weight_decay=0.0)
+    assert again.learned_from == learned.learned_from
+    same = {name for name, array in learned.arrays.items() if np.array_equal(array, again.arrays[name])}
+    assert same >= learned.arrays.keys() - {"1.linear.bias"}  # pre-training centres it
+    for objective, options, encoder, message in (
+        ("pretrain", texts, tiny_models.tiny_encoder(9), "trained with encoder"),
+        ("contrastive", texts, original, "'encoder'; start from one of kind 'ls'"),
+        ("contrastive", {}, original, "nothing to learn from"),
+        ("ratings", {"sources": sources(10)}, original, "nothing to learn from"),
     ):
         with pytest.raises(ValueError, match=message):
-            train(tmp_path, objective, **options)
+            train(tmp_path, encoder, objective, **options)
 
 
 @pytest.mark.slow
-def test_contrast_prefers_whole_texts(tmp_path):
-    sources = [Source(f"the baker opens her shop {source.text}", source.context) for source in many_sources(60)]
-    rows = [Row(text, (), of.context) for of in sources for text in (of.text, *contrasts(of, sources, 1))]
-    saved = train(
-        tmp_path, "contrastive", sources=sources, epochs=6, **{**QUICK, "per_device_train_batch_size": 4}
-    )
-    before, after = (
-        np.reshape(score_of(head, examples_of(rows)), (60, -1)) for head in (head_of("ls"), loaded(saved))
-    )
-    preferred = [np.mean(scores[:, :1] > scores[:, 1:]) for scores in (before, after)]
-    assert preferred[1] > preferred[0] + 0.1
+def test_contrast_prefers_whole_texts(original, tmp_path):
+    texts = [Source(f"the baker opens her shop {source.text}", source.context) for source in sources(60)]
+    rows = [(text, (), of.context) for of in texts for text in (of.text, *contrasts(of, texts, 1))]
+    quick = {**QUICK, "per_device_train_batch_size": 4}
+    saved = train(tmp_path, original, "contrastive", sources=texts, epochs=6, **quick)
+    scores = before_and_after(saved, original, rows).reshape(2, 60, -1)
+    before, after = (scores[:, :, :1] > scores[:, :, 1:]).mean(axis=(1, 2))
+    assert after > before + 0.1
 
 
 @pytest.mark.slow
-def test_pretraining_learns_the_signals(tmp_path):
-    sources, settings = many_sources(), resolve_settings(**tiny())
-    pairs = make_pairs(with_sentences(sources), 150, Augmenter(settings, Runtime()))
+def test_pretraining_learns_the_signals(original, tmp_path):
+    settings = settings_of(original)
+    pairs = make_pairs(with_sentences(sources(30)), 150, Augmenter(settings, Runtime()))
     target = read_signals(pairs, settings, Runtime())["MARS"][:, 0]
-    saved = train(tmp_path, "pretrain", sources=sources, epochs=16, pairs=150, **QUICK)
-    before, after = (
-        np.corrcoef(score_of(head, examples_of(pairs)), target)[0, 1] for head in (head_of(), loaded(saved))
-    )
+    saved = train(tmp_path, original, "pretrain", sources=sources(30), epochs=16, pairs=150, **QUICK)
+    before, after = np.corrcoef([*before_and_after(saved, original, pairs), target])[:2, 2]
     assert after > before + 0.2
 
 
-def train_slowly(folder, pause=0.0, steps=None):
-    """As another process does it; notes each step."""
-
-    def progress(stage, done, total):
-        time.sleep(float(pause))
-        (steps or []).append(done)
-
-    return train(Path(folder), progress=progress, sets=[rated(count=60)], epochs=3, **QUICK)
-
-
 @pytest.mark.slow
-def test_goes_on_after_a_kill_and_never_from_a_checkpoint_of_another_training(tmp_path):
-    code = "import sys; from test_learning_encoder import train_slowly; train_slowly(*sys.argv[1:])"
-    killed = subprocess.Popen([sys.executable, "-c", code, str(tmp_path), "0.3"], cwd=Path(__file__).parent)
-    while not list(tmp_path.glob("checkpoints/*/checkpoint-*/trainer_state.json")):
-        assert killed.poll() is None
-        time.sleep(0.02)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
-    assert not (tmp_path / "head.json").exists()
-    steps = [0]
-    resumed = train_slowly(tmp_path, steps=steps)
-    assert steps[1] > 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["head.json", "head.safetensors"]
-    whole = train_slowly(tmp_path / "whole")
+def test_goes_on_where_it_was_stopped_and_never_from_a_checkpoint_of_another_training(original, tmp_path):
+    options, steps = {"sets": [rated(count=60)], "epochs": 3, **QUICK}, []
+
+    def stop_in_the_last_epoch(stage, done, total):
+        if done == total - 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "stopped", original, progress=stop_in_the_last_epoch, **options)
+    assert not (tmp_path / "stopped" / "head.json").exists()
+    *_, last = sorted(tmp_path.glob("stopped/checkpoints/*/checkpoint-*"))
+    torn = shutil.copytree(last, last.with_name("checkpoint-99"))
+    (torn / "trainer_state.json").unlink()  # as if the training had ended while it was written
+    shutil.copytree(tmp_path / "stopped", tmp_path / "other")
+    whole, resumed, other = (
+        train(tmp_path / name, original, progress=lambda *step: steps.append(step[1]), **options, seed=seed)
+        for name, seed in (("whole", 0), ("stopped", 0), ("other", 1))
+    )
+    assert [step for step, before in zip(steps, [99, *steps], strict=False) if step < before] == [1, 15, 1]
     for name, array in whole.arrays.items():
         assert resumed.arrays[name] == pytest.approx(array, abs=1e-5)
+    assert sorted(path.name for path in other.path.iterdir()) == ["head.json", "head.safetensors"]
 
 
 def test_mars_train_and_mars_score_with_texts_alone(named_models, tmp_path, run):
-    lines = [{"references": [source.text], "context": source.context} for source in many_sources(20)]
+    lines = [{"references": [source.text], "context": source.context} for source in sources(20)]
     texts = jsonl.write(tmp_path / "texts.jsonl", lines)
     row = {"prediction": "bread", "context": "the river", "reference": "boats"}
     file = jsonl.write(tmp_path / "row.jsonl", [row])
     models = ["--encoder", named_models["encoder"], "--language-model", named_models["language_model"], "--quiet"]
-    ls, warm = tmp_path / "ls", tmp_path / "warm"
-    for command, message in (
-        (["train", texts, "--objective=contrastive", "--epochs=1", "--out", ls], "learned from 20 texts"),
-        (
-            ["train", texts, "--objective=contrastive", "--from", ls, "--epochs=1", "--out", tmp_path / "x"],
-            "20 texts",
-        ),
-        (["train", texts, "--objective=pretrain", "--pairs=30", "--epochs=1", "--out", warm], "20 texts"),
-        (["score", file, "--learned", ls, "--no-references"], "rows 1"),
-        (["score", file, "--learned", warm], "rows 1"),
+    ls, warm, other = (tmp_path / name for name in ("ls", "warm", "other"))
+    contrastive = ["--objective=contrastive", "--epochs=1"]
+    for command, expected, message in (
+        (["train", texts, *contrastive, "--out", ls], 0, "learned from 20 texts"),
+        (["train", texts, *contrastive, "--out", other, "--from", ls], 0, "learned from 20 texts"),
+        (["train", texts, "--objective=pretrain", "--pairs=30", "--epochs=1", "--out", warm], 0, "20 texts"),
+        (["score", file, "--learned", ls, "--no-references"], 0, "rows 1"),
+        (["score", file, "--learned", warm], 0, "rows 1"),
+        (["train", texts, "--head=terms", "--objective=pretrain", "--out", other], 2, "leave --head terms out"),
+        (["train", texts, "--from", warm, "--out", other], 2, "--from starts an encoder"),
     ):
         code, printed, errors = run(*command, *models)
-        assert code == 0, errors
-        assert message in printed
-    for options, message in (
-        (["--head=terms", "--objective=pretrain"], "trains a head encoder: leave --head terms out"),
-        (["--from", warm], "--from starts an encoder"),
-    ):
-        code, _, errors = run("train", texts, *options, "--out", tmp_path / "x", *models)
-        assert code == 2
-        assert message in errors
+        assert code == expected, errors
+        assert message in (errors if expected else printed)

@@ -1,0 +1,260 @@
+"""Systems compared, by ``rank_systems`` and by ``mars compare``, with the scores of tests/word_recall.py."""
+
+import json
+import re
+
+import jsonl
+import numpy as np
+import pytest
+import word_recall
+
+from mars_score.compare import rank_systems
+from mars_score.errors import BLANK
+from mars_score.scorer import MarsScorer
+from mars_score.stats.resampling import holm, mean_interval, mean_p
+
+REFERENCES = ["a b", ["x y", "c z"], "d", "e f"]
+CONTEXTS = ["first", ["second", "part"], "", "fourth"]
+SYSTEMS = {"poor": ["q", "q", "q", "q"], "A": ["a b", "x q", "d", "q"], "B": ["a q", "x q", "q", " "]}
+# The same for the command, of three rows.
+COLUMNS = REFERENCES[:3], CONTEXTS[:3], SYSTEMS["A"][:3]
+ROWS = [{"reference": row[0], "context": row[1], "prediction": row[2]} for row in zip(*COLUMNS, strict=True)]
+OTHERS = [{**row, "prediction": text} for row, text in zip(ROWS, ("a q", "x q", "q\x1b[31m"), strict=True)]
+STORIES = [{**row, "story": number // 2} for number, row in enumerate(ROWS)]
+# Of sixteen rows weak and poor differ in eight, all in one direction.
+MANY = [{"prediction": "a b", "reference": "a b", "context": f"number {row}"} for row in range(16)]
+WEAK, POOR = (
+    [{**row, "prediction": "q" if row["context"][-1] in "13579" else text} for row in MANY]
+    for text in ("a b", "a q")
+)
+THREE = {"first": WEAK, "second": MANY, "more": [POOR]}
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    return word_recall.install(monkeypatch)
+
+
+@pytest.fixture
+def compare(tmp_path, run, scored):
+    """Runs the command over lists of rows; returns exit code, standard output, standard error."""
+
+    def run_command(*options, first=ROWS, second=OTHERS, more=(), names=("ours", "theirs", "third")):
+        paths = []
+        for name, rows in zip(names, (first, second, *more), strict=False):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            paths.append(jsonl.write(tmp_path / f"{name}.jsonl", rows))
+        return run("compare", *paths, *options)
+
+    return run_command
+
+
+def changed(row, **values):
+    return [*OTHERS[:row], {**OTHERS[row], **values}, *OTHERS[row + 1 :]]
+
+
+def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(scored):
+    """Of four contexts there are no intervals and no p-values."""
+    ranking = rank_systems(MarsScorer(), SYSTEMS, REFERENCES, CONTEXTS)
+    assert [(system.name, system.score) for system in ranking.systems] == [("A", 0.625), ("B", 0.25), ("poor", 0)]
+    assert ranking.systems[0].scores == (1.0, 0.5, 1.0, 0.0)
+    pairs = [(pair.first, pair.second, pair.difference, pair.wins, pair.ties) for pair in ranking.pairs]
+    assert pairs == [("A", "B", 0.375, 2, 2), ("A", "poor", 0.625, 3, 1), ("B", "poor", 0.25, 2, 2)]
+    assert [row.row for row in ranking.most_different(9)] == [0, 2, 1]
+    row = ranking.rows[1]
+    assert (row.candidates, row.references, row.context) == (("x q", "x q", "q"), ("x y", "c z"), "second\npart")
+    assert ranking.notices[0] == f"{BLANK}: 1 of 12 rows (11) [rows 0-3: poor, rows 4-7: A, rows 8-11: B]"
+    assert ranking.notices[-1] == "no intervals and no p-values: 4 different contexts, fewer than 10"
+    plain = json.loads(json.dumps(ranking.to_dict(rows=1), allow_nan=False))
+    assert (plain["pairs"][0]["p"], plain["pairs"][0]["interval"], plain["systems"][0]["interval"]) == (None,) * 3
+    assert [row["candidates"] for row in plain["most_different"]] == [["a b", "a q", "q"]]
+
+
+def test_rows_of_one_context_are_drawn_together(scored):
+    """P-values are adjusted for the three pairs."""
+    contexts = [f"context {max(row - 2, 0):02}" for row in range(14)]  # twelve, the first of which has three rows
+    systems = {"B": ["a q"] * 7 + ["q"] * 7, "A": ["a b"] * 7 + ["a q"] * 7, "C": ["a q"] * 14}
+
+    def rank(**options):
+        return rank_systems(MarsScorer(), systems, ["a b"] * 14, contexts, resamples=200, **options)
+
+    ranking = rank()
+    assert ranking.groups == 12
+    assert rank(groups=[f"label {context}" for context in contexts]).pairs == ranking.pairs
+    scores = {system.name: np.array(system.scores) for system in ranking.systems}
+    assert [system.interval for system in ranking.systems] == [
+        mean_interval(values, contexts) for values in scores.values()
+    ]
+    differences = [scores[pair.first] - scores[pair.second] for pair in ranking.pairs]
+    assert [pair.interval for pair in ranking.pairs] == [mean_interval(values, contexts) for values in differences]
+    assert [pair.p for pair in ranking.pairs] == holm(
+        [mean_p(values, contexts, resamples=200) for values in differences]
+    )
+    alone = rank(groups=range(14), confidence=0.8)
+    assert alone.groups == 14
+    assert alone.systems[0].interval == mean_interval(scores["A"], confidence=0.8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"systems": {"A": ["a"] * 4}}, "at least two systems, got 1"),
+        (
+            {"systems": {"A": ["a"], "B": ["b"] * 4}},
+            r"systems\['A'\] has 1, systems\['B'\] has 4, references has 4",
+        ),
+        ({"systems": {"A": ["a"] * 4, "B": ["a", None]}}, r"systems\['B'\]\[1\] must be a string, got None"),
+        ({"contexts": None}, "contexts are missing"),
+        ({"groups": [1]}, "groups must be one label per item"),
+        ({"resamples": 0}, "resamples must be positive"),
+        ({"systems": {"A": [], "B": []}, "references": [], "contexts": []}, "there are no rows to compare"),
+    ],
+)
+def test_bad_input_is_found_before_scoring(scored, changes, message):
+    rows = {"systems": SYSTEMS, "references": REFERENCES, "contexts": CONTEXTS}
+    with pytest.raises((ValueError, TypeError), match=message):
+        rank_systems(MarsScorer(), **{**rows, **changes})
+    assert not scored
+
+
+def test_scores_are_those_of_each_system_alone(tiny_mini):
+    scorer = MarsScorer("mini", planner="none", dtype="float64", store=False)
+    rows = (
+        ["She went to work by bus.", "He waited for the ferry."],
+        ["The car broke down on Monday.", "It rained."],
+    )
+    systems = {"A": ["She took the bus.", "He was late."], "B": ["The cat slept.", "He waited for the ferry."]}
+    ranking = rank_systems(scorer, systems, *rows)
+    for system in ranking.systems:
+        alone = scorer.score(systems[system.name], *rows)
+        assert system.scores == pytest.approx(alone.scores, abs=1e-9)
+        assert ranking.signature == alone.signature
+
+
+def test_text(compare):
+    code, out, err = compare("--rows", 1, **THREE, names=("weak", "good", "poor"))
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[:2] == ["16 rows, 3 systems", "bootstrap intervals over 16 rows"]
+    assert lines[2].split() == ["system", "MARS", "95%", "interval"]
+    scores = [line.split()[:2] for line in lines[3:6]]
+    assert scores == [["good", "1.0000"], ["weak", "0.5000"], ["poor", "0.2500"]]
+    assert lines[6:8] == [
+        "differences",
+        "approximate randomisation, 10000 resamples of 16 rows, p adjusted for 3 tests (Holm)",
+    ]
+    assert re.fullmatch(r"good - weak +\+0\.5000 +0\.\d+ \.\. 0\.\d+ +0\.01\d+ +8, 8, 0", lines[9])
+    # For weak and poor p = 2/256, twice that for the second of three tests.
+    assert re.fullmatch(
+        r"verdict: good scores higher than weak \(\+0\.500, p = 0\.01\d+\) and poor \(\+0\.750, p = 0\.000\d+\); "
+        r"weak scores higher than poor \(\+0\.250, p = 0\.01\d+\)",
+        lines[12],
+    )
+    assert lines[13].startswith("signature mars|version:")
+    assert lines[-6:] == [
+        "line 2: 1.0000 apart",
+        "  context: number 1",
+        "  reference: a b",
+        "  good 1.0000: a b",
+        "  weak 0.0000: q",
+        "  poor 0.0000: q",
+    ]
+    verdict = compare("--confidence", 0.99, **THREE, names=("weak", "good", "poor"))[1].splitlines()[12]
+    assert re.fullmatch(
+        r"verdict: good scores higher than poor \(\+0\.750, p = 0\.000\d+\), but cannot be told apart from weak "
+        r"\(p = 0\.01\d+\); weak cannot be told apart from poor \(p = 0\.01\d+\)",
+        verdict,
+    )
+
+
+def test_two_systems_in_few_rows(compare):
+    """Nothing can be said of three contexts; what would move the cursor is not printed."""
+    code, out, _ = compare()
+    assert code == 0
+    lines = out.splitlines()
+    assert re.fullmatch(r"ours - theirs +\+0\.5000 +n/a +n/a +2, 1, 0", lines[8])
+    assert lines[9] == "verdict: ours cannot be told apart from theirs (no test)"
+    assert "notice: no intervals and no p-values: 3 different contexts, fewer than 10" in lines
+    assert "  theirs 0.0000: q [31m" in lines
+    assert "\x1b" not in out
+
+
+def test_json_has_the_interval_of_score(compare, tmp_path, run):
+    """Rows of a context, or of a group, are drawn together by both commands."""
+    repeated = [{**row, "context": f"number {number // 2}"} for number, row in enumerate(WEAK * 2)]
+    code, out, err = compare("--json", "--rows", 0, first=repeated, second=repeated)
+    assert (code, err) == (0, "")
+    plain = json.loads(out)
+    assert (plain["groups"], plain["pairs"][0]["ties"], plain["most_different"]) == (16, 32, [])
+    scored = json.loads(run("score", tmp_path / "ours.jsonl", "--json")[1])
+    assert [system["interval"] for system in plain["systems"]] == [scored["interval"]] * 2
+    assert json.loads(compare("--json", "--group-column", "story", first=STORIES)[1])["groups"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "message"),
+    [
+        ((), {"second": changed(1, reference=["c z", "x y"])}, "theirs.jsonl:2: column 'reference' differs from"),
+        ((), {"second": changed(2, context="other")}, "theirs.jsonl:3: column 'context' differs from"),
+        ((), {"second": OTHERS[:2]}, "ours.jsonl:3: "),
+        ((), {"second": [*OTHERS, OTHERS[0]]}, "theirs.jsonl:4: "),
+        ((), {"second": changed(0, prediction=None)}, "theirs.jsonl:1: column 'prediction' must be a string"),
+        ((), {"more": [changed(1, context="x")]}, "third.jsonl:2: column 'context' differs from"),
+        (("--group-column", "tale"), {}, "ours.jsonl:1: column 'tale' is missing"),
+        (
+            ("--group-column", "story"),
+            {"first": [{**STORIES[0], "story": None}, *STORIES[1:]]},
+            "ours.jsonl:1: column 'story' must be a string or an integer, got None",
+        ),
+        (("--rows", -1), {}, "--rows must be at least 0"),
+        (("--confidence", 2), {}, "confidence must lie between"),
+    ],
+)
+def test_what_is_wrong_with_files_is_found_before_scoring(compare, scored, options, changes, message):
+    code, out, err = compare(*options, **changes)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert scored == []
+
+
+def test_without_contexts(compare):
+    rows = [{name: value for name, value in row.items() if name != "context"} for row in OTHERS]
+    assert compare(first=rows, second=rows)[0] == 2
+    code, out, _ = compare("--no-use-context", "--json", first=rows, second=rows)
+    assert (code, json.loads(out)["pairs"][0]["ties"]) == (0, 3)
+
+
+def test_long_texts_are_cut_to_fit(compare, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    out = compare(first=[{**ROWS[0], "prediction": "word " * 100}], second=OTHERS[:1])[1]
+    assert re.search(r"^  ours 0\.0000: [word ]{44}…$", out, flags=re.MULTILINE)
+
+
+def test_tables_for_papers(compare):
+    names = ("100%_weak", "good", "poor")
+    latex, markdown = (compare("--table", form, **THREE, names=names)[1] for form in ("latex", "markdown"))
+    assert "mars|version:" in latex
+    assert latex.count(r"\begin{tabular}{lrr") == latex.count(r"\bottomrule") == 2
+    assert r"100\%\_weak & 0.5000 & " in latex
+    assert all(line.startswith("%") or "mars|" not in line for line in latex.splitlines())
+    assert "100%\\_weak" in markdown
+    assert len(re.findall(r"^\| +systems? .*\|$\n\| :-[-:| ]+\|$", markdown, flags=re.MULTILINE)) == 2
+    assert "scores higher than" in markdown
+    assert "fewer than 10" in compare("--table", "markdown")[1]
+
+
+def test_names_of_systems(compare, run, tmp_path):
+    """Files without their endings; paths where these are equal, numbered where a file is given twice."""
+
+    def names(result):
+        systems = json.loads(result[1])["systems"]
+        return {system["name"].removeprefix(f"{tmp_path}/") for system in systems}
+
+    assert names(compare("--json")) == {"ours", "theirs"}
+    assert names(compare("--json", names=("one/rows", "two/rows"))) == {"one/rows.jsonl", "two/rows.jsonl"}
+    ours, theirs = (tmp_path / f"{name}.jsonl" for name in ("ours", "theirs"))
+    again = run("compare", ours, theirs, ours, "--json")
+    assert names(again) == {"ours.jsonl (1)", "theirs.jsonl", "ours.jsonl (3)"}
+    code, _, err = run("compare", ours)
+    assert code == 2
+    assert "needs at least two files" in err
