@@ -132,8 +132,8 @@ def _cell_rows(file: Any, name: str, delimiter: str) -> Iterator[dict[str, Any]]
         _check_names(columns)
         for record in filter(None, records):  # a blank line gives an empty record
             if len(record) != len(columns):
-                found = f"{len(record)} cells, but there are {len(columns)} columns"
-                raise ValueError(f"the row that ends on line {records.line_num} has {found}")
+                fault = f"has {len(record)} cells, but there are {len(columns)} columns"
+                raise ValueError(f"the row that ends on line {records.line_num} {fault}")
             yield dict(zip(columns, record, strict=True))
 
 

@@ -20,8 +20,8 @@ def sentences(text: str) -> list[str]:
     Spanish. A line break ends a sentence as well: it stands between the turns of a dialogue.
     """
     lines = (part for line in text.splitlines() for part in _WITHIN_LINE.split(line))
-    found = (sentence.text.strip() for line in lines for sentence in _pipeline()(line).sents)
-    return [sentence for sentence in found if sentence]
+    stripped = (sentence.text.strip() for line in lines for sentence in _pipeline()(line).sents)
+    return [sentence for sentence in stripped if sentence]
 
 
 @cache

@@ -36,28 +36,31 @@ def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_
             raise unknown("column", name, NAMES)
     if isinstance(data, Sequence):
         data = _columns_of_rows(data)
-    found = list(data) if isinstance(data, Mapping) else list(getattr(data, "column_names", None) or data.columns)
+    columns = (
+        list(data) if isinstance(data, Mapping) else list(getattr(data, "column_names", None) or data.columns)
+    )
     called = {name: name for name in NAMES} | {"samples": None, **names}
     if not use_context:
         called["context"] = None
-    predictions, references, contexts, samples = (_column(data, found, name, called[name]) for name in NAMES)
+    predictions, references, contexts, samples = (_column(data, columns, name, called[name]) for name in NAMES)
     return predictions, references, contexts, samples
 
 
-def _column(data: Any, found: Sequence[Any], name: str, called: str | None) -> list[Any] | None:
+def _column(data: Any, columns: Sequence[Any], name: str, called: str | None) -> list[Any] | None:
     """A column's values; the plural of a usual name is taken, too."""
     if called is None:
         return None
-    there = [column for column in ([called, f"{called}s"] if called == name else [called]) if column in found]
+    usual = (called, f"{called}s") if called == name else (called,)
+    matching = [column for column in columns if column in usual]
     remedy = f"say which column holds the {name.removesuffix('s')}s: columns={{{name!r}: ...}}"
     remedy += " (None: score without references)" * (name == "reference")
-    if len(there) != 1 or found.count(there[0]) > 1:
-        fault = f"several columns could be {called!r}" if there else f"there is no column {called!r}"
-        shown = ", ".join(map(repr, found)) or "none"
+    if len(matching) != 1:
+        fault = f"several columns could be {called!r}" if matching else f"there is no column {called!r}"
+        shown = ", ".join(map(repr, columns)) or "none"
         raise ValueError(f"{fault} (columns here: {shown}); {remedy}")
-    values = entries_of(data[there[0]])
+    values = entries_of(data[matching[0]])
     if values is None:
-        raise TypeError(f"column {there[0]!r} must hold one entry per row; {remedy}")
+        raise TypeError(f"column {matching[0]!r} must hold one entry per row; {remedy}")
     return values
 
 

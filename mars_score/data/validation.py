@@ -120,8 +120,8 @@ def check_lengths(**columns: Sequence[Any]) -> None:
     """Raise ValueError unless all columns have the same number of rows."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"all inputs need one entry for each row, but {found}; add or remove entries")
+        sizes = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"all inputs need one entry for each row, but {sizes}; add or remove entries")
 
 
 def _column(name: str, value: Any) -> list[Any]:

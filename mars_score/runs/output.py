@@ -91,11 +91,13 @@ def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\r\n")
         writer.writerow(map(whole, columns))
         for row in stream_rows(rows):
-            values = ("" if row.get(name) is None else row[name] for name in columns)
-            texts = (
-                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in values
-            )
-            writer.writerow(map(whole, texts))
+            writer.writerow(whole(_cell(row.get(name))) for name in columns)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _write_parquet(rows: Path, path: Path, out: str) -> None:

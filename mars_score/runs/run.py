@@ -90,17 +90,7 @@ class Tally:
 
 
 class Run:
-    """A run.
-
-    Args:
-        path: of the file.
-        columns: what its columns are called.
-        task: what is done with its rows.
-        arguments: of the scorer.
-        folder: for what is computed.
-        chunk_size: rows scored together.
-        progress: called as :class:`mars_score.scorer.MarsScorer` calls it.
-    """
+    """A run over the file ``path``; ``arguments`` are those of the scorer, ``folder`` is for what it computes."""
 
     def __init__(
         self,
