@@ -1,5 +1,7 @@
 """Fingerprints: what changes a score changes them, and what has none is not stored."""
 
+import shutil
+
 import pytest
 import tiny_models
 from tokenizers import Tokenizer
@@ -48,6 +50,9 @@ def test_all_files_of_a_folder_count_but_hidden_ones(tmp_path):
         path.write_text("another")
         assert (fingerprint(tmp_path) == before) == file.startswith(".")
     assert fingerprint(tmp_path) == Fingerprint("folder", fingerprint(str(tmp_path)).revision)
+    assert fingerprint(shutil.copytree(tmp_path, tmp_path / ".copy")) == fingerprint(
+        tmp_path
+    )  # not the name counts
 
 
 class OwnEncoder:

