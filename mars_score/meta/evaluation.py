@@ -66,7 +66,9 @@ class SetResult:
             rows.append({**labels, "scores": scores})
         for name, attacked in self.attacks.items():
             for place, index in enumerate(attacked.indices):
-                rows[index][name] = {metric: one.attacked[name][place] for metric, one in self.metrics.items()}
+                rows[index][name] = {
+                    metric: scored.attacked[name][place] for metric, scored in self.metrics.items()
+                }
         return rows
 
 
