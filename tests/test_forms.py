@@ -17,8 +17,8 @@ from mars_score import MarsScorer
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.words import repetition
-from mars_score.models.engine.cache import PromptMemory
 from mars_score.models.engine.encoder import Encoded
+from mars_score.models.engine.language_model import PromptMemory
 from mars_score.scoring.embeddings import pack, unpack
 from mars_score.settings import resolve_settings
 

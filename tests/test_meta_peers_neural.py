@@ -12,8 +12,7 @@ from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.tokens import TokenReader, Tokens, bag, movers_distance
 from mars_score.models.engine import surprisal
-from mars_score.models.engine.cache import PromptMemory
-from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.language_model import CausalLanguageModel, PromptMemory
 from mars_score.settings import resolve_settings
 
 pytest.importorskip("bert_score")

@@ -1,15 +1,12 @@
 """References and contexts -> augmented references: masking and infilling joined."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 from mars_score.augment.augmented import Augmentation, AugmentedReference
-from mars_score.augment.infilling.jobs import AugmentedText, TemplateInContext, augment
+from mars_score.augment.infilling.jobs import AugmentedText, Infiller, TemplateInContext, augment
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
@@ -19,10 +16,6 @@ from mars_score.models.fingerprints import Current
 from mars_score.settings import MaskingSettings, Settings
 from mars_score.store.lookup import Results
 from mars_score.store.runtime import Runtime
-
-if TYPE_CHECKING:
-    from mars_score.augment.infilling.engine import CausalInfiller
-    from mars_score.augment.infilling.masked import MaskedInfiller
 
 Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
 Templates = list[tuple[float, Template]]  # with their mask ratios
@@ -136,13 +129,13 @@ class Augmenter:
         return AugmentedReference(reference, augmentations, notices)
 
     @cached_property
-    def _infiller(self) -> Current[CausalInfiller | MaskedInfiller]:
+    def _infiller(self) -> Current[Infiller]:
         models, masked = self.settings.models, self.settings.infilling.infiller == "masked"
         model = models.masked_language_model if masked else models.language_model
         return Current(model, partial(_make_infiller, self.settings, self.runtime))
 
 
-def _make_infiller(settings: Settings, runtime: Runtime) -> CausalInfiller | MaskedInfiller:
+def _make_infiller(settings: Settings, runtime: Runtime) -> Infiller:
     from mars_score.augment.infilling.engine import CausalInfiller
     from mars_score.augment.infilling.masked import MaskedInfiller
     from mars_score.models.loading import causal_model, shared_model

@@ -6,8 +6,8 @@ import torch
 
 from mars_score.augment.infilling.drafting import Batch, Drafter
 from mars_score.augment.infilling.jobs import Infill, Job, JobState, OnInfilled
-from mars_score.models.engine.cache import KeyValueCache, PromptMemory
-from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.engine.cache import KeyValueCache
+from mars_score.models.engine.language_model import CausalLanguageModel, PromptMemory
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 from mars_score.settings import InfillingSettings, PlanningSettings
 

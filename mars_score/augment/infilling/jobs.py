@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from mars_score.augment.masking.template import Template
-from mars_score.models.engine.tokens import has_line_break
-
-if TYPE_CHECKING:
-    from mars_score.augment.infilling.engine import CausalInfiller
-    from mars_score.augment.infilling.masked import MaskedInfiller
+from mars_score.models.engine.tokens import TextCodec, has_line_break
 
 RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
 TemplateInContext = tuple[str, Template]  # the context may be blank; the template has at least one blank
@@ -127,8 +123,20 @@ class JobState:
 OnInfilled = Callable[[Job, tuple[Infill, ...]], None]  # called when all blanks of a job are filled
 
 
+class Infiller(Protocol):
+    """Fills the blanks of jobs, with a causal or a masked language model."""
+
+    codec: TextCodec
+    window: int  # positions of the model
+    sigma: int  # tokens that an infill may have beyond those of its blank
+    shortest_start: int  # tokens before the first blank, at least
+
+    def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
+        """The infills of each job's blanks."""
+
+
 def augment(
-    infiller: CausalInfiller | MaskedInfiller,
+    infiller: Infiller,
     pairs: Sequence[TemplateInContext],
     done: Callable[[TemplateInContext, AugmentedText], None],
     max_context_tokens: int | None = None,
@@ -151,10 +159,7 @@ def augment(
 
 
 def make_job(
-    infiller: CausalInfiller | MaskedInfiller,
-    context: str,
-    template: Template,
-    max_context_tokens: int | None = None,
+    infiller: Infiller, context: str, template: Template, max_context_tokens: int | None = None
 ) -> tuple[Job, bool]:
     """Tokenise a template piece by piece and put it after its context; what is beyond the window is left out.
 

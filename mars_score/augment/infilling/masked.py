@@ -25,17 +25,13 @@ class MaskedInfiller:
         self._batch = BatchSize(batch_size or 32)
         allowed = self.codec.allowed(model.get_output_embeddings().weight.shape[0])
         self._allowed = torch.from_numpy(allowed).to(model.device)
-
-    @property
-    def window(self) -> int:
-        """Positions for the prompt and the reference; the end-of-text token's is taken off."""
-        positions = position_limit(self.model)
+        positions = position_limit(model)
         if positions is None:
-            name = type(self.model).__name__
             raise UnsupportedModelError(
-                f"the configuration of {name} has no max_position_embeddings; choose another masked_language_model"
+                f"the configuration of {type(model).__name__} has no max_position_embeddings; choose another "
+                "masked_language_model"
             )
-        return positions - 1
+        self.window = positions - 1  # the last one is that of the end-of-text token
 
     def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
         """The infills of each job's blanks."""

@@ -1,18 +1,12 @@
-"""Cached keys and values of rows of different lengths, and of prompts, so that none is read again."""
+"""Cached keys and values of rows of different lengths."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from mars_score.models.engine.language_model import CausalLanguageModel
-
-PROMPT_BYTES = 2**29  # about 11,000 tokens of preset mini's language model
 LayerStates = list[tuple[Tensor, Tensor]]  # per layer: keys and values
 
 
@@ -86,39 +80,3 @@ class KeyValueCache:
             for states in (keys, values):
                 states[row, :, :length] = states[len(self.lengths), :, :length]
         self.lengths[row] = length
-
-
-class PromptMemory:
-    """Keys and values of the prompts that were used last, at most ``most_bytes`` of them, of one model."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._read_before: OrderedDict[tuple[int, ...], KeyValueCache] = OrderedDict()  # the last used last
-        self._bytes = 0
-
-    def read(self, model: CausalLanguageModel, prompts: Sequence[tuple[int, ...]]) -> KeyValueCache:
-        """A cache with one row for each prompt (token ids; may be empty); unknown prompts are read."""
-        cache = model.new_cache(len(prompts), max(1, *map(len, prompts)))
-        new = []
-        for row, prompt in enumerate(prompts):
-            if prompt in self._read_before:
-                self._read_before.move_to_end(prompt)
-                cache.add(self._read_before[prompt], 0)
-            else:
-                cache.lengths.append(0)
-                if prompt:
-                    new.append(row)
-        if new:
-            model.read([prompts[row] for row in new], cache, new)
-        for row in new:
-            self._add(model, prompts[row], cache, row)
-        return cache
-
-    def _add(self, model: CausalLanguageModel, prompt: tuple[int, ...], cache: KeyValueCache, row: int) -> None:
-        if prompt in self._read_before or len(prompt) * model.token_bytes > self._most_bytes:
-            return
-        self._read_before[prompt] = cache.copy(row)
-        self._bytes += len(prompt) * model.token_bytes
-        while self._bytes > self._most_bytes:
-            oldest, _ = self._read_before.popitem(last=False)
-            self._bytes -= len(oldest) * model.token_bytes

@@ -1,6 +1,9 @@
 """A causal language model with an explicit cache, positions and attention mask."""
 
+from __future__ import annotations
+
 import inspect
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,12 +15,13 @@ from transformers.cache_utils import DynamicLayer
 
 from mars_score.errors import UnsupportedModelError
 from mars_score.models.engine.attention import Feed, NewStates, mars_attention
-from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
+from mars_score.models.engine.cache import KeyValueCache, LayerStates
 from mars_score.models.engine.tokens import TextCodec, padded
 from mars_score.models.running import exclusive, ordinary_mode, position_limit
 
 CHUNK = 512  # most tokens of a row per forward pass of read(); bounds the attention mask
 PASS_TOKENS = 4096  # most tokens of all rows per forward pass of read(); bounds the activations
+PROMPT_BYTES = 2**29  # about 11,000 tokens of preset mini's language model
 VOCABULARY_ROWS = 128  # most hidden states turned into logits at once; bounds their memory
 
 
@@ -230,3 +234,39 @@ def _passes(texts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int
             room -= count
         if part:
             yield part
+
+
+class PromptMemory:
+    """Keys and values of the prompts that were used last, at most ``most_bytes`` of them, of one model."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._read_before: OrderedDict[tuple[int, ...], KeyValueCache] = OrderedDict()  # the last used last
+        self._bytes = 0
+
+    def read(self, model: CausalLanguageModel, prompts: Sequence[tuple[int, ...]]) -> KeyValueCache:
+        """A cache with one row for each prompt (token ids; may be empty); unknown prompts are read."""
+        cache = model.new_cache(len(prompts), max(1, *map(len, prompts)))
+        new = []
+        for row, prompt in enumerate(prompts):
+            if prompt in self._read_before:
+                self._read_before.move_to_end(prompt)
+                cache.add(self._read_before[prompt], 0)
+            else:
+                cache.lengths.append(0)
+                if prompt:
+                    new.append(row)
+        if new:
+            model.read([prompts[row] for row in new], cache, new)
+        for row in new:
+            self._add(model, prompts[row], cache, row)
+        return cache
+
+    def _add(self, model: CausalLanguageModel, prompt: tuple[int, ...], cache: KeyValueCache, row: int) -> None:
+        if prompt in self._read_before or len(prompt) * model.token_bytes > self._most_bytes:
+            return
+        self._read_before[prompt] = cache.copy(row)
+        self._bytes += len(prompt) * model.token_bytes
+        while self._bytes > self._most_bytes:
+            oldest, _ = self._read_before.popitem(last=False)
+            self._bytes -= len(oldest) * model.token_bytes

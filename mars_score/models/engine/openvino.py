@@ -25,8 +25,13 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from mars_score.errors import UnsupportedModelError, warn
 from mars_score.models.engine.attention import Feed, NewStates, mars_attention
-from mars_score.models.engine.cache import PROMPT_BYTES, KeyValueCache, LayerStates, PromptMemory
-from mars_score.models.engine.language_model import VOCABULARY_ROWS, CausalLanguageModel
+from mars_score.models.engine.cache import KeyValueCache, LayerStates
+from mars_score.models.engine.language_model import (
+    PROMPT_BYTES,
+    VOCABULARY_ROWS,
+    CausalLanguageModel,
+    PromptMemory,
+)
 from mars_score.models.running import position_limit
 from mars_score.models.wheels import stored_folder
 
