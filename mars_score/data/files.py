@@ -155,7 +155,7 @@ class Columns:
 
         check = check_reference_free if self.reference is None else check_contexts
         contexts = column("context", check, "", ", or pass --no-use-context")
-        otherwise = ", or pass --no-references to score all rows without"
+        otherwise = ", or pass --no-references to score all rows without" if self.prediction else ""
         references = column("reference", check_references, (), otherwise)
         candidates = map(str.strip, column("prediction", check_candidates, ""))
         return list(map(Row, candidates, references, contexts, column("samples", check_samples, ())))
