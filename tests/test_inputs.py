@@ -35,19 +35,17 @@ def tiny(tiny_mini):
     return MarsScorer("mini", sample_count=2, variant="plus")
 
 
+# Tables
+
 NESTED = {**COLUMNS, "reference": [["She went by bus."], COLUMNS["reference"][1]]}  # of one type
 TABLES = {
     "dict of columns": lambda: COLUMNS,
-    "pandas": lambda: pd.DataFrame(COLUMNS),
-    "pandas, other index": lambda: pd.DataFrame(COLUMNS, index=[7, 3]),
+    "pandas": lambda: pd.DataFrame(COLUMNS, index=[7, 3]),
     "polars": lambda: pytest.importorskip("polars").DataFrame(NESTED),
     "pyarrow": lambda: pa.table(NESTED),
     "datasets": lambda: datasets.Dataset.from_dict(NESTED),
     "list of dicts": lambda: ROWS,
 }
-
-
-# Tables
 
 
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
@@ -121,31 +119,24 @@ def test_lists_of_candidates(tiny):
     with pytest.warns(MarsWarning, match=rf"{BLANK}: 1 of 4 rows \(0\)"):
         result = tiny.score(more, COLUMNS["reference"], COLUMNS["context"])
     rows = [(0, "She took the bus."), (0, "The cat slept."), (0, ""), (1, "He was late.")]
-    assert [(one["row"], one["prediction"]) for one in result.to_records()] == rows
+    assert [(record["row"], record["prediction"]) for record in result.to_records()] == rows
     alone = tiny.score(*COLUMNS.values()).scores
     assert result.scores[::3] == pytest.approx(alone, abs=1e-9)
     frame = pd.DataFrame({**COLUMNS, "prediction": pd.Series(more)})
     assert tiny.score(frame).scores == result.scores
-    with pytest.raises(ValueError, match=r"references\[1\] holds a blank reference"):
-        tiny.score(more, ["a", " "], COLUMNS["context"])
 
 
 # Contexts
 
-CHAT = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "Hello,\nyou!"},
-    {"role": "assistant", "content": "Hello."},
-    {"role": "user", "content": "Where is the bus?"},
-]
+TURNS = ["Be brief.", "Hello,\nyou!", "Hello.", "Where is the bus?"]
+ROLES = ["system", "user", "assistant", "user"]
+CHAT = [{"role": role, "content": text} for role, text in zip(ROLES, TURNS, strict=True)]
 
 
-def test_chat_messages_are_a_dialogue():
+@pytest.mark.parametrize("messages", [CHAT, tuple(CHAT), np.array(CHAT, dtype=object), TURNS])
+def test_chat_messages_are_a_dialogue(messages):
     lines = "Be brief.\nHello, you!\nHello.\nWhere is the bus?"
-    for messages in (CHAT, tuple(CHAT), np.array(CHAT, dtype=object)):
-        assert check_contexts([messages], 1, use_context=True) == [lines]
-    assert check_contexts([[message["content"] for message in CHAT]], 1, use_context=True) == [lines]
-    assert check_contexts([CHAT[1:2]], 1, use_context=True) == ["Hello,\nyou!"]
+    assert check_contexts([messages, messages[1:2]], 2, use_context=True) == [lines, "Hello,\nyou!"]
 
 
 PASSAGES = ["The bus leaves at nine.", "It stops at " + "the old " * 60 + "bridge.", "No bus on Sunday?"]
@@ -153,11 +144,9 @@ PASSAGES = ["The bus leaves at nine.", "It stops at " + "the old " * 60 + "bridg
 
 def test_passages_are_read_one_by_one():
     [context] = check_contexts([{"passages": PASSAGES}], 1, use_context=True)
-    found = windows(context)
-    assert (found[0], found[-1]) == (PASSAGES[0], PASSAGES[2])
-    assert " ".join(found[1:-1]) == PASSAGES[1]  # of more than 100 words: in two parts, of no other passage
-    assert len(found) == 4
-    assert len(windows(" ".join(PASSAGES))) == 2  # as one text
+    first, *parts, last = windows(context)
+    assert (first, last) == (PASSAGES[0], PASSAGES[2])
+    assert (len(parts), " ".join(parts)) == (2, PASSAGES[1])  # of more than 100 words, none of another passage
     assert as_prose(context) == "\n\n".join(PASSAGES)
     assert check_contexts([context], 1, use_context=True) == [context]  # as evaluate passes it on
     lines = ["The bus leaves at nine in the morning.", "It stops at the old bridge over the river."]
@@ -178,6 +167,8 @@ def test_a_row_with_passages_is_scored(tiny):
 
 # Streams
 
+STREAM = {"preset": "mini", "variant": "plus", "sample_count": 2}
+
 
 def test_a_stream_is_scored_as_it_comes(tiny):
     read = []
@@ -187,27 +178,24 @@ def test_a_stream_is_scored_as_it_comes(tiny):
             read.append(number)
             yield ROWS[number % 2]
 
-    records = mars_score.score_iter(stream(), chunk_size=3, preset="mini", variant="plus", sample_count=2)
-    found = list(itertools.islice(records, 5))
-    assert [record["row"] for record in found] == [0, 1, 2, 3, 4]
+    records = list(itertools.islice(mars_score.score_iter(stream(), chunk_size=3, **STREAM), 5))
+    assert [record["row"] for record in records] == [0, 1, 2, 3, 4]
     assert len(read) == 6
     expected = tiny.score(ROWS).scores
-    assert [record["mars"] for record in found] == pytest.approx([*expected, *expected, expected[0]], abs=1e-9)
+    assert [record["mars"] for record in records] == pytest.approx([*expected, *expected, expected[0]], abs=1e-9)
 
 
 def test_masks_of_a_stream_need_a_corpus(tiny):
+    options = {"preset": "mini", "variant": "fast", "max_mask_ratio": 0.6}
     with pytest.raises(ValueError, match="pass some as idf_corpus"):
-        mars_score.score_iter(iter(ROWS), preset="mini", variant="fast", max_mask_ratio=0.6)
-    corpus = ["She went by bus.", "He waited.", "He was there."]
-    options = {"preset": "mini", "variant": "fast", "max_mask_ratio": 0.6, "idf_corpus": corpus}
-    found = [record["mars"] for record in mars_score.score_iter(iter(ROWS), chunk_size=1, **options)]
-    assert found == pytest.approx(mars_score.score(ROWS, **options).scores, abs=1e-9)
+        mars_score.score_iter(iter(ROWS), **options)
+    options["idf_corpus"] = ["She went by bus.", "He waited.", "He was there."]
+    scores = [record["mars"] for record in mars_score.score_iter(iter(ROWS), chunk_size=1, **options)]
+    assert scores == pytest.approx(mars_score.score(ROWS, **options).scores, abs=1e-9)
 
 
 def test_faults_in_a_stream(tiny):
-    rows = mars_score.score_iter(
-        [*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, preset="mini", variant="plus"
-    )
+    rows = mars_score.score_iter([*ROWS, {**ROWS[0], "prediction": None}], chunk_size=2, **STREAM)
     assert [next(rows)["row"], next(rows)["row"]] == [0, 1]
     with pytest.raises(TypeError, match=r"predictions\[0\] must be a string.*\(of the rows from 2 on\)"):
         next(rows)
@@ -218,12 +206,10 @@ def test_faults_in_a_stream(tiny):
 # Files
 
 
-@pytest.mark.parametrize(
-    "form", [lambda rows: json.dumps(rows), lambda rows: "\ufeff\n" + json.dumps(rows, indent=1)]
-)
-def test_a_list_in_a_file(tmp_path, form):
+@pytest.mark.parametrize("text", [json.dumps(ROWS), "\ufeff\n" + json.dumps(ROWS, indent=1)])
+def test_a_list_in_a_file(tmp_path, text):
     path = tmp_path / "rows.json"
-    path.write_text(form(ROWS), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     assert list(stream_rows(path)) == ROWS
 
 
@@ -257,17 +243,17 @@ def test_lists_that_are_wrong(tmp_path, text, message):
 @pytest.mark.slow
 def test_a_real_pipe(named_models):
     """``cat rows.jsonl | mars score - --out -``, in processes of their own."""
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
     code = "import sys; from mars_score.cli import main; sys.exit(main())"
-    form = ["--variant", "fast", "--contradiction-penalty", "0"]
-    command = [sys.executable, "-c", code, "score", "-", *options, *form]
+    command = [sys.executable, "-c", code, "score", "-", "--out", "-", "--variant", "fast"]
+    command += [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
+    command += ["--contradiction-penalty", "0"]
     rows = "".join(json.dumps(row) + "\n" for row in ROWS)
-    piped = subprocess.run([*command, "--out", "-"], input=rows, capture_output=True, text=True)
-    assert piped.returncode == 0, piped.stderr
-    found = [json.loads(line) for line in piped.stdout.splitlines()]
-    assert [{name: row[name] for name in ROWS[0]} for row in found] == ROWS
-    assert all("mars" in row for row in found)
-    bad = subprocess.run(command, input=rows + "{\n", capture_output=True, text=True)
+    good, bad = (
+        subprocess.run(command, input=text, capture_output=True, text=True) for text in (rows, rows + "{\n")
+    )
+    assert good.returncode == 0, good.stderr
+    scored = [json.loads(line) for line in good.stdout.splitlines()]
+    assert [{**row, "mars": 0} for row in scored] == [{**row, "mars": 0} for row in ROWS]
     assert bad.returncode == 2
     assert bad.stderr.startswith("mars: error: standard input:3: not JSON")
 

@@ -42,23 +42,22 @@ def expected(scorer):
     return scorer.score(**ROWS, samples=SAMPLES).scores
 
 
-def test_the_form(scorer, expected):
+def test_the_form(scorer):
     """The oracle's scores; the samples need no language model, and a sample that is the candidate is left out."""
+    with pytest.warns(mars_score.errors.MarsWarning, match="a sample is the candidate itself.*1 of 4 rows"):
+        result = scorer.score(**ROWS, samples=SAMPLES, explain=True)
     own = [SAMPLES[0], [SAMPLES[1]], [], []]
     tasks = ["story", "story", "dialogue", "story"]
     plain = [
         oracle_forms.score(candidate, [[reference]], context, scorer.settings, task, tuple(samples))
         for candidate, reference, context, task, samples in zip(*ROWS.values(), tasks, own, strict=True)
     ]
-    assert expected == pytest.approx(plain, abs=1e-6)
-    with pytest.warns(mars_score.errors.MarsWarning, match="a sample is the candidate itself.*1 of 4 rows"):
-        result = scorer.score(**ROWS, samples=SAMPLES, explain=True)
-    without = scorer.score(**ROWS)
-    assert expected[0] > without.scores[0]
-    assert expected[2:] == pytest.approx(without.scores[2:])
+    assert result.scores == pytest.approx(plain, abs=1e-6)
     assert [len(row.samples) for row in result.rows] == [2, 1, 0, 0]
     assert any(match.kind == "sample" for match in result.explanations[0].matches)
     assert "|samples:given|" in str(result.signature)
+    without = scorer.score(**ROWS)
+    assert result.scores[0] > without.scores[0]
     assert "samples" not in str(without.signature)
 
 
@@ -74,56 +73,53 @@ def table(samples):
     return pd.DataFrame(columns)
 
 
-def of_evaluate(tmp_path, **options):
+def part(rows):
+    return {**{name: column[rows] for name, column in ROWS.items()}, "samples": SAMPLES[rows]}
+
+
+def of_evaluate(tmp_path):
     metric = mars_metric.Mars("fast", cache_dir=str(tmp_path))
     metric.add(prediction=CANDIDATES[0], reference=REFERENCES[0], context=CONTEXTS[0], samples=SAMPLES[0])
-    metric.add_batch(**{name: column[1:3] for name, column in ROWS.items()}, samples=SAMPLES[1:3])
-    return metric.compute(
-        **{name: column[3:] for name, column in ROWS.items()}, samples=SAMPLES[3:], detailed=True
-    )
+    metric.add_batch(**part(slice(1, 3)))
+    return metric.compute(**part(slice(3, 4)), detailed=True)["scores"]
 
 
 def of_frame(tmp_path):
-    return mars_score.score(table(SAMPLES), columns={"samples": "texts"}, variant="fast").to_dict()
+    return mars_score.score(table(SAMPLES), columns={"samples": "texts"}, variant="fast").scores
 
 
 def of_stream(tmp_path):
     rows = table(SAMPLES).to_dict("records")
     records = mars_score.score_iter(rows, columns={"samples": "texts"}, chunk_size=3, variant="fast")
-    return {"scores": [record["mars"] for record in records]}
+    return [record["mars"] for record in records]
 
 
 def of_file(tmp_path):
     path = jsonl.write(tmp_path / "rows.jsonl", table(SAMPLES).to_dict("records"))
     command = ["score", str(path), "--samples-column", "texts", "--variant", "fast", "--quiet"]
     assert main([*command, "--out", str(tmp_path / "out.jsonl")]) == 0
-    return {"scores": [row["mars"] for row in jsonl.read(tmp_path / "out.jsonl")]}
+    return [row["mars"] for row in jsonl.read(tmp_path / "out.jsonl")]
 
 
 def of_trainer(tmp_path):
     texts = [*CANDIDATES, *REFERENCES]
     tokenizer = SimpleNamespace(batch_decode=lambda rows, **options: [texts[number] for (number,) in rows])
-    prediction = SimpleNamespace(
-        predictions=np.arange(4)[:, None], label_ids=np.arange(4, 8)[:, None], inputs=None
-    )
+    ids = np.arange(8)[:, None]
     compute = compute_metrics(MarsScorer(variant="fast"), tokenizer, CONTEXTS, samples=SAMPLES)
-    return compute(prediction)
+    return compute(SimpleNamespace(predictions=ids[:4], label_ids=ids[4:]))["mars"]
 
 
 def of_torchmetrics(tmp_path):
     metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore("mini", variant="fast")
-    for part in (slice(0, 1), slice(1, 4)):
-        metric.update(*(column[part] for column in ROWS.values()), SAMPLES[part])
-    return {"mars": metric.compute().item()}
+    for rows in (slice(0, 1), slice(1, 4)):
+        metric.update(*part(rows).values())
+    return metric.compute().item()
 
 
 @pytest.mark.parametrize("surface", [of_evaluate, of_frame, of_stream, of_file, of_trainer, of_torchmetrics])
 def test_surfaces(surface, tmp_path, expected):
     result = surface(tmp_path)
-    if "scores" in result:
-        assert result["scores"] == pytest.approx(expected, abs=1e-9)
-    else:
-        assert result["mars"] == pytest.approx(np.mean(expected), abs=1e-6)
+    assert result == pytest.approx(expected if isinstance(result, list) else np.mean(expected), abs=1e-6)
 
 
 def test_a_cell_of_csv_is_one_text_and_an_empty_one_none(tmp_path, scorer):
@@ -171,22 +167,19 @@ def test_the_command_compares(tmp_path, capsys, options, origin):
 
 
 @pytest.mark.parametrize(
-    ("settings", "samples", "message"),
+    ("variant", "samples", "message"),
     [
-        ({"variant": "paper"}, SAMPLES, "samples do not count with variant 'paper'"),
-        ({}, SAMPLES[:2], "predictions has 4, samples has 2"),
-        ({}, 4, "the number of texts that the language model is to write is sample_count"),
-        ({}, "text", "samples must be a list"),
+        ("paper", SAMPLES, "samples do not count with variant 'paper'"),
+        ("fast", SAMPLES[:2], "predictions has 4, samples has 2"),
+        ("fast", 4, "the number of texts that the language model is to write is sample_count"),
+        ("fast", "text", "samples must be a list"),
     ],
 )
-def test_bad_input(settings, samples, message):
+def test_bad_input(variant, samples, message, tmp_path):
     with pytest.raises((TypeError, ValueError), match=message):
-        MarsScorer(**{"variant": "fast", "store": False, **settings}).score(**ROWS, samples=samples)
-
-
-def test_evaluate_keeps_its_rows(tmp_path):
-    metric = mars_metric.Mars(cache_dir=str(tmp_path))
+        MarsScorer(variant=variant, store=False).score(**ROWS, samples=samples)
+    metric = mars_metric.Mars(variant, cache_dir=str(tmp_path))
     metric.add_batch(**ROWS)
-    with pytest.raises(ValueError, match="samples do not count"):
-        metric.compute(samples=SAMPLES)
+    with pytest.raises((TypeError, ValueError), match=message if variant == "paper" else "samples"):
+        metric.compute(samples=samples)
     assert len(metric) == 4

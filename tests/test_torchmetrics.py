@@ -1,4 +1,4 @@
-"""MARS in torchmetrics: states, collections, and processes over gloo; for bad rows see tests/test_bad_rows.py."""
+"""MARS in torchmetrics: states, collections, and processes over gloo."""
 
 import copy
 import importlib
@@ -18,25 +18,12 @@ torchmetrics = pytest.importorskip("torchmetrics")
 from mars_score.integrations.torchmetrics import MarsScore  # noqa: E402
 
 COLUMNS = {
-    "preds": [
-        "She took the bus.",
-        "The cat slept \U0001f408 on the sofa.",
-        " ",
-        "\u05e9\u05dc\u05d5\u05dd a\x00b",
-    ],
-    "target": [
-        ["She went by bus."],
-        ["A cat slept.", "It slept \U0001f408"],
-        ["He left."],
-        ["\u05e9\u05dc\u05d5"],
-    ],
+    "preds": ["She took the bus.", "The cat slept \U0001f408 on the sofa.", " ", "\u05e9\u05dc a\x00b"],
+    "target": [["She went by bus."], ["A cat slept.", "It slept \U0001f408"], ["He left."], ["\u05e9\u05dc"]],
     "contexts": ["Her car broke\u2028down.", ["Where is", "the cat?"], "", "\u4f60\r\n\x85\u597d"],
 }
-SCORED = [
-    [text.strip() for text in COLUMNS["preds"]],
-    COLUMNS["target"],
-    [COLUMNS["contexts"][0], "Where is\nthe cat?", *COLUMNS["contexts"][2:]],
-]
+TURNS = [COLUMNS["contexts"][0], "Where is\nthe cat?", *COLUMNS["contexts"][2:]]
+SCORED = [[text.strip() for text in COLUMNS["preds"]], COLUMNS["target"], TURNS]
 
 
 @pytest.fixture(autouse=True)
@@ -57,24 +44,13 @@ def filled(*batches, **settings):
     return metric
 
 
-def test_all_rows_are_scored_together(scored):
+def test_all_rows_are_scored_together_and_anew_after_reset(scored):
     metric = filled([0], [1, 2, 3])
     score = metric.compute()
-    assert [columns for _, columns in scored] == [SCORED]
     assert (score.dtype, score.shape) == (torch.float32, ())
     assert 0 < score < 1
     metric.compute()
-    assert len(scored) == 1  # torchmetrics keeps it
-
-
-@pytest.mark.filterwarnings("ignore:The ``compute`` method")
-def test_without_rows():
-    assert filled().compute() == filled([]).compute() == 0
-
-
-def test_rows_go_on_after_compute_and_anew_after_reset(scored):
-    metric = filled([0, 1, 2, 3])
-    metric.compute()
+    assert [columns for _, columns in scored] == [SCORED]  # torchmetrics keeps the score
     add(metric, [0])
     assert metric.compute() == filled([0, 1, 2, 3, 0]).compute()
     metric.reset()
@@ -83,27 +59,34 @@ def test_rows_go_on_after_compute_and_anew_after_reset(scored):
     assert scored[-1][1][0] == SCORED[0][:2]
 
 
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
+def test_without_rows():
+    assert filled().compute() == filled([]).compute() == 0
+
+
 def test_forward_gives_the_batch_and_keeps_the_rows(scored):
     metric = filled()
-    batches = [{name: column[part] for name, column in COLUMNS.items()} for part in (slice(1), slice(1, 4))]
-    assert metric(**batches[0]) == filled([0]).compute()
-    metric(**batches[1])
+    for rows in (slice(1), slice(1, 4)):
+        batch = {name: column[rows] for name, column in COLUMNS.items()}
+        assert metric(**batch) == filled(range(4)[rows]).compute()
     metric.compute()
     assert scored[-1][1] == SCORED
 
 
-@pytest.mark.parametrize("through", [copy.deepcopy, lambda metric: pickle.loads(pickle.dumps(metric)), "state"])
+def reloaded(metric):
+    other = MarsScore("mini")
+    for copied in (metric, other):
+        copied.persistent(True)
+    other.load_state_dict(metric.state_dict())
+    other._update_count = 1
+    return other
+
+
+@pytest.mark.parametrize("through", [copy.deepcopy, lambda metric: pickle.loads(pickle.dumps(metric)), reloaded])
 def test_copies_hold_the_rows_and_no_models(through):
     metric = filled([0, 1, 2, 3])
     expected = metric.compute()
-    metric.persistent(True)
-    if through == "state":
-        other = MarsScore("mini")
-        other.persistent(True)
-        other.load_state_dict(metric.state_dict())
-        other._update_count = 1
-    else:
-        other = through(metric)
+    other = through(metric)
     other._computed = None
     assert other.compute() == expected
     assert b"SentenceTransformer" not in pickle.dumps(metric)
@@ -116,17 +99,12 @@ def test_states_of_two_metrics_merge(scored):
     assert sorted(scored[-1][1][0]) == sorted(SCORED[0])
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ((["a"], ["a", "b"], ["", ""]), "preds has 1, target has 2"),
-        ((["a"], ["a"]), "contexts are missing"),
-        ((["a"], ["a"], ["", ""]), "contexts has 2"),
-    ],
-)
-def test_bad_columns(columns, message):
-    with pytest.raises(ValueError, match=message):
-        filled().update(*columns)
+def test_bad_columns():
+    """For bad rows see tests/test_bad_rows.py."""
+    with pytest.raises(ValueError, match="preds has 1, target has 2, contexts has 2"):
+        filled().update(["a"], ["a", "b"], ["", ""])
+    with pytest.raises(ValueError, match="contexts are missing"):
+        filled().update(["a"], ["a"])
 
 
 def test_settings_reach_the_scorer(scored, tmp_path):
@@ -161,29 +139,25 @@ def collected(rows):
     """Scores of a metric and of a collection: computed, computed with the rows once more, and after a reset."""
     metrics = [MarsScore("mini"), MarsScore("mini", repetition_penalty=0.5), torchmetrics.text.CHRFScore()]
     collection = torchmetrics.MetricCollection(dict(zip("abc", metrics, strict=True)))
-    single, found = MarsScore("mini"), []
+    single, scores = MarsScore("mini"), []
     for step in range(3):
-        if step == 2:
-            collection.reset()
-            single.reset()
-        for row in rows:
-            add(single, [row])
-            add(collection, [row])
-        if not rows:  # or torchmetrics would give what it computed before, in this process only
-            add(single, [])
-            add(collection, [])
+        for metric in (single, collection):
+            if step == 2:
+                metric.reset()
+            for batch in [[row] for row in rows] or [[]]:  # else it gives what it computed before, here only
+                add(metric, batch)
         results = collection.compute()
-        found.append([single.compute().item(), results["a"].item(), results["b"].item()])
-    return found
+        scores.append([single.compute().item(), results["a"].item(), results["b"].item()])
+    return scores
 
 
 def share(rank, encoder):
     """The scores of every case in this process; and what a metric whose scoring fails raises."""
     patch = pytest.MonkeyPatch()
-    scored, found = word_recall.install(patch, encoder), {}
+    scored, results = word_recall.install(patch, encoder), {}
     for name, rows in SHARES.items():
         scored.clear()
-        found[name] = {"scores": collected(rows[rank]), "seen": [columns for _, columns in scored]}
+        results[name] = {"scores": collected(rows[rank]), "seen": [columns for _, columns in scored]}
 
     def fail(*_, **__):
         raise OSError("the Hub is out of reach")
@@ -191,7 +165,7 @@ def share(rank, encoder):
     patch.setattr(MarsScorer, "score", fail)
     with pytest.raises((OSError, RuntimeError)) as caught:
         filled([rank]).compute()
-    return {**found, "failure": f"{type(caught.value).__name__}: {caught.value}"}
+    return {**results, "failure": f"{type(caught.value).__name__}: {caught.value}"}
 
 
 def expected_scores(order):
