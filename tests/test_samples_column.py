@@ -170,7 +170,7 @@ def test_the_command_compares(tmp_path, capsys, options, origin):
     ("variant", "samples", "message"),
     [
         ("paper", SAMPLES, "samples do not count with variant 'paper'"),
-        ("fast", SAMPLES[:2], "predictions has 4, samples has 2"),
+        ("fast", SAMPLES[:2], "predictions has 4, .*samples has 2"),
         ("fast", 4, "the number of texts that the language model is to write is sample_count"),
         ("fast", "text", "samples must be a list"),
     ],
@@ -180,6 +180,6 @@ def test_bad_input(variant, samples, message, tmp_path):
         MarsScorer(variant=variant, store=False).score(**ROWS, samples=samples)
     metric = mars_metric.Mars(variant, cache_dir=str(tmp_path))
     metric.add_batch(**ROWS)
-    with pytest.raises((TypeError, ValueError), match=message if variant == "paper" else "samples"):
-        metric.compute(samples=samples)
+    with pytest.raises((TypeError, ValueError), match=message):
+        metric.compute(**ROWS, samples=samples)
     assert len(metric) == 4
