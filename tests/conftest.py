@@ -134,6 +134,16 @@ def tiny_mini(monkeypatch, gpt2, encoder):
 
 
 @pytest.fixture
+def evaluated(tiny_mini, gpt2, tmp_path, monkeypatch):
+    """The folder of the model that an evaluation harness runs in the current folder, an empty one."""
+    model, tokenizer = copy.deepcopy(gpt2)  # saving changes its configuration
+    model.float().save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    return str(tmp_path / "model")
+
+
+@pytest.fixture
 def run(capsys):
     """Runs ``mars``; returns exit code, standard output, standard error."""
     from mars_score.cli import main

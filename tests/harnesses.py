@@ -1,9 +1,9 @@
 """Five documents, and a tiny model that lm-evaluation-harness or lighteval runs on them."""
 
-import copy
 from pathlib import Path
 
 import jsonl
+import pytest
 import torch
 
 DOCUMENTS = [
@@ -51,35 +51,23 @@ TASKS_TABLE = [
 """
 
 
-def save_model(folder, model, tokenizer):
-    """The folder's name, after the model was saved in it in float32."""
-    copy.deepcopy(model).float().save_pretrained(folder)  # saving changes its configuration
-    tokenizer.save_pretrained(folder)
-    return str(folder)
-
-
 def run_lm_eval(model, metric, documents=DOCUMENTS, **arguments):
     """The values of a task that the YAML ``metric`` completes, and its logged samples; uses the current folder."""
-    import lm_eval
+    lm_eval = pytest.importorskip("lm_eval")
     from lm_eval.tasks import TaskManager
 
     jsonl.write(Path("rows.jsonl"), documents)
     Path("answers.yaml").write_text(LM_EVAL_TASK + metric, encoding="utf-8")
     tasks = TaskManager(include_path=".", include_defaults=False)
-    options = {
-        "model_args": {"pretrained": model},
-        "device": "cpu",
-        "batch_size": 2,
-        "bootstrap_iters": 0,
-        **arguments,
-    }
-    results = lm_eval.simple_evaluate("hf", tasks=["answers"], task_manager=tasks, **options)
+    options = {"model_args": {"pretrained": model}, "device": "cpu", "bootstrap_iters": 0, **arguments}
+    results = lm_eval.simple_evaluate("hf", tasks=["answers"], task_manager=tasks, batch_size=2, **options)
     return results["results"]["answers"], results["samples"]["answers"]
 
 
 @torch.enable_grad()  # to which lighteval changes it when it is imported
 def run_lighteval(patch, model, metric):
     """The values of a task for which the Python ``metric`` makes ``mars``, and its details by document."""
+    pytest.importorskip("lighteval")
     from lighteval.logging.evaluation_tracker import EvaluationTracker
     from lighteval.models.transformers.transformers_model import TransformersModelConfig
     from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters

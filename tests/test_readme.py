@@ -26,23 +26,12 @@ PAGES = {
 }
 
 
-def blocks(language, page):
-    """The code blocks of a language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page], flags=re.MULTILINE | re.DOTALL)
-
-
 def commands(program):
     """Command lines of the bash blocks that begin with ``program``, as lists of words without it."""
-    lines = "\n".join(block for page in PAGES for block in blocks("bash", page)).replace("\\\n", " ").splitlines()
+    blocks = re.findall(r"^```bash\n(.*?)^```$", "".join(PAGES.values()), flags=re.MULTILINE | re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     words = [shlex.split(line, comments=True) for line in lines]
     return [line[1:] for line in words if line[:1] == [program]]
-
-
-def table(page, heading):
-    """Rows of the table under a heading, as lists of cells."""
-    section = PAGES[page].split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in row] for row in rows[2:]]
 
 
 @pytest.fixture
@@ -62,13 +51,12 @@ def folder(tmp_path, monkeypatch):
 def run_snippets():
     """All python blocks, in one namespace; returns what they leave, and what each printed beside what is shown."""
     namespace, printed = {"__name__": "readme"}, []
+    pattern = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", flags=re.MULTILINE | re.DOTALL)
     for page, text in PAGES.items():
-        pattern = r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?"
-        for block in re.finditer(pattern, text, flags=re.MULTILINE | re.DOTALL):
-            line = text[: block.start(1)].count("\n")
-            output = io.StringIO()
-            with contextlib.redirect_stdout(output):
-                exec(compile("\n" * line + block[1], page, "exec"), namespace)  # faults name the page's line
+        for block in pattern.finditer(text):
+            before = "\n" * text[: block.start(1)].count("\n")  # faults name the page's line
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(compile(before + block[1], page, "exec"), namespace)
             if block[2]:
                 printed.append((output.getvalue(), block[2]))
     return namespace, printed
@@ -94,10 +82,10 @@ def assert_printed(ours, shown):
 def test_what_is_printed_is_what_is_shown(capsys):
     _, printed = run_snippets()
     assert len(printed) == 2
-    pattern = r"^(mars score [^\n]*)\n```\n\nThe last one prints.*?\n\n```text\n(.*?)^```$"
+    pattern = r"^mars (score [^\n]*)\n```\n\nThe last one prints.*?\n\n```text\n(.*?)^```$"
     command, shown = re.search(pattern, PAGES["README.md"], re.MULTILINE | re.DOTALL).groups()
     capsys.readouterr()
-    main(shlex.split(command)[1:])
+    main(shlex.split(command))
     lines = capsys.readouterr().out.splitlines(keepends=True)
     printed.append(("".join(line for line in lines if not line.startswith(("signature", "notice"))), shown))
     for ours, shown in printed:
@@ -117,18 +105,13 @@ def test_command_lines(argv, folder, monkeypatch, capsys):
         assert len((folder / argv[argv.index("--out") + 1]).read_text().splitlines()) == 2
 
 
-def test_there_are_command_lines():
+def test_commands_name_what_exists():
     assert {argv[0] for argv in commands("mars")} == {"score", "augment", "compare", "meta", "cache"}
-
-
-def test_make_and_pip_name_what_exists():
-    makefile = (ROOT / "Makefile").read_text()
-    assert ["demo"] in commands("make")
-    for (target,) in commands("make"):
-        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert {"demo"} <= {target for (target,) in commands("make")} <= set(targets)
     for argv in commands("pip"):
-        for option, value in pairwise(argv):
-            assert option not in ("-r", "-c") or (ROOT / value).is_file()
+        files = [value for option, value in pairwise(argv) if option in ("-r", "-c")]
+        assert all((ROOT / file).is_file() for file in files)
 
 
 EVERY_PAGE = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
@@ -153,33 +136,30 @@ def test_named_commands_files_and_links_exist(page):
 
 
 @pytest.mark.usefixtures("presets_as_they_are")
-def test_presets_are_those_of_the_code():
-    rows = {re.findall(r"`(\w+)`", row[0])[0]: row for row in table("docs/settings.md", "Presets")}
-    assert set(rows) == set(presets.PRESETS)
-    for name, (_, language_model, encoder, masked, entailment, _) in rows.items():
-        preset = presets.PRESETS[name]
-        assert f"`{preset['language_model']}`" in language_model
-        assert f"`{preset['encoder']}`" in encoder
-        assert f"`{preset['entailment_model']}`" in entailment
-        assert masked == (f"`{preset['masked_language_model']}`" if preset["masked_language_model"] else "none")
-        assert ("default" in rows[name][0]) == (name == presets.DEFAULT_PRESET)
-
-
-@pytest.mark.usefixtures("presets_as_they_are")
-def test_settings_are_those_of_the_code():
+def test_settings_presets_and_the_limit_of_the_store_are_those_of_the_code():
     page = PAGES["docs/settings.md"]
     assert settings.render(page) == page, "run python -m docs.settings"
     assert re.findall(r"^\| `(\w+)` \|", settings.tables(), flags=re.MULTILINE) == list(SETTING_NAMES)
+    section = page.split("\n## Presets\n")[1].split("\n## ")[0]
+    rows = {}
+    for line in re.findall(r"^\|(.*)\|$", section, flags=re.MULTILINE)[2:]:
+        title, *cells = line.split(" | ")
+        rows[re.search(r"`(\w+)`", title)[1]] = (
+            "default" in title,
+            *(re.findall("`(.*?)`", cell) for cell in cells[:4]),
+        )
+    parts = ("language_model", "encoder", "masked_language_model", "entailment_model")
+    assert rows == {
+        name: (name == presets.DEFAULT_PRESET, *([preset[part]] if preset[part] else [] for part in parts))
+        for name, preset in presets.PRESETS.items()
+    }
+    assert f"at most {LIMIT / 2**30:g} GiB" in PAGES["docs/store.md"]
 
 
 def test_the_tree_of_contributing_names_every_folder():
     tree = PAGES["CONTRIBUTING.md"].split("## Where things are")[1].split("## ")[0]
     for module in (ROOT / "mars_score").glob("*/__init__.py"):
         assert f"{module.parent.name}/" in tree
-
-
-def test_the_limit_of_the_store_is_that_of_the_code():
-    assert f"at most {LIMIT / 2**30:g} GiB" in PAGES["docs/store.md"]
 
 
 @pytest.mark.slow

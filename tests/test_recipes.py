@@ -49,12 +49,11 @@ def run(heading, replaced=("", ""), **names):
 def test_trainer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tokenizer = tiny_models.roberta_tokenizer()
-    mars = Mars(preset="mini", cache_dir=str(tmp_path))
     ids = np.array([tokenizer("the road")["input_ids"] + [-100]])
     prediction = EvalPrediction(predictions=ids, label_ids=ids, inputs=ids)
+    mars = Mars(preset="mini", cache_dir=str(tmp_path))
     names = {"mars": mars, "tokenizer": tokenizer, "contexts": ["a"]}
-    given, inputs = blocks("Trainer")
-    for block in (given, inputs):
+    for block in blocks("Trainer"):
         exec(block, names)
         assert names["metrics"](prediction) == {"mars": 1.0}
     assert names["arguments"].include_for_metrics == ["inputs"]
@@ -110,34 +109,27 @@ def test_torchmetrics(capsys):
     assert capsys.readouterr().out == "tensor(0.7500)\n"
 
 
-@pytest.fixture
-def evaluated(real, tiny_mini, gpt2, tmp_path, monkeypatch):
-    """The folder of the model that a harness evaluates in the current folder, an empty one."""
-    monkeypatch.chdir(tmp_path)
-    return harnesses.save_model(tmp_path / "model", *gpt2)
+def assert_score(score, rows, **settings):
+    """Of rows of candidate, references and context."""
+    expected = MarsScorer("mini", **settings).score(*map(list, zip(*rows, strict=True))).score
+    assert score == pytest.approx(expected, abs=1e-6)
 
 
-def score_of(predictions, references, contexts, **settings):
-    return MarsScorer("mini", **settings).score(predictions, references, contexts).score
-
-
-def test_lm_evaluation_harness(evaluated):
-    pytest.importorskip("lm_eval")
+def test_lm_evaluation_harness(real, evaluated):
     (metric,) = blocks("lm-evaluation-harness", "yaml")
     results, samples = harnesses.run_lm_eval(evaluated, metric)
-    columns = ([sample["doc"][name] for sample in samples] for name in ("reference", "context"))
-    assert results["mars,none"] == score_of([sample["resps"][0][0] for sample in samples], *columns)
+    docs = [(sample["resps"][0][0], sample["doc"]["reference"], sample["doc"]["context"]) for sample in samples]
+    assert_score(results["mars,none"], docs)
 
 
-def test_lighteval(evaluated, monkeypatch):
-    pytest.importorskip("lighteval")
+def test_lighteval(real, evaluated, monkeypatch):
     (metric,) = blocks("lighteval")
     results, details = harnesses.run_lighteval(monkeypatch, evaluated, metric)
     rows = [(detail.model_response.text[0], detail.doc.choices, detail.doc.query) for detail in details]
-    assert results["mars:preset=mini"] == pytest.approx(score_of(*zip(*rows, strict=True)), abs=1e-12)
+    assert_score(results["mars:preset=mini"], rows)
 
 
-def test_inspect(evaluated):
+def test_inspect(real, evaluated):
     inspect_ai = pytest.importorskip("inspect_ai")
     from inspect_ai.dataset import Sample
 
@@ -149,21 +141,21 @@ def test_inspect(evaluated):
         task, model="hf/local", model_args=model, max_tokens=12, display="none", log_dir="logs"
     )
     rows = [(row.output.completion, row.target, row.metadata["context"]) for row in log.samples]
-    expected = score_of(*zip(*rows, strict=True), variant="plus")
-    assert log.results.scores[0].metrics["mean"].value == pytest.approx(expected, abs=1e-6)
+    assert_score(log.results.scores[0].metrics["mean"].value, rows, variant="plus")
+
+
+# Columns for ragas and deepeval, which call a context retrieved passages.
+PASSAGES = ["It rained.", "A bus."]
+COLUMNS = ["She walked.", "She walked home."], ["She walked home."] * 2, [{"passages": PASSAGES}] * 2
 
 
 def test_ragas(real, tiny_mini):
     pytest.importorskip("ragas")
     names = run("ragas")
-    candidates, passages = ["She walked.", "She walked home."], ["It rained.", "A bus."]
-    rows = [
-        {"response": text, "reference": "She walked home.", "retrieved_contexts": passages} for text in candidates
-    ]
-    scores = [result.value for result in names["mars"].batch_score(rows)]
-    expected = names["scorer"].score(candidates, ["She walked home."] * 2, [{"passages": passages}] * 2)
-    assert scores == pytest.approx(expected.scores, abs=1e-6)
-    assert scores[0] < scores[1] <= 1
+    row = {"reference": "She walked home.", "retrieved_contexts": PASSAGES}
+    scores = names["mars"].batch_score([{"response": text, **row} for text in COLUMNS[0]])
+    expected = names["scorer"].score(*COLUMNS).scores
+    assert [result.value for result in scores] == pytest.approx(expected, abs=1e-6)
 
 
 def test_deepeval(real, tiny_mini, tmp_path, monkeypatch):
@@ -173,17 +165,14 @@ def test_deepeval(real, tiny_mini, tmp_path, monkeypatch):
     from deepeval.test_case import LLMTestCase
 
     names = run("deepeval")
-    columns = ["She walked.", "He ran."], ["She walked home."] * 2, [{"passages": ["It rained.", "A bus."]}] * 2
-    scores = MarsScorer("mini", variant="plus").score(*columns).scores
+    scores = MarsScorer("mini", variant="plus").score(*COLUMNS).scores
     monkeypatch.setattr(names["Mars"], "threshold", sum(scores) / 2)
-    cases = [
-        LLMTestCase(input="", actual_output=text, expected_output=reference, context=context["passages"])
-        for text, reference, context in zip(*columns, strict=True)
-    ]
+    row = {"input": "", "expected_output": "She walked home.", "context": PASSAGES}
+    cases = [LLMTestCase(actual_output=text, **row) for text in COLUMNS[0]]
     results = deepeval.evaluate(cases, [names["Mars"]()]).test_results
-    scored = {case.actual_output: case.metrics_data[0] for case in results}
-    assert [scored[text].score for text in columns[0]] == pytest.approx(scores, abs=1e-6)
-    assert {metric.success for metric in scored.values()} == {True, False}
+    metrics = {case.actual_output: case.metrics_data[0] for case in results}
+    assert [metrics[text].score for text in COLUMNS[0]] == pytest.approx(scores, abs=1e-6)
+    assert [metrics[text].success for text in COLUMNS[0]] == [False, True]
 
 
 def test_tables(capsys):
