@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, starmap
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -62,11 +62,7 @@ class ComparedRow:
     references: tuple[str, ...]
     candidates: tuple[str, ...]
     scores: tuple[float, ...]
-
-    @property
-    def spread(self) -> float:
-        """The highest score minus the lowest."""
-        return max(self.scores) - min(self.scores)
+    spread: float  # the highest score minus the lowest
 
 
 @dataclass(frozen=True)
@@ -135,7 +131,7 @@ class SystemRanking:
             "resamples": self.resamples,
             "signature": str(self.signature),
             "notices": list(self.notices),
-            "most_different": [{**asdict(row), "spread": row.spread} for row in self.most_different(rows)],
+            "most_different": [asdict(row) for row in self.most_different(rows)],
         }
 
 
@@ -193,7 +189,7 @@ def rank_systems(
     if not count:
         raise ValueError("there are no rows to compare")
     codes = codes_of("groups", ContextLabels().of(context_of) if groups is None else groups, count)
-    names, candidates = list(systems), list(columns.values())
+    candidates = list(columns.values())
     from_others = isinstance(samples, str) and samples == "others"
     if from_others:
         samples = [
@@ -212,25 +208,24 @@ def rank_systems(
     signature = result.signature
     if from_others:
         signature = replace(signature, entries={**signature.entries, "samples": "others"})
-    scores = np.reshape(result.scores, (-1, count)).tolist()
-    order = sorted(range(len(systems)), key=lambda place: -sum(scores[place]))
+    scored = zip(systems, candidates, np.reshape(result.scores, (-1, count)).tolist(), strict=True)
+    order, written, scores = zip(*sorted(scored, key=lambda system: -sum(system[2])), strict=True)
     ranked = [
-        SystemScore(names[place], tuple(scores[place]), mean_interval(scores[place], codes, confidence=confidence))
-        for place in order
+        SystemScore(name, tuple(values), mean_interval(values, codes, confidence=confidence))
+        for name, values in zip(order, scores, strict=True)
     ]
-    written = zip(*(candidates[place] for place in order), strict=True)
-    by_row = zip(*(system.scores for system in ranked), strict=True)
-    rows = zip(range(count), context_of, texts, written, by_row, strict=True)
+    by_row = zip(context_of, texts, zip(*written, strict=True), zip(*scores, strict=True), strict=True)
+    rows = [ComparedRow(row, *cells, max(cells[-1]) - min(cells[-1])) for row, cells in enumerate(by_row)]
     group_count = int(codes.max()) + 1
     # Notices count the rows through all systems.
-    places = [f"rows {place * count}-{(place + 1) * count - 1}: {name}" for place, name in enumerate(names)]
+    places = [f"rows {place * count}-{(place + 1) * count - 1}: {name}" for place, name in enumerate(systems)]
     notices = [f"{notice} [{', '.join(places)}]" for notice in result.notices]
     if reason := too_few(group_count, "different contexts" if groups is None else "groups"):
         notices.append(f"no intervals and no p-values: {reason}")
     return SystemRanking(
         systems=tuple(ranked),
         pairs=_pairs(ranked, codes, confidence, resamples),
-        rows=tuple(starmap(ComparedRow, rows)),
+        rows=tuple(rows),
         groups=group_count,
         confidence=confidence,
         resamples=resamples,

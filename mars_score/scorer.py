@@ -25,8 +25,7 @@ from mars_score.models.signature import make_signature
 from mars_score.scoring.batch import Batch, read_batches, scorable_row
 from mars_score.scoring.evidence import Reader
 from mars_score.scoring.form import Form
-from mars_score.scoring.head_folder import read_head
-from mars_score.scoring.heads import LearnedHead, check_fits, load_head
+from mars_score.scoring.heads import LearnedHead, check_fits, load_head, read_head
 from mars_score.scoring.result import MarsResult, RowScore, ScoredTexts
 from mars_score.scoring.row import Example
 from mars_score.scoring.rows import ScoredRow, flags_of, row_results

@@ -18,7 +18,7 @@ from mars_score.data.words import repetition
 from mars_score.errors import MarsWarning
 from mars_score.learning.ratings import centred, training_sets
 from mars_score.learning.terms import fit_weights, train_terms
-from mars_score.scoring.head_folder import read_head, write_head
+from mars_score.scoring.heads import read_head, write_head
 
 RATINGS = [1.0 + index % 5 for index in range(40)]
 TWOS = [str(index // 2) for index in range(40)]

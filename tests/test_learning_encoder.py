@@ -16,8 +16,7 @@ from mars_score.learning.encoders import ContrastLoss, SignalLoss, train_encoder
 from mars_score.learning.pairs import Source, contrasts, make_pairs, read_signals, with_sentences
 from mars_score.learning.ratings import TrainingSet
 from mars_score.scoring.head_encoder import ALPHA, TEXT_HEADS
-from mars_score.scoring.head_folder import write_head
-from mars_score.scoring.heads import load_head
+from mars_score.scoring.heads import load_head, write_head
 from mars_score.scoring.row import Example
 from mars_score.settings import resolve_settings
 from mars_score.store.runtime import Runtime

@@ -72,9 +72,9 @@ def run(args: argparse.Namespace) -> None:
         else:
             from mars_score.learning.encoders import train_encoder
 
-            named = {name: getattr(args, name) for name in ("pairs", "epochs", "seed", "start")}
-            named = {name: value for name, value in named.items() if value is not None}
-            saved = train_encoder(scorer, args.out, args.objective, sets=sets, sources=sources, **named)
+            options = {name: getattr(args, name) for name in ("pairs", "epochs", "seed", "start")}
+            options = {name: value for name, value in options.items() if value is not None}
+            saved = train_encoder(scorer, args.out, args.objective, sets=sets, sources=sources, **options)
     print_notices(notices)
     learned = f"{sum(len(data.rows) for data in sets)} ratings" if rated else f"{len(sources)} texts"
     print_line(f"{saved.path}: {saved.fingerprint}, learned from {learned}")

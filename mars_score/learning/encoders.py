@@ -1,35 +1,44 @@
 """Training of the heads ``"encoder"`` and ``"ls"``, on ratings or on texts alone.
 
-How a network is trained is :mod:`mars_score.learning.trainer`; here is what it learns from, and the two losses.
+A network is trained by sentence-transformers: batches, schedule, mixed precision, checkpoints and resuming.
 """
 
+import hashlib
+import json
 import math
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from datasets import Dataset
+from sentence_transformers import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from torch import Tensor
+from transformers import EarlyStoppingCallback, TrainerCallback
+from transformers.trainer_callback import PrinterCallback
 
 from mars_score.augment.augmenter import Augmenter
 from mars_score.data.validation import Row
 from mars_score.learning.pairs import Source, contrasts, make_pairs, read_signals, with_sentences
 from mars_score.learning.ratings import Floats, TrainingSet
-from mars_score.learning.trainer import Rows, run_trainer
 from mars_score.models.fingerprints import fingerprint
+from mars_score.models.loading import no_bars
+from mars_score.models.running import ordinary_mode
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.head_encoder import ALPHA, BETA, TEXT_HEADS, Segments, TextHead
-from mars_score.scoring.head_folder import HeadFolder, read_head, write_head
-from mars_score.scoring.heads import check_models
+from mars_score.scoring.heads import HeadFolder, check_models, read_head, write_head
+from mars_score.store.runtime import Progress
 
+Rows = list[dict[str, Any]]
 Objective = Literal["ratings", "pretrain", "contrastive"]
-FORM = {"variant": "fast"}  # of the score that such a head replaces: the cheapest, as it has no part in the head's
 PAIRS = 1_500  # synthetic; 5,000 gave the same mean agreement and harmed more kinds of text (research/learning.md)
 RATE_OF_TEXTS, RATE_OF_RATINGS = 1e-4, 3e-5  # a faster training on few ratings forgets what the encoder knew
 MARGIN = 1.0  # of the hinge loss: LS_Score's
 _BATCH, _TEXTS_TOGETHER = 32, 4  # rows of a step; texts of a step that reads each with its damaged versions
+_HELD_OUT = 0.1
 _CENTRED = 128  # rows that say by how much a layer's output is shifted
 
 
@@ -106,7 +115,7 @@ def train_encoder(
         "seed": seed,
         **arguments,
     }
-    run_trainer(head, loss, rows, Path(folder), arguments, runtime.report)
+    _run_trainer(head, loss, rows, Path(folder), arguments, runtime.report)
     arrays = head.trained()
     if objective == "pretrain":  # the score is the first output, and the others are no longer needed
         arrays |= {name: array[:1] for name, array in arrays.items() if name.startswith("1.")}
@@ -115,7 +124,9 @@ def train_encoder(
         arrays,
         kind=kind,
         models={"encoder": str(fingerprint(settings.models.encoder))},
-        settings=FORM,
+        settings={
+            "variant": "fast"
+        },  # of the score that it replaces: the cheapest, which has no part in the head's
         parameters={"objective": objective, "learning_rate": arguments["learning_rate"], "seed": seed},
         learned_from=learned_from,
     )
@@ -180,16 +191,10 @@ def _standardised(values: Floats) -> Floats:
 
 def _signal_rows(head: TextHead, texts: Sequence[Row], targets: Floats, groups: Sequence[str]) -> Rows:
     """What :class:`SignalLoss` reads."""
-    return [
-        {
-            "references": list(row.references) or [""],
-            "candidate": row.candidate,
-            "context": context,
-            "label": label,
-            "group": group,
-        }
-        for row, context, label, group in zip(texts, head.nearest(texts), targets.tolist(), groups, strict=True)
-    ]
+    references = [list(row.references) or [""] for row in texts]
+    columns = references, [row.candidate for row in texts], head.nearest(texts), targets.tolist(), groups
+    names = "references", "candidate", "context", "label", "group"
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _contrast_rows(head: TextHead, sources: Sequence[Source], seed: int) -> Rows:
@@ -211,3 +216,71 @@ def _centre(head: TextHead, rows: Rows) -> None:
     outputs = head.outputs([(row["references"][0], row["candidate"], row["context"]) for row in sample])
     bias = head[1].linear.bias
     bias.data -= torch.from_numpy(outputs.mean(0)).to(bias)
+
+
+def _run_trainer(
+    head: TextHead, loss: torch.nn.Module, rows: Rows, folder: Path, arguments: Mapping[str, Any], report: Progress
+) -> None:
+    """Train a head, from the last checkpoint of the same training where there is one.
+
+    A checkpoint is written after each epoch, to ``checkpoints`` in the folder, which is removed at the end. A
+    tenth of the groups is held out: training ends after an epoch that does not lower the loss there, with the
+    weights that have the lowest. The rows have the columns that the loss reads, and ``group``, which says what is
+    held out together; the arguments are those of ``CrossEncoderTrainingArguments``; steps are reported as
+    ``report("train", step, steps)``.
+    """
+    parts: tuple[Rows, Rows] = [], []
+    for row in rows:
+        columns = {name: value for name, value in row.items() if name != "group"}
+        digest = hashlib.sha256(row["group"].encode("utf-8", "surrogatepass")).digest()
+        parts[digest[0] < _HELD_OUT * 256].append(columns)
+    training, test = parts if parts[0] else parts[::-1]
+    usual = {
+        "warmup_steps": 0.1,
+        "eval_strategy": "epoch" if test else "no",
+        "save_strategy": "epoch",
+        "load_best_model_at_end": bool(test),
+        "metric_for_best_model": "loss",
+        "save_total_limit": 2,
+        "logging_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+        "use_cpu": head.device.type == "cpu",
+    }
+    # Named after all that the training depends on: checkpoints of another are not continued.
+    key = hashlib.blake2b(json.dumps([rows, dict(arguments)], default=str).encode(), digest_size=8)
+    for array in head.trained().values():
+        key.update(array.tobytes())
+    checkpoints = folder / "checkpoints" / key.hexdigest()
+    # Those that were written to their end, where the trainer's state comes last.
+    finished = [path.parent for path in checkpoints.glob("checkpoint-*/trainer_state.json")]
+    last = max(finished, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    with ordinary_mode(grad=True), no_bars():
+        used = CrossEncoderTrainingArguments(str(checkpoints), **{**usual, **arguments})
+        trainer = _Trainer(
+            model=head,
+            args=used,
+            train_dataset=Dataset.from_list(training),
+            eval_dataset=Dataset.from_list(test) if test else None,
+            loss=loss,
+            callbacks=[_Report(report), *([EarlyStoppingCallback(1)] if used.load_best_model_at_end else [])],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=last and str(last))
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+class _Trainer(CrossEncoderTrainer):  # type: ignore[misc]
+    """Without a card of the model, which would describe checkpoints that are soon removed."""
+
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        """Add none."""
+
+
+class _Report(TrainerCallback):  # type: ignore[misc]
+    def __init__(self, report: Progress) -> None:
+        self._report = report
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Report the step as one of the stage "train"."""
+        self._report("train", state.global_step, state.max_steps)

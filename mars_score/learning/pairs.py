@@ -172,13 +172,7 @@ def read_signals(pairs: Sequence[Row], settings: Settings, runtime: Runtime, see
     ``"likelihood"``: the mean log probability given the context with what the context adds to it, in nats, nan for
     texts that the language model does not read; and, with an entailment model, ``"entailment"``: the probabilities
     that the text entails and that it contradicts what was made of it. ROUGE-L and matched token vectors, which
-    BLEURT learns besides, changed nothing (research/learning.md).
-
-    Args:
-        pairs: from :func:`make_pairs`.
-        settings: name the models.
-        runtime: see :class:`mars_score.store.runtime.Runtime`.
-        seed: that the pairs were made with; it says whose the language model reads.
+    BLEURT learns besides, changed nothing (research/learning.md). The seed is that of :func:`make_pairs`.
 
     Raises:
         ImportError: sacreBLEU is missing; says how to get it.
@@ -197,8 +191,15 @@ def read_signals(pairs: Sequence[Row], settings: Settings, runtime: Runtime, see
     ]
     read = reader.read(LIKELIHOOD, list(dict.fromkeys(filter(None, told))))
     likelihoods = [(read[text].given_context, read[text].lift) if text else (np.nan, np.nan) for text in told]
+    machine: dict[str, Any] = {"device": runtime.device, "encoder_batch_size": runtime.encoder_batch_size}
+    # Without a store: token vectors of all pairs would fill it.
+    scorer = MarsScorer(variant="fast", store=False, **machine, **vars(settings.models))
+    candidates, references, contexts, _ = map(list, zip(*pairs, strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MarsWarning)  # a blank context is nobody's mistake here
+        scores = scorer.score(candidates, references, contexts).scores
     signals = {
-        "MARS": _mars_scores(pairs, settings, runtime),
+        "MARS": np.array(scores)[:, None],
         "BLEU": np.array(overlaps)[:, None],
         "likelihood": np.array(likelihoods),
     }
@@ -207,13 +208,3 @@ def read_signals(pairs: Sequence[Row], settings: Settings, runtime: Runtime, see
         verdicts = reader.read(ENTAILMENT, compared)
         signals["entailment"] = np.array([verdicts[texts] for texts in compared])
     return signals
-
-
-def _mars_scores(pairs: Sequence[Row], settings: Settings, runtime: Runtime) -> Floats:
-    """Without a store: token vectors of all pairs would fill it."""
-    machine: dict[str, Any] = {"device": runtime.device, "encoder_batch_size": runtime.encoder_batch_size}
-    scorer = MarsScorer(variant="fast", store=False, **machine, **vars(settings.models))
-    candidates, references, contexts, _ = map(list, zip(*pairs, strict=True))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MarsWarning)  # a blank context is nobody's mistake here
-        return np.array(scorer.score(candidates, references, contexts).scores)[:, None]

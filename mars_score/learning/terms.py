@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from mars_score.learning.ratings import Floats, TrainingSet, centred
 from mars_score.models.fingerprints import fingerprint
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.head_folder import HeadFolder, write_head
+from mars_score.scoring.heads import HeadFolder, write_head
 from mars_score.scoring.row import Example, weighted_sum
 
 # The least and the largest weight that each feature may get.
