@@ -145,30 +145,18 @@ def test_an_encoder_whose_tokenizer_has_no_separator_is_refused():
         head_of(encoder)
 
 
-class Outputs:
-    """A network that gives the numbers that it is told, in the order of the rows."""
-
-    device, training = "cpu", False
-
-    def __init__(self, outputs):
-        self.scores = torch.tensor(outputs)
-
-    def preprocess(self, inputs):
-        return {"rows": torch.arange(len(inputs))}
-
-    def __call__(self, features):
-        return {"scores": self.scores[features["rows"]]}
-
-
-def test_losses_by_hand():
-    model = Outputs([[2.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
-    columns = [[["text"]] * 3, ["a", "b", "c"], ["x"] * 3]
-    labels = [torch.tensor(row) for row in ([2.0, 0.0], [0.0, float("nan")], [4.0, 4.0])]
+def test_losses_by_hand(original):
+    texts, contexts = ["bread", "boats on the river", "a shop"], ["x", "y", "z"]
+    head = TEXT_HEADS["encoder"].of(settings_of(original), Runtime(), outputs=2).eval()
+    outputs = torch.tensor(head.outputs([("a town", *row) for row in zip(texts, contexts, strict=True)]))
+    labels = outputs + torch.tensor([[0.0, 1.0], [0.0, float("nan")], [3.0, -3.0]])
     expected = 9 / 3 + 0.5 * (1 + 9) / 2  # the nan does not count
-    assert float(SignalLoss(model, (1.0, 0.5))(columns, labels)) == pytest.approx(expected)
-    versions = [[["a", "b", "c"]], ["x"]]
-    assert float(ContrastLoss(model)(versions)) == pytest.approx(0.0)
-    assert float(ContrastLoss(Outputs([[0.0, 1.0], [0.5, 1.0], [-3.0, 1.0]]))(versions)) == pytest.approx(1.5)
+    columns = [["a town", "another"]] * 3, texts, contexts
+    assert SignalLoss(head, (1.0, 0.5))(columns, labels).item() == pytest.approx(expected, abs=1e-4)
+    head = head_of(original, "ls")
+    whole, *damaged = head.outputs([("", text, "x") for text in texts]) @ [1, ALPHA]
+    expected = sum(max(0, 1 - (whole - score)) for score in damaged)
+    assert ContrastLoss(head)([[texts], ["x"]]).item() == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.fixture(scope="module")

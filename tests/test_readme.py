@@ -172,17 +172,3 @@ def test_typical_values_are_those_of_the_script(capsys, monkeypatch):
         re.findall(r"^\|.*\|$", text, flags=re.MULTILINE) for text in (capsys.readouterr().out, section)
     )
     assert_printed("\n".join(printed), "\n".join(shown))
-
-
-def test_table_of_typical_values():
-    """Means and percentiles by kind, checked with scores that are easy to count."""
-    rows = list(typical_values.rows_of_examples())
-    assert {row.kind for row in rows} == set(typical_values.KINDS)
-    identical = [row for row in rows if row.kind == "identical"]
-    assert all(row.candidate in row.references for row in identical)
-    assert not any(row.candidate in row.references for row in rows if row.kind == "unrelated")
-    scores = [0.25 if row.kind == "weak" else index / 10 for index, row in enumerate(rows)]
-    lines = typical_values.table(rows, {"v": scores}).splitlines()
-    assert lines[0] == "| candidate | rows | `v` |"
-    (weak,) = (line for line in lines if line.startswith("| weak"))
-    assert weak.endswith(f"| {sum(row.kind == 'weak' for row in rows)} | 0.25 (0.25 to 0.25) |")
