@@ -32,23 +32,14 @@ class SystemScore:
 
 @dataclass(frozen=True)
 class SystemPair:
-    """Two systems of a ranking.
+    """Two systems of a ranking."""
 
-    Attributes:
-        first: name of the system with the higher score.
-        second: name of the other one.
-        difference: of their scores, at least 0.
-        interval: of the difference.
-        p: two-sided, adjusted for the number of pairs (Holm); or NaN.
-        wins, ties, losses: rows in which the first scores higher, the same, and lower.
-    """
-
-    first: str
-    second: str
-    difference: float
-    interval: Interval
-    p: float
-    wins: int
+    first: str  # name of the system with the higher score
+    second: str  # of the other one
+    difference: float  # of their scores, at least 0
+    interval: Interval  # of the difference
+    p: float  # two-sided, adjusted for the number of pairs (Holm); or NaN
+    wins: int  # rows in which the first scores higher
     ties: int
     losses: int
 
@@ -67,27 +58,16 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class SystemRanking:
-    """Two or more systems in the order of their scores; they are told apart where p is at most 1 - confidence.
+    """Two or more systems in the order of their scores; they are told apart where p is at most 1 - confidence."""
 
-    Attributes:
-        systems: the highest score first.
-        pairs: each two systems, in the order of the ranking.
-        rows: in input order.
-        groups: how many groups of rows were drawn from: different contexts, or the caller's groups.
-        confidence: coverage of the intervals.
-        resamples: of the tests.
-        signature: all that the scores depend on besides the texts; report it beside them.
-        notices: what was done to some inputs (blank, shortened), and why there are no intervals and tests, one
-            sentence each.
-    """
-
-    systems: tuple[SystemScore, ...]
-    pairs: tuple[SystemPair, ...]
-    rows: tuple[ComparedRow, ...]
-    groups: int
-    confidence: float
-    resamples: int
-    signature: Signature
+    systems: tuple[SystemScore, ...]  # the highest score first
+    pairs: tuple[SystemPair, ...]  # each two systems, in the order of the ranking
+    rows: tuple[ComparedRow, ...]  # in input order
+    groups: int  # how many groups of rows were drawn from: different contexts, or the caller's groups
+    confidence: float  # coverage of the intervals
+    resamples: int  # of the tests
+    signature: Signature  # all that the scores depend on besides the texts; report it beside them
+    # What was done to some inputs (blank, shortened), and why there are no intervals and tests, a sentence each.
     notices: tuple[str, ...] = ()
 
     @property

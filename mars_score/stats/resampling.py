@@ -89,15 +89,8 @@ def mean_interval(scores: Values, groups: Labels | None = None, *, confidence: f
     """Percentile bootstrap interval of a mean (Koehn 2004), from resamples of groups with replacement.
 
     Of the differences of two systems' scores, row by row, it is the interval of the difference of their means. It
-    is NaN with fewer than ten groups.
-
-    Args:
-        scores: (rows,).
-        groups: (rows,) labels, strings or integers, of rows that are not independent; None: all rows are.
-        confidence: coverage, between 0 and 1.
-
-    Raises:
-        ValueError: lengths differ, or confidence is out of range.
+    is NaN with fewer than ten groups. Scores and groups are (rows,); groups are labels, strings or integers, of
+    rows that are not independent. ValueError: lengths differ, or confidence is not between 0 and 1.
     """
     check_resampling(confidence=confidence)
     sums, sizes = _group_sums(scores, groups)
