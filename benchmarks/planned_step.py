@@ -26,7 +26,7 @@ from benchmarks.common import (
 from mars_score.augment.infilling.planning import plain_step, planned_step
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.running import ordinary_mode
-from mars_score.settings import PlanningSettings
+from mars_score.settings.stages import PlanningSettings
 
 FUTURE = 6  # tokens that the reward is about
 

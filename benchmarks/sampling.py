@@ -12,7 +12,7 @@ from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.files import read_rows
-from mars_score.settings import MaskingSettings
+from mars_score.settings.stages import MaskingSettings
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from transformers import DynamicCache
 
 from mars_score.augment.masking.template import Template
 from mars_score.models.running import exclusive, ordinary_mode
-from mars_score.settings import InfillingSettings, PlanningSettings
+from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
 States = list[Tensor]  # keys and values of the first layer, of the second, ...
 

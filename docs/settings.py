@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mars_score.settings import Settings, resolve_settings
-from mars_score.settings.fields import NAMED, POSITIVE, Checked, Setting, settings_of
+from mars_score.settings import STAGES, Settings, resolve_settings
+from mars_score.settings.fields import NAMED, POSITIVE, Setting, settings_of
 from mars_score.settings.presets import PRESETS, VARIANTS
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -27,8 +27,7 @@ def tables() -> str:
     """A Markdown table with a part for each stage of the pipeline and the defaults of the default variant."""
     defaults = dict(resolve_settings("base").items())
     lines = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
-    stages: tuple[type[Checked], ...] = (Settings, *Settings.STAGES.values())
-    for stage in stages:
+    for stage in (Settings, *STAGES.values()):
         title = stage.__name__.removesuffix("Settings") or "General"
         about = "" if stage is Settings else inspect.getdoc(stage)
         lines.append(f"| **{title}** | | | {about} |")

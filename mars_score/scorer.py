@@ -197,17 +197,6 @@ class MarsScorer:
         ]
 
     @unchanging()
-    def sample(self, references: Any = None, contexts: Any = None) -> list[tuple[str, ...]]:
-        """The samples of each row: texts about as long as its references, drawn given its context alone.
-
-        Args and errors as for :meth:`score`.
-        """
-        with self._reports.bars():
-            rows = self._checked(references, contexts)
-            requests, samples = self._draw(rows, [True] * len(rows))
-        return [samples[request].texts for request in requests]
-
-    @unchanging()
     def examples(self, rows: Sequence[Row]) -> list[Example]:
         """Rows as a learned head sees them, for training one.
 

@@ -23,7 +23,8 @@ from benchmarks.sequential import (
 from mars_score.augment.masking.analysis import prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
-from mars_score.settings import InfillingSettings, Settings, SimilaritySettings
+from mars_score.settings import Settings
+from mars_score.settings.stages import InfillingSettings, SimilaritySettings
 
 
 def window(model) -> int:

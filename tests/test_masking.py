@@ -21,7 +21,8 @@ from mars_score.augment.masking.template import (
     mask_ratios,
     word_priorities,
 )
-from mars_score.settings import MaskingSettings, resolve_settings
+from mars_score.settings import resolve_settings
+from mars_score.settings.stages import MaskingSettings
 
 # Words and tags, by the real pipeline
 

@@ -18,7 +18,7 @@ from mars_score.errors import UnsupportedModelError
 from mars_score.models import loading as models
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.scorer import MarsScorer
-from mars_score.settings import InfillingSettings, PlanningSettings
+from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
 pytestmark = pytest.mark.usefixtures("nothing_loaded")
 ANALYSER = WordAnalyser()

@@ -24,7 +24,7 @@ from benchmarks.sequential import (
 )
 from mars_score.augment.masking.analysis import Analysis, Word
 from mars_score.augment.masking.template import Template
-from mars_score.settings import InfillingSettings, PlanningSettings
+from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
 CONTEXT = "The old town wakes early in the summer."
 REFERENCE = "She waited for the train to get home."

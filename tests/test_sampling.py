@@ -13,7 +13,8 @@ from mars_score.augment.sampling.prompts import SYSTEM, SYSTEM_OF_DIALOGUE, make
 from mars_score.augment.sampling.samples import Request, draw_samples, fault_of, make_request, tidy
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec
-from mars_score.settings import SamplingSettings, resolve_settings
+from mars_score.settings import resolve_settings
+from mars_score.settings.stages import SamplingSettings
 
 TEMPLATE = (
     "{% for message in messages %}<{{ message['role'] }}>{{ message['content'] }}</{{ message['role'] }}>"
@@ -278,11 +279,10 @@ REFERENCES = [["Before the first ferry leaves, the baker opens."], ["1,250 peopl
 def test_samples_are_references_for_other_metrics(encoder):
     models = {"language_model": tiny_models.tiny_writer(), "encoder": encoder}
     scorer = MarsScorer("mini", variant="plus", store=False, sample_count=3, **models)
-    drawn = scorer.sample(REFERENCES, CONTEXTS)
-    assert [len(texts) > 0 for texts in drawn] == [True, False, False, True]
     augmented = scorer.augment(REFERENCES, CONTEXTS)
-    assert augmented == [[*references, *texts] for references, texts in zip(REFERENCES, drawn, strict=True)]
+    assert [texts[: len(human)] for texts, human in zip(augmented, REFERENCES, strict=True)] == REFERENCES
+    assert [len(texts) > 1 for texts in augmented] == [True, False, False, True]
     turns = ["Hi, who are you?", "A\nbaker."]  # a list of strings is a dialogue
     request = Request("Hi, who are you?\nA baker.", 16, "dialogue")
     model = CausalLanguageModel(*models["language_model"])
-    assert scorer.sample(["Hello."], [turns]) == [drawn_by(model, request, sample_count=3).texts]
+    assert scorer.augment(["Hello."], [turns]) == [["Hello.", *drawn_by(model, request, sample_count=3).texts]]

@@ -201,7 +201,8 @@ def test_a_dropped_sample_is_written_again(server, scorer):
     """With a seed that was not asked for; the texts that are good stay."""
     texts = [{"message": {"content": text}} for text in ("It was late.", "As an AI, I can't say.")]
     server.faults[CHAT] = iter([(200, json.dumps({"choices": texts}))])
-    assert scorer.sample(["So it was."], CONTEXTS[:1]) == [("It was late.", "They met at 2 and 0 o'clock.")]
+    samples = ["It was late.", "They met at 2 and 0 o'clock."]
+    assert scorer.augment(["So it was."], CONTEXTS[:1]) == [["So it was.", *samples]]
     assert [(body["n"], body["seed"]) for body in chats(server)] == [(2, 0), (1, 2)]
 
 

@@ -17,7 +17,7 @@ from mars_score.models.engine.surprisal import surprisals
 from mars_score.models.loading import causal_model
 from mars_score.models.running import exclusive
 from mars_score.scorer import MarsScorer
-from mars_score.settings import ModelSettings
+from mars_score.settings.stages import ModelSettings
 from mars_score.store.runtime import Runtime
 
 ROWS = (

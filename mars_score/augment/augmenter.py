@@ -13,7 +13,8 @@ from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.validation import Row
 from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, ModelUnavailableError
 from mars_score.models.fingerprints import Current
-from mars_score.settings import MaskingSettings, Settings
+from mars_score.settings import Settings
+from mars_score.settings.stages import MaskingSettings
 from mars_score.store.lookup import Results
 from mars_score.store.runtime import Runtime
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mars_score.data.files import Columns
 from mars_score.data.rated import RatedColumns
-from mars_score.settings import SETTING_NAMES, Settings
+from mars_score.settings import SETTING_NAMES, STAGES, Settings
 from mars_score.settings.fields import Setting, settings_of
 from mars_score.settings.presets import DEFAULT_PRESET, PRESETS
 
@@ -92,13 +92,13 @@ def set_names(text: str) -> list[str]:
 
 
 def add_scorer_options(
-    parser: argparse.ArgumentParser, stages: Iterable[str] = tuple(Settings.STAGES), without: tuple[str, ...] = ()
+    parser: argparse.ArgumentParser, stages: Iterable[str] = tuple(STAGES), without: tuple[str, ...] = ()
 ) -> None:
     """Preset, device and the like, the general settings, and those of some stages.
 
     Args:
         parser: of a command.
-        stages: of :attr:`mars_score.settings.Settings.STAGES`, those that the command uses.
+        stages: of :data:`mars_score.settings.STAGES`, those that the command uses.
         without: settings of these that it does not use, or has options of its own for.
     """
     group = parser.add_argument_group("models and machine")
@@ -128,9 +128,7 @@ def scorer_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def _add_settings(parser: argparse.ArgumentParser, stages: Iterable[str], without: tuple[str, ...]) -> None:
     """One option for each setting, in a group for each stage."""
-    groups: dict[str, Any] = {"settings": Settings} | {
-        f"settings: {name}": Settings.STAGES[name] for name in stages
-    }
+    groups = {"settings": Settings} | {f"settings: {name}": STAGES[name] for name in stages}
     for title, stage in groups.items():
         group = parser.add_argument_group(title, None if stage is Settings else inspect.getdoc(stage))
         for setting in settings_of(stage):

@@ -6,9 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from mars_score.augment.sampling.samples import ContextSampler, make_request
 from mars_score.data.overlap import copied_share, windows
 from mars_score.data.validation import check_contexts, check_lengths, check_references
 from mars_score.data.values import one_line, plain
@@ -146,8 +148,11 @@ def survey_references(scorer: MarsScorer, references: Any, contexts: Any = None)
     if not rows:
         raise ValueError("there are no rows")
     texts = [tuple(text.strip() for text in row) for row in rows]
-    samples = scorer.sample(rows, all_contexts)
     stripped = [context.strip() for context in all_contexts]
+    requests = [make_request(*row, scorer.settings.sampling) for row in zip(stripped, texts, strict=True)]
+    report = partial(scorer.runtime.report, "sample")
+    drawn = ContextSampler(scorer.settings, scorer.runtime).draw(requests, report)
+    samples = [drawn[request].texts for request in requests]
     wanted = {text for row in (*texts, *samples, *map(windows, stripped)) for text in row}
     read = Reader(scorer.settings, scorer.runtime).read(EMBED, sorted(wanted))
     vectors = {text: embedding.vector for text, embedding in read.items()}

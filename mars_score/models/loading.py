@@ -19,7 +19,7 @@ from mars_score.models.wheels import is_wheel, language_model_source, wheel_fold
 
 if TYPE_CHECKING:
     from mars_score.models.engine.language_model import CausalLanguageModel
-    from mars_score.settings import ModelSettings
+    from mars_score.settings.stages import ModelSettings
     from mars_score.store.runtime import Runtime
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub

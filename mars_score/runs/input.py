@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mars_score.augment.augmenter import prepare_rows
 from mars_score.data.files import Columns, RowFile, read_parts
 from mars_score.data.validation import Row
-from mars_score.settings import MaskingSettings
+from mars_score.settings.stages import MaskingSettings
 
 
 class Part(NamedTuple):

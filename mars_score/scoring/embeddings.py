@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.models.fingerprints import Current
-from mars_score.settings import ModelSettings
+from mars_score.settings.stages import ModelSettings
 from mars_score.store.lookup import Results
 from mars_score.store.runtime import Runtime
 

@@ -10,7 +10,7 @@ from mars_score.data.contexts import passages_of
 from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words
 from mars_score.models.fingerprints import Current
-from mars_score.settings import ModelSettings
+from mars_score.settings.stages import ModelSettings
 from mars_score.store.lookup import Results, from_json
 from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from mars_score.data.words import split_words
 from mars_score.models import mini_nli
-from mars_score.settings import Settings, SimilaritySettings
+from mars_score.settings import Settings
+from mars_score.settings.stages import SimilaritySettings
 
 if TYPE_CHECKING:
     from mars_score.scoring.row import ScorableRow

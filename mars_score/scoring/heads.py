@@ -26,8 +26,9 @@ from mars_score.scoring.evidence import LIKELIHOOD, Evidence
 from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
 from mars_score.scoring.row import Example, ScorableRow, Term, weighted_sum
-from mars_score.settings import SETTINGS, ModelSettings, Settings
+from mars_score.settings import SETTINGS, Settings
 from mars_score.settings.fields import settings_of
+from mars_score.settings.stages import ModelSettings
 from mars_score.store.runtime import Runtime
 
 KINDS = ("terms", "encoder", "ls")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import fields as fields_of
+from typing import Any
 
 from mars_score.settings.fields import (
     NAMED,
     POSITIVE,
     Checked,
-    Setting,
     learned_head,
     setting,
     settings_of,
@@ -27,20 +27,6 @@ from mars_score.settings.stages import (
     SamplingSettings,
     SimilaritySettings,
 )
-
-__all__ = [
-    "ARGUMENTS",
-    "SETTINGS",
-    "SETTING_NAMES",
-    "InfillingSettings",
-    "MaskingSettings",
-    "ModelSettings",
-    "PlanningSettings",
-    "SamplingSettings",
-    "Settings",
-    "SimilaritySettings",
-    "resolve_settings",
-]
 
 
 @dataclass(frozen=True)
@@ -67,15 +53,6 @@ class Settings(Checked):
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
     similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
     models: ModelSettings = field(default_factory=ModelSettings)
-
-    STAGES: ClassVar[dict[str, type[Checked]]] = {
-        "masking": MaskingSettings,
-        "planning": PlanningSettings,
-        "infilling": InfillingSettings,
-        "sampling": SamplingSettings,
-        "similarity": SimilaritySettings,
-        "models": ModelSettings,
-    }
 
     def given(self, references: Any, samples: Any = None) -> Settings:
         """The settings that count with these references; None: candidates are scored by their contexts alone.
@@ -104,22 +81,16 @@ class Settings(Checked):
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """All settings as flat (name, value) pairs, in pipeline order."""
-        for values in (self, *(getattr(self, stage) for stage in self.STAGES)):
+        for values in (self, *(getattr(self, stage) for stage in STAGES)):
             yield from ((setting.name, getattr(values, setting.name)) for setting in settings_of(type(values)))
 
 
-SETTINGS: dict[str, Setting] = {
-    setting.name: setting for cls in (Settings, *Settings.STAGES.values()) for setting in settings_of(cls)
+STAGES: dict[str, Any] = {  # their dataclasses, in pipeline order
+    stage.name: stage.default_factory for stage in fields_of(Settings) if stage.default_factory is not MISSING
 }
-SETTING_NAMES: tuple[str, ...] = tuple(SETTINGS)
-ARGUMENTS = (
-    "preset",
-    "batch_size",
-    "encoder_batch_size",
-    "device",
-    "store",
-    "progress",
-)  # of MarsScorer besides them
+SETTINGS = {setting.name: setting for cls in (Settings, *STAGES.values()) for setting in settings_of(cls)}
+SETTING_NAMES = tuple(SETTINGS)
+ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # others of MarsScorer
 
 
 def resolve_settings(
@@ -155,7 +126,7 @@ def resolve_settings(
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
     usual = {**PRESETS[preset], **VARIANTS[variant], **trained}
     values = {**usual, **overrides, "variant": variant}
-    stages: dict[str, Any] = {stage: cls(**_of(cls, values)) for stage, cls in Settings.STAGES.items()}
+    stages: dict[str, Any] = {stage: cls(**_of(cls, values)) for stage, cls in STAGES.items()}
     settings = Settings(**_of(Settings, values), **stages)
     _refuse_without_effect(settings, {name: usual.get(name, SETTINGS[name].default) for name in overrides})
     return settings

@@ -92,31 +92,23 @@ def is_number(value: Any, kind: type, low: float, high: float = math.inf, above_
     return bool(low < number if above_low else low <= number) and bool(number <= high)
 
 
-def settings_of(cls: Any) -> tuple[Setting, ...]:
-    """The fields of a dataclass that :func:`setting` made, in order."""
-    return _settings_of(cls)
-
-
-@functools.cache
 def _settings_of(cls: Any) -> tuple[Setting, ...]:
-    hints = get_type_hints(cls)
-    fields = [field for field in dataclasses.fields(cls) if "setting" in field.metadata]
-    return tuple(_described(field, hints[field.name]) for field in fields)
+    """The fields of a dataclass that :func:`setting` made, in order."""
+    hints, settings = get_type_hints(cls), []
+    for field in dataclasses.fields(cls):
+        if "setting" not in field.metadata:
+            continue
+        hint = hints[field.name]
+        optional = isinstance(hint, types.UnionType)
+        kind = get_args(hint)[0] if optional else hint
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        known = {"name": field.name, "default": field.default, "choices": choices, "optional": optional}
+        kind = str if choices else get_origin(kind) or kind
+        settings.append(dataclasses.replace(field.metadata["setting"], **known, kind=kind))
+    return tuple(settings)
 
 
-def _described(field: dataclasses.Field[Any], hint: Any) -> Setting:
-    optional = isinstance(hint, types.UnionType)
-    kind = get_args(hint)[0] if optional else hint
-    choices = get_args(kind) if get_origin(kind) is Literal else ()
-    setting: Setting = field.metadata["setting"]
-    return dataclasses.replace(
-        setting,
-        name=field.name,
-        kind=str if choices else get_origin(kind) or kind,
-        choices=choices,
-        optional=optional,
-        default=field.default,
-    )
+settings_of: Callable[[Any], tuple[Setting, ...]] = functools.cache(_settings_of)
 
 
 @dataclasses.dataclass(frozen=True)

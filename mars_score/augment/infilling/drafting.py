@@ -15,7 +15,7 @@ from mars_score.augment.infilling.planning import plain_step, planned_step
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import token_kind
-from mars_score.settings import PlanningSettings
+from mars_score.settings.stages import PlanningSettings
 
 MASK_ENTRIES = 2**26  # attention mask entries of one judging pass
 

@@ -9,7 +9,7 @@ from mars_score.augment.infilling.jobs import Infill, Job, JobState, OnInfilled
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel, PromptMemory
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
-from mars_score.settings import InfillingSettings, PlanningSettings
+from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
 MOST_JOBS, MOST_JOBS_ON_GPU = 128, 1024  # default batch sizes; larger batches are hardly faster on a CPU
 

@@ -17,7 +17,7 @@ from mars_score.models.engine.cache import KeyValueCache, LayerStates
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.perturbation import LayerPerturbation
 from mars_score.models.engine.tokens import padded
-from mars_score.settings import PlanningSettings
+from mars_score.settings.stages import PlanningSettings
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from rapidfuzz.distance import LCSseq
 from mars_score.augment.masking.analysis import Analysis
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.knapsack import knapsack
-from mars_score.settings import MaskingSettings
+from mars_score.settings.stages import MaskingSettings
 
 PLAIN_COST = 1  # what masking a word takes from the budget
 CONTEXT_COST = 10  # the same where the context has the word, too

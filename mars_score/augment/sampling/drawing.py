@@ -11,7 +11,7 @@ from transformers.generation import StoppingCriteriaList, TemperatureLogitsWarpe
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.tokens import TextCodec, has_line_break
 from mars_score.models.running import BatchSize, ordinary_mode
-from mars_score.settings import SamplingSettings
+from mars_score.settings.stages import SamplingSettings
 
 TEXTS_TOGETHER = 32  # that are written at once, at most; halved where memory runs out
 

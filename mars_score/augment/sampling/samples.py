@@ -17,9 +17,10 @@ from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model
 from mars_score.models.served import ServedModel, is_served, served_model
-from mars_score.settings import SamplingSettings, Settings
+from mars_score.settings import Settings
 from mars_score.settings.fields import UNSAMPLED_TASKS
 from mars_score.settings.language import ENGLISH, language_code
+from mars_score.settings.stages import SamplingSettings
 from mars_score.store.lookup import Done, Results, from_json, to_json
 from mars_score.store.results import digest
 from mars_score.store.runtime import Runtime
