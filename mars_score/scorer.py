@@ -137,21 +137,18 @@ class MarsScorer:
             predictions, references, contexts, samples = table
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
-        given = check_candidate_lists(predictions)
+        all_candidates = check_candidate_lists(predictions)
         settings = self.settings_for(references, samples)
-        if references is None and self.head_folder and self.head_folder.kind == "terms":
-            raise ValueError(
-                f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
-            )
-        use_context = settings.use_context
-        all_references, texts = check_rows(references, contexts, use_context=use_context, predictions=given)
-        all_samples = check_samples(samples, len(texts))
-        check_lengths(predictions=given, samples=all_samples)
-        if not given:
+        all_references, all_contexts = check_rows(
+            references, contexts, use_context=settings.use_context, predictions=all_candidates
+        )
+        all_samples = check_samples(samples, len(all_contexts))
+        check_lengths(predictions=all_candidates, samples=all_samples)
+        if not all_candidates:
             raise ValueError("there is nothing to score: predictions is empty")
-        numbered = [(number, text.strip()) for number, candidates in enumerate(given) for text in candidates]
+        numbered = [(number, text.strip()) for number, texts in enumerate(all_candidates) for text in texts]
         rows = [
-            Row(candidate, all_references[number], texts[number].strip(), all_samples[number])
+            Row(candidate, all_references[number], all_contexts[number].strip(), all_samples[number])
             for number, candidate in numbered
         ]
         numbers = [number for number, _ in numbered]
@@ -175,9 +172,12 @@ class MarsScorer:
     def settings_for(self, references: Any, samples: Any = None) -> Settings:
         """The settings that count; without the likelihood where a server does not tell it.
 
-        Args and errors as for :meth:`mars_score.settings.Settings.given`; ServerError: it cannot be asked.
+        Args and errors as for :meth:`mars_score.settings.Settings.given`. ValueError: a learned head needs
+        references; ServerError: a server cannot be asked.
         """
-        settings = self.settings.given(references, samples)
+        settings, head = self.settings.given(references, samples), self.head_folder
+        if references is None and head and head.kind == "terms":
+            raise ValueError(f"{head.path}: this head needs references; give them, or leave learned out")
         model, similarity = settings.models.language_model, settings.similarity
         if similarity.likelihood_weight and is_served(model) and served_model(model).read is None:
             return replace(settings, similarity=replace(similarity, likelihood_weight=0.0))
@@ -189,7 +189,10 @@ class MarsScorer:
 
         Without repetitions. Args and errors as for :meth:`score`.
         """
-        augmented = self.augment_rows(self._checked(references, contexts))
+        settings = self.settings.given(references)
+        columns = check_rows(references, contexts, use_context=settings.use_context)
+        rows = [Row("", texts, context) for texts, context in zip(*columns, strict=True)]
+        augmented = self.augment_rows(prepare_rows(rows, settings.masking))
         _warn(range(len(augmented)), cuts([row for row, _ in augmented]))
         return [
             list(dict.fromkeys([*(text for reference in row for text in reference.texts), *samples.texts]))
@@ -252,13 +255,6 @@ class MarsScorer:
     def __getstate__(self) -> dict[str, Any]:
         """Without what is loaded again when needed."""
         return {name: value for name, value in vars(self).items() if name not in _LOADED}
-
-    def _checked(self, references: Any, contexts: Any) -> list[Row]:
-        """Prepared rows without candidates."""
-        settings = self.settings.given(references)
-        columns = check_rows(references, contexts, use_context=settings.use_context)
-        rows = [Row("", texts, context) for texts, context in zip(*columns, strict=True)]
-        return prepare_rows(rows, settings.masking)
 
     def _score(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> list[ScoredRow]:
         """The scores of prepared rows, stored or new."""
