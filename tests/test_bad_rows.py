@@ -3,13 +3,46 @@
 import jsonl
 import pytest
 import word_recall
-from bad_rows import BAD_ROWS
 
 import mars_metric
 from mars_score.cli import main
 from mars_score.scorer import MarsScorer
 
 GOOD = {"prediction": "a b", "reference": "a b", "context": "first", "sample": ["c"]}
+
+ASK, REPLY, BRIEF = ({"role": role, "content": "Hello."} for role in ("user", "assistant", "system"))
+PASSAGES = r'must be a string, got dict .* retrieved passages are given as \{"passages": \["...", "..."\]\}'
+# A column, what stands in its second row, and what the message says behind the place.
+BAD_ROWS = [
+    ("prediction", None, "must be a string, got NoneType"),
+    ("prediction", 3, "must be a string, got int"),
+    ("prediction", ["b", 3], "must be a string, got (int|list)"),
+    ("reference", None, "must be a string, got NoneType"),
+    ("reference", [], "is an empty list; give at least one"),
+    ("reference", " ", "holds a blank reference"),
+    ("reference", ["b", "\u200b"], "holds a blank reference"),
+    ("reference", ["b", 3], "must be a string, got int"),
+    ("context", 3, "must be a string, got int"),
+    ("context", [ASK, REPLY], "ends with a message of the assistant; the candidate answers"),
+    ("context", [BRIEF], "ends with a message of the system"),
+    ("context", [ASK, ASK], r"\[1\] is a second message of the user in sequence; join"),
+    ("context", [ASK, BRIEF], r"\[1\] is a message of the system, which must be the first"),
+    ("context", [{**ASK, "role": "x"}], r"\[0\]\[\"role\"\] must be one of .*, got 'x'"),
+    ("context", [{"content": "x"}], r"\[0\]\[\"role\"\] must be one of .*, got None"),
+    ("context", [{"role": "user"}], r"\[0\]\[\"content\"\] must be a string, got NoneType"),
+    ("context", [{**ASK, "content": " "}], r"\[0\]\[\"content\"\] is blank; leave the message out"),
+    ("context", [ASK, "text"], "must be a string, got dict"),
+    ("context", {"passages": 5}, PASSAGES),
+    ("context", {"passages": "text"}, PASSAGES),
+    ("context", {"passages": []}, "holds no passages; give at least one"),
+    ("context", {"passages": ["a", " "]}, r'\["passages"\]\[1\] is blank; leave it out'),
+    ("context", {"passages": ["a", 3]}, r'\["passages"\]\[1\] must be a string, got int'),
+    ("context", {"passages": ["a"], "question": "b"}, PASSAGES),
+    ("context", {"text": "b"}, PASSAGES),
+    ("sample", 3, "must be a string, got int"),
+    ("sample", ["b", " "], "holds a blank sample; leave it out"),
+    ("sample", ["b", 3], "must be a string, got int"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +98,8 @@ SURFACES = {
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 @pytest.mark.parametrize("surface", SURFACES)
-@pytest.mark.parametrize("name", BAD_ROWS)
-def test_bad_rows(name, surface, tmp_path, capsys, scored):
-    column, value, message = BAD_ROWS[name]
+@pytest.mark.parametrize(("column", "value", "message"), BAD_ROWS)
+def test_bad_rows(column, value, message, surface, tmp_path, capsys, scored):
     refuse, place = SURFACES[surface]
     if surface == "torchmetrics":
         place = place.replace("{}s?", {"prediction": "preds", "reference": "target"}.get(column, f"{column}s"))

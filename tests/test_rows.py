@@ -1,4 +1,4 @@
-"""Columns of all kinds, what is no column, and odd texts; rows that are refused are in tests/bad_rows.py."""
+"""Columns of all kinds, what is no column, and odd texts; rows that are refused are in tests/test_bad_rows.py."""
 
 import collections
 
@@ -60,26 +60,22 @@ REMEDIES = {
 
 
 @pytest.mark.parametrize("remedy", REMEDIES)
-def test_what_is_not_a_list_is_refused(remedy):
+@pytest.mark.parametrize("check", [check_candidates, check_references, check_contexts])
+def test_what_is_not_a_list_is_refused(check, remedy):
+    name = check.__name__.replace("check_candidates", "predictions").removeprefix("check_")
     for value in REMEDIES[remedy]:
-        for name, check in (
-            ("predictions", check_candidates),
-            ("references", check_references),
-            ("contexts", lambda given: check_contexts(given, 1, use_context=False)),
-        ):
-            expected = f"{name} must be a list with one entry per row, got .*; {remedy}"
-            with pytest.raises(TypeError, match=expected.replace("predictions", name)):
-                check(value)
+        expected = f"{name} must be a list with one entry per row, got .*; {remedy.replace('predictions', name)}"
+        with pytest.raises(TypeError, match=expected):
+            check(value)
 
 
 @pytest.mark.parametrize("value", [0.5, float("nan"), b"bytes", pd.NA, True])
 def test_rows_that_are_not_text(value):
-    with pytest.raises(
-        TypeError, match=rf"predictions\[1\] must be a string, got {type(value).__name__} .*leave the"
-    ):
+    expected = rf"\[1\] must be a string, got {type(value).__name__}"
+    with pytest.raises(TypeError, match=rf"predictions{expected} .*leave the"):
         check_candidates(["text", value])
     for row in (value, ["text", value]):
-        with pytest.raises(TypeError, match=rf"references\[1\] must be a string, got {type(value).__name__}"):
+        with pytest.raises(TypeError, match=f"references{expected}"):
             check_references(["text", row])
 
 
