@@ -8,17 +8,10 @@ from dataclasses import MISSING, dataclass, field, replace
 from dataclasses import fields as fields_of
 from typing import Any
 
+from mars_score.settings import stages
 from mars_score.settings.fields import NAMED, POSITIVE, Checked, learned_head, setting, settings_of, unknown
 from mars_score.settings.language import ENGLISH, check_language
 from mars_score.settings.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
-from mars_score.settings.stages import (
-    InfillingSettings,
-    MaskingSettings,
-    ModelSettings,
-    PlanningSettings,
-    SamplingSettings,
-    SimilaritySettings,
-)
 
 
 @dataclass(frozen=True)
@@ -39,12 +32,12 @@ class Settings(Checked):
         "trained with follow from it.",
         convert=learned_head,
     )
-    masking: MaskingSettings = field(default_factory=MaskingSettings)
-    planning: PlanningSettings = field(default_factory=PlanningSettings)
-    infilling: InfillingSettings = field(default_factory=InfillingSettings)
-    sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
-    models: ModelSettings = field(default_factory=ModelSettings)
+    masking: stages.MaskingSettings = field(default_factory=stages.MaskingSettings)
+    planning: stages.PlanningSettings = field(default_factory=stages.PlanningSettings)
+    infilling: stages.InfillingSettings = field(default_factory=stages.InfillingSettings)
+    sampling: stages.SamplingSettings = field(default_factory=stages.SamplingSettings)
+    similarity: stages.SimilaritySettings = field(default_factory=stages.SimilaritySettings)
+    models: stages.ModelSettings = field(default_factory=stages.ModelSettings)
 
     def given(self, references: Any, samples: Any = None) -> Settings:
         """The settings that count with these references; None: candidates are scored by their contexts alone.
@@ -118,8 +111,8 @@ def resolve_settings(
         raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
     usual = {**PRESETS[preset], **VARIANTS[variant], **trained}
     values = {**usual, **overrides, "variant": variant}
-    stages: dict[str, Any] = {stage: cls(**_of(cls, values)) for stage, cls in STAGES.items()}
-    settings = Settings(**_of(Settings, values), **stages)
+    parts = {stage: cls(**_of(cls, values)) for stage, cls in STAGES.items()}
+    settings = Settings(**_of(Settings, values), **parts)
     _refuse_without_effect(settings, {name: usual.get(name, SETTINGS[name].default) for name in overrides})
     return settings
 

@@ -96,15 +96,14 @@ def _settings_of(cls: Any) -> tuple[Setting, ...]:
     """The fields of a dataclass that :func:`setting` made, in order."""
     hints, settings = get_type_hints(cls), []
     for field in dataclasses.fields(cls):
-        if "setting" not in field.metadata:
-            continue
-        hint = hints[field.name]
-        optional = isinstance(hint, types.UnionType)
-        kind = get_args(hint)[0] if optional else hint
-        choices = get_args(kind) if get_origin(kind) is Literal else ()
-        known = {"name": field.name, "default": field.default, "choices": choices, "optional": optional}
-        kind = str if choices else get_origin(kind) or kind
-        settings.append(dataclasses.replace(field.metadata["setting"], **known, kind=kind))
+        if setting := field.metadata.get("setting"):
+            hint = hints[field.name]
+            optional = isinstance(hint, types.UnionType)
+            kind = get_args(hint)[0] if optional else hint
+            choices = get_args(kind) if get_origin(kind) is Literal else ()
+            known = {"name": field.name, "default": field.default, "choices": choices, "optional": optional}
+            kind = str if choices else get_origin(kind) or kind
+            settings.append(dataclasses.replace(setting, **known, kind=kind))
     return tuple(settings)
 
 
