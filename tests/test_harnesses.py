@@ -30,39 +30,36 @@ def test_options_in_lm_eval(evaluated, use_references):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("task", "change", "message"),
     [
-        ({"context": None}, r"the context \(context\) of document 3 of task answers must be a string, got None"),
-        ({"reference": ["a", " "]}, "the target of document 3 of task answers holds a blank reference; fill it"),
+        (
+            LM_EVAL,
+            {"context": None},
+            r"the context \(context\) of document 3 of task answers must be a string, got",
+        ),
+        (
+            LM_EVAL,
+            {"reference": ["a", " "]},
+            "the target of document 3 of task answers holds a blank reference; f",
+        ),
+        (OF_MARS + "metric_list: [{metric: mars, variation: plus}]", {}, "variation"),
+        (OF_MARS + "metric_list: [{metric: exact_match}]", {}, "once in metric_list, metric: mars"),
+        (LM_EVAL + "output_type: multiple_choice", {}, "output_type: generate_until"),
+        (LM_EVAL.removeprefix(OF_MARS), {}, "needs in its task class: !function mars_score"),
     ],
 )
-def test_a_bad_document_is_refused_before_lm_eval_generates(evaluated, monkeypatch, change, message):
+def test_what_is_wrong_is_refused_before_lm_eval_generates(evaluated, monkeypatch, task, change, message):
     monkeypatch.setattr(pytest.importorskip("lm_eval.models.huggingface").HFLM, "generate_until", None)
+    importlib.import_module("mars_score.integrations.lm_eval")  # the last task does not
     documents = [{**row, **change} if place == 3 else row for place, row in enumerate(harnesses.DOCUMENTS)]
     with pytest.raises((TypeError, ValueError), match=message):
-        harnesses.run_lm_eval(evaluated, LM_EVAL, documents)
+        harnesses.run_lm_eval(evaluated, task, documents)
 
 
 def test_predictions_alone_in_lm_eval(evaluated, nothing_loaded):
     results, samples = harnesses.run_lm_eval(evaluated, LM_EVAL, predict_only=True)
     assert "mars,none" not in results
     assert all(sample["resps"] and "mars" not in sample for sample in samples)
-
-
-@pytest.mark.parametrize(
-    ("task", "message"),
-    [
-        (OF_MARS + "metric_list: [{metric: mars, variation: plus}]", "variation"),
-        (OF_MARS + "metric_list: [{metric: exact_match}]", "once in metric_list, metric: mars"),
-        (LM_EVAL + "output_type: multiple_choice", "output_type: generate_until"),
-        (LM_EVAL.removeprefix(OF_MARS), "needs in its task class: !function mars_score"),
-    ],
-)
-def test_a_wrong_task_of_lm_eval(evaluated, task, message):
-    pytest.importorskip("lm_eval")
-    importlib.import_module("mars_score.integrations.lm_eval")  # the last task does not
-    with pytest.raises((TypeError, ValueError), match=message):
-        harnesses.run_lm_eval(evaluated, task)
 
 
 def lighteval_scores(documents, **options):
@@ -81,16 +78,14 @@ def lighteval_scores(documents, **options):
 
 @with_or_without_references
 def test_options_in_lighteval(tiny_mini, use_references):
+    references, contexts = COLUMNS
     documents = [
         {"choices": ["x", *texts], "gold_index": [*range(1, len(texts) + 1)], "specific": {"story": context}}
-        for texts, context in zip(*COLUMNS, strict=True)
+        for texts, context in zip(references, contexts, strict=True)
     ]
-    options = {"variant": "fast", "context": "story", "use_references": use_references}
-    references, contexts = COLUMNS
-    candidates = ["She walked."] * len(contexts)
-    scorer = MarsScorer("mini", variant="fast")
-    expected = scorer.score(candidates, references if use_references else None, contexts)
-    assert lighteval_scores(documents, **options) == expected.scores
+    scores = lighteval_scores(documents, variant="fast", context="story", use_references=use_references)
+    columns = ["She walked."] * len(contexts), references if use_references else None, contexts
+    assert scores == MarsScorer("mini", variant="fast").score(*columns).scores
 
 
 @pytest.mark.parametrize(
