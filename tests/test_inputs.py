@@ -81,11 +81,7 @@ def test_a_table_without_references_says_so(tiny):
         ([*ROWS, {"prediction": "a", "reference": "b"}], None, "row 2 has no 'context', which the first has"),
         ([*ROWS, "text"], None, r"row 2 must be a dict like the first, got str \('text'\)"),
         (COLUMNS["prediction"], {"reference": "gold"}, "columns names the columns of a table"),
-        (
-            {**COLUMNS, "prediction": [["a"], []]},
-            None,
-            r"predictions\[1\] is an empty list; give at least one cand",
-        ),
+        ({**COLUMNS, "prediction": ["a", []]}, None, r"predictions\[1\] is an empty list; give at least one cand"),
         ({**COLUMNS, "prediction": [["a"]]}, None, "predictions has 1, references has 2"),
     ],
 )
@@ -224,18 +220,18 @@ def test_the_first_line_tells_formats_apart_where_a_name_does_not(tmp_path, text
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("content", "message"),
     [
-        ('[{"a": 1},\n 3]', "rows.json: entry 2 of the list: not a JSON object but int"),
-        ('[{"a": 1},\n {"b" 3}]', r"rows.json: not JSON: Expecting ':' delimiter \(line 2, character 7\)"),
-        ("[]", "rows.json: the file holds no rows"),
-        ("[" * 100_000, "nested too deeply"),
+        (b'[{"a": 1},\n 3]', "rows.json: entry 2 of the list: not a JSON object but int"),
+        (b'[{"a": 1},\n {"b" 3}]', r"rows.json: not JSON: Expecting ':' delimiter \(line 2, character 7\)"),
+        (b"[]", "rows.json: the file holds no rows"),
+        (b"[" * 100_000, "nested too deeply"),
         (b'[{"a": "\xff"}]', "rows.json: not UTF-8; convert the file"),
     ],
 )
-def test_lists_that_are_wrong(tmp_path, text, message):
+def test_lists_that_are_wrong(tmp_path, content, message):
     path = tmp_path / "rows.json"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         list(stream_rows(path))
 
@@ -261,10 +257,6 @@ def test_a_real_pipe(named_models):
 @pytest.mark.usefixtures("tiny")
 def test_passages_and_chats_in_files(tmp_path, capsys):
     rows = [{**ROWS[0], "context": {"passages": PASSAGES}}, {**ROWS[1], "context": CHAT}]
-    path = tmp_path / "rows.jsonl"
-    jsonl.write(path, rows)
-    assert main(["score", str(path), "--json", "--preset", "mini", "--sample-count", "2"]) == 0
+    path = str(jsonl.write(tmp_path / "rows.jsonl", rows))
+    assert main(["score", path, "--json", "--preset", "mini", "--sample-count", "2"]) == 0
     assert len(json.loads(capsys.readouterr().out)["scores"]) == 2
-    path.write_text(json.dumps({**ROWS[0], "context": CHAT[:3]}) + "\n")
-    assert main(["score", str(path)]) == 2
-    assert "rows.jsonl:1: column 'context' ends with a message of the assistant" in capsys.readouterr().err
