@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +67,9 @@ class MarsScore(Metric):
         texts = check_contexts(contexts, len(candidates), use_context=self.options.get("use_context", True))
         others = check_samples(samples, len(candidates))
         check_lengths(preds=candidates, target=references, contexts=texts, samples=others)
-        self.rows.append(to_tensor(zip(candidates, references, texts, others, strict=True), self.device))
+        rows = zip(candidates, references, texts, others, strict=True)
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows).encode()  # any process group can gather bytes
+        self.rows.append(torch.from_numpy(np.frombuffer(lines, dtype=np.uint8).copy()).to(self.device))
 
     def compute(self) -> Tensor:
         """The score; 0 without rows."""
@@ -78,7 +79,7 @@ class MarsScore(Metric):
     def sync(self, *args: Any, **kwargs: Any) -> None:
         """Gather the rows of all processes; torchmetrics would make a tensor of floats where there are none."""
         if isinstance(self.rows, list) and not self.rows:
-            self.rows = [to_tensor([], self.device)]
+            self.rows = [torch.empty(0, dtype=torch.uint8, device=self.device)]
         super().sync(*args, **kwargs)
 
     def _score(self) -> float:
@@ -91,9 +92,3 @@ class MarsScore(Metric):
             options["device"] = str(self.device)
         *columns, samples = zip(*rows, strict=True)
         return MarsScorer(**options).score(*columns, samples=samples if any(samples) else None).score
-
-
-def to_tensor(rows: Iterable[Sequence[Any]], device: torch.device | str = "cpu") -> Tensor:
-    """Rows as bytes (uint8) of one JSON list per line, which any process group can gather and concatenate."""
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-    return torch.from_numpy(np.frombuffer(lines.encode(), dtype=np.uint8).copy()).to(device)
