@@ -268,6 +268,14 @@ def test_bad_lines(run, write, scorers, tmp_path, line, message):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
 
 
+def test_columns_of_other_names_are_asked_for_together(run, write):
+    path = write(['{"question": "a", "gold": "b", "context": ""}'])
+    assert failing(run, "score", path, "--reference-column", "answer") == (
+        f"{path}:1: columns 'answer', 'prediction' are missing (columns here: 'question', 'gold', 'context'); name "
+        "them with --reference-column, --prediction-column"
+    )
+
+
 def test_other_line_ends_and_a_byte_order_mark(run, tmp_path):
     path = tmp_path / "rows.jsonl"
     row = json.dumps({**ROWS[0], "reference": "a\u2028b"}, ensure_ascii=False)

@@ -146,6 +146,12 @@ class Columns:
 
     def rows(self, file: RowFile) -> list[Row]:
         """The rows, checked; blank texts and no references or samples where there is no column."""
+        missing = {field: name for field, name in vars(self).items() if name and name not in file.rows[0]}
+        if len(missing) > 1:
+            names, here = (", ".join(map(repr, names)) for names in (missing.values(), file.rows[0]))
+            options = ", ".join(f"--{field}-column" for field in missing)
+            fault = f"columns {names} are missing (columns here: {here or 'none'})"
+            raise ValueError(f"{file.path}:{file.numbers[0] + 1}: {fault}; name them with {options}")
 
         def column(field: str, check: Callable[..., list[Any]], empty: Any, otherwise: str = "") -> list[Any]:
             name = getattr(self, field)
