@@ -271,8 +271,8 @@ def test_bad_lines(run, write, scorers, tmp_path, line, message):
 def test_columns_of_other_names_are_asked_for_together(run, write):
     path = write(['{"question": "a", "gold": "b", "context": ""}'])
     assert failing(run, "score", path, "--reference-column", "answer") == (
-        f"{path}:1: columns 'answer', 'prediction' are missing (columns here: 'question', 'gold', 'context'); name "
-        "them with --reference-column, --prediction-column"
+        f"{path}:1: columns 'answer', 'prediction' are missing (columns here: 'question', 'gold', 'context'); "
+        "name them with --reference-column, --prediction-column"
     )
 
 
