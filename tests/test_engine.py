@@ -4,6 +4,7 @@ import gc
 import itertools
 import json
 import random
+import weakref
 from pathlib import Path
 
 import oracle
@@ -325,7 +326,9 @@ def test_a_discarded_scorer_frees_its_keys_and_values_at_once(llama, encoder, se
         scorer = MarsScorer("mini", language_model=llama, encoder=encoder, store=False, **settings)
         scorer.score(["She took a train."], ["A truck took her."], ["The car broke. It was late."])
         assert scorer.settings.variant == "paper" or caches() > before
+        reference = weakref.ref(scorer)
         del scorer
+        assert reference() is None
         assert caches() == before
     finally:
         gc.enable()

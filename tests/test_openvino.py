@@ -15,6 +15,7 @@ from mars_score.models import loading
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.models.engine.openvino import converted
 from mars_score.settings import stages
+from mars_score.store.runtime import Runtime
 
 pytestmark = pytest.mark.usefixtures("nothing_loaded")
 TEXTS = [
@@ -77,7 +78,7 @@ def test_a_score_does_not_depend_on_what_is_read_beside_it(scorer, language_mode
 
 
 def test_vectors_of_each_text_alone(folders):
-    encoder = loading._load("encoder", folders[0]["encoder"], "float32", loading_runtime())
+    encoder = loading._load("encoder", folders[0]["encoder"], "float32", Runtime(device="cpu"))
     exact = SentenceEncoder(encoder).encode(TEXTS, tokens=True)
     ours = SentenceEncoder(converted("encoder", encoder, None))
     together = ours.encode(TEXTS, tokens=True)
@@ -87,12 +88,6 @@ def test_vectors_of_each_text_alone(folders):
         assert np.array_equal(alone.tokens, read.tokens)
         assert read.tokens.shape == expected.tokens.shape
         assert read.vector @ expected.vector > 0.99 * np.linalg.norm(read.vector) * np.linalg.norm(expected.vector)
-
-
-def loading_runtime():
-    from mars_score.store.runtime import Runtime
-
-    return Runtime(device="cpu")
 
 
 def test_models_are_converted_once_and_named_in_the_signature(scorer, monkeypatch, tmp_path, run):
@@ -140,7 +135,7 @@ def not_installed(name):
 
 
 def test_a_model_that_cannot_be_converted(folders, monkeypatch):
-    encoder = loading._load("encoder", folders[0]["encoder"], "float32", loading_runtime())
+    encoder = loading._load("encoder", folders[0]["encoder"], "float32", Runtime(device="cpu"))
     encoder.tokenizer.padding_side = "left"
     with pytest.raises(UnsupportedModelError, match='padded on the right; choose engine="torch"'):
         converted("encoder", encoder, None)
