@@ -240,7 +240,8 @@ class ConvertedLanguageModel(CausalLanguageModel):
         def read(tokens: Tensor, positions: Tensor, mask: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
             places = {"input_ids": tokens, "position_ids": positions, "attention_mask": mask}
             cache = _States(states)
-            hidden = self.model.base_model(**places, past_key_values=cache, use_cache=True).last_hidden_state
+            places |= {self.cache_name: cache}
+            hidden = self.model.base_model(**places, use_cache=True).last_hidden_state
             return (hidden, *chain.from_iterable(cache.states))
 
         def surprisal(hidden: Tensor, targets: Tensor) -> tuple[Tensor]:
