@@ -50,9 +50,6 @@ class CausalLanguageModel:
                 f"the configuration of {type(model).__name__} has no max_position_embeddings"
             )
         self.window = positions
-        self._parameters = inspect.signature(model.base_model.forward).parameters
-        # Of the cache among them: the name that transformers has from 5.24 on, or the one before.
-        self.cache_name = "cache" if "cache" in self._parameters else "past_key_values"
         self.prompts = PromptMemory(PROMPT_BYTES)
         try:
             with self.exclusive(), ordinary_mode():
@@ -72,10 +69,13 @@ class CausalLanguageModel:
     def _check(self) -> None:
         """Compare logits with an explicit cache and masks with those of a plain forward pass."""
         name = type(self.model).__name__
+        parameters = inspect.signature(self.model.base_model.forward).parameters
+        # The name that transformers has from 5.24 on, or the one before.
+        self.cache_name = "cache" if "cache" in parameters else "past_key_values"
         layers = DynamicCache(config=self.model.config).layers
         full = all(type(layer) is DynamicLayer for layer in layers)
         local = "local" in getattr(self.model.config, "attention_layers", ())
-        if not {"position_ids", self.cache_name} <= self._parameters.keys() or not full or local:
+        if not {"position_ids", self.cache_name} <= parameters.keys() or not full or local:
             raise UnsupportedModelError(
                 f"{name} has no full-attention cache with explicit positions, which infilling needs; choose a "
                 "GPT-2 or Llama style language_model"
