@@ -5,10 +5,12 @@ import gzip
 import itertools
 import json
 import math
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -24,10 +26,10 @@ from mars_score import MarsScorer
 from mars_score.cli import main
 from mars_score.data.readers import stream_rows
 from mars_score.data.validation import Row
-from mars_score.errors import BLANK
+from mars_score.errors import BLANK, WorkerError
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.runs.output import is_stream
-from mars_score.runs.workers import process_of
+from mars_score.runs.workers import Work, in_processes, process_of
 
 ROOT = Path(__file__).parent.parent
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
@@ -333,9 +335,26 @@ def test_what_a_stopped_process_leaves(models, tmp_path, number, status):
     assert not list(texts.glob("mars-*"))
 
 
+@pytest.mark.parametrize("noticed", [True, False], ids=["before more rows are sent", "when results are awaited"])
+def test_a_killed_worker_is_named(noticed):
+    before = set(threading.enumerate())
+
+    def chunks():
+        row = Row("a", ("a",), "a")
+        yield [row]
+        for process in multiprocessing.active_children():
+            process.kill()
+        if noticed:
+            wait_until(lambda: set(threading.enumerate()) <= before)
+        yield [row]
+
+    with pytest.raises(WorkerError, match="a worker process died"):
+        list(in_processes(Work("score", {}), chunks(), 1))
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_workers_end_with_a_killed_parent_and_a_killed_worker_is_named(models, tmp_path):
+def test_workers_end_with_a_killed_parent(models, tmp_path):
     def children(parent):
         found = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
         return [int(child) for child in found if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
@@ -347,10 +366,5 @@ def test_workers_end_with_a_killed_parent_and_a_killed_worker_is_named(models, t
         process.kill()
         process.wait(60)
         wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
-    with started(*argv, "--out", tmp_path / "out.jsonl") as process:
-        wait_until(lambda: len(children(process.pid)) == 2)
-        os.kill(children(process.pid)[0], signal.SIGKILL)
-        assert process.wait(120) == 1
-        assert b"a worker process died" in process.stderr.read()
     assert score(*argv[:1], "--out", tmp_path / "out.jsonl", *models) == 0
     assert len(read(tmp_path / "out.jsonl")) == 240

@@ -77,6 +77,11 @@ def in_processes(work: Work, chunks: Iterable[Sequence[Row]], workers: int) -> I
                 yield from _collect(pending.popleft())
         while pending:
             yield from _collect(pending.popleft())
+    except BrokenProcessPool:
+        raise WorkerError(
+            "a worker process died, probably as memory ran out: use fewer workers or a smaller batch size; "
+            "what was computed is in the store, and the same command goes on from there"
+        ) from None
     finally:  # end the processes, whatever they are doing
         for process in set(multiprocessing.active_children()) - started:
             process.terminate()
@@ -94,13 +99,7 @@ def _collect(shards: Sequence[Shard]) -> list[bytes]:
     """The results of a chunk, in the order of its rows."""
     results: dict[int, bytes] = {}
     for places, future in shards:
-        try:
-            results.update(zip(places, future.result(), strict=True))
-        except BrokenProcessPool:
-            raise WorkerError(
-                "a worker process died, probably as memory ran out: use fewer workers or a smaller batch size; "
-                "what was computed is in the store, and the same command goes on from there"
-            ) from None
+        results.update(zip(places, future.result(), strict=True))
     return [results[place] for place in sorted(results)]
 
 
