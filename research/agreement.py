@@ -49,7 +49,7 @@ def main() -> None:
 def drawn(rated: RatedSet, most: int) -> RatedSet:
     """About ``most`` candidates of a set: whole groups, always the same."""
     groups = len(set(rated.groups))
-    return rated.sample(max(2, round(most * groups / len(rated.items))))
+    return rated.sample(max(2, round(most * groups / len(rated.rows))))
 
 
 def scored(metric: Metric, rows: Sequence[Row]) -> Floats:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def measure(folder: Path, names: Sequence[str], target: Path) -> None:
     for name in names:
         path = folder / f"{name}.jsonl"
         rated = read_rated_set(path)
-        rated = replace(rated, items=tuple(item for item in rated.items if item.row.candidate))
+        rated = rated.where([bool(row.candidate) for row in rated.rows])
         measuring = Measuring(rated.sample(SAMPLES[name].contexts), SAMPLES[name])
         kept["sets"][name] = measuring.figures()
         if name == "newsroom":
@@ -195,7 +195,7 @@ class Measuring:
 
     def aspects(self, ratings: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
         """Spearman's rho of each metric with each of :data:`ASPECTS`; ``ratings`` are by id."""
-        columns = [[ratings[item.id][aspect] for item in self.rated.items] for aspect in ASPECTS]
+        columns = [[ratings[label][aspect] for label in self.rated.ids] for aspect in ASPECTS]
         return {
             title: [round(float(stats.spearmanr(scores, column).statistic), 3) for column in columns]
             for title, scores in self.scores.items()

@@ -9,7 +9,6 @@ FEATURES.json: a second call needs no models and no data.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,8 @@ def main() -> None:
 
 def read(rated: RatedSet, scorer: MarsScorer) -> dict[str, Any]:
     """The features of the written candidates, and the recall by each of every other text of its group."""
-    rated = replace(rated, items=tuple(item for item in rated.items if item.row.candidate))
-    texts = [item.row.candidate for item in rated.items]
+    rated = rated.where([bool(row.candidate) for row in rated.rows])
+    texts = [row.candidate for row in rated.rows]
     tokens = {text: one.tokens for text, one in Reader(scorer.settings, scorer.runtime).read(MATCH, texts).items()}
     recalls = [
         (index, other, token_recall(tokens[text], tokens[texts[other]]))

@@ -12,7 +12,7 @@ import pytest
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.data.rated import Item, RatedSet
+from mars_score.data.rated import RatedSet
 from mars_score.data.validation import Row
 from mars_score.data.words import repetition
 from mars_score.errors import MarsWarning
@@ -26,17 +26,17 @@ TWOS = [str(index // 2) for index in range(40)]
 
 def rated(ratings, groups=TWOS):
     """Every second candidate repeats words."""
-    items = []
-    for index, (group, rating) in enumerate(zip(groups, ratings, strict=True)):
+    rows = []
+    for index, group in enumerate(groups):
         good = f"people wait for boat number {index} at the old bridge"
         text = f"boat boat number {index} bridge bridge bridge people people" if index % 2 else good
-        row = Row(text, ("the boat leaves the bridge",), f"The ferry. {group}")
-        items.append(Item("", group, "", row, rating))
-    return RatedSet("talk", tuple(items), ("the boat leaves the bridge",))
+        rows.append(Row(text, ("the boat leaves the bridge",), f"The ferry. {group}"))
+    labels = [""] * len(rows)
+    return RatedSet("talk", rows, ratings, groups, labels, labels, ("the boat leaves the bridge",))
 
 
 TALK = rated([1.0 + 3 * (index % 2 == 0) + index % 3 * 0.1 for index in range(40)])
-COLUMNS = [list(column) for column in zip(*(item.row[:3] for item in TALK.items[:12]), strict=True)]
+COLUMNS = [list(column) for column in zip(*(row[:3] for row in TALK.rows[:12]), strict=True)]
 
 
 def test_ratings_are_standardised_in_the_set_or_in_groups_where_a_group_of_one_compares_with_nothing():
@@ -205,7 +205,8 @@ def test_weights_maximise_the_correlation_within_bounds_and_few_groups_change_li
 def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run, chosen):
     """With models in folders, as objects cannot be shared; through the command line."""
     names = ("candidate", "references", "context")
-    rows = [{**dict(zip(names, item.row, strict=False)), "human": item.rating} for item in TALK.items]
+    rated = zip(TALK.rows, TALK.ratings, strict=True)
+    rows = [{**dict(zip(names, row, strict=False)), "human": rating} for row, rating in rated]
     named = {**named_models, "variant": "fast", "contradiction_penalty": 0}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
     file = jsonl.write(tmp_path / "talk.jsonl", rows)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mars_score.data.attacks import ATTACKS
-from mars_score.data.rated import Item, RatedSet
+from mars_score.data.rated import RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.evaluation import meta_evaluate
@@ -71,8 +71,9 @@ def make_set(name="toy", groups=6, systems=3, rate=None, context=CONTEXT):
             words = generator.permutation(WORDS)[: 2 + generator.integers(6)]
             rating = float(len(words) + generator.normal()) if rate is None else rate
             row = Row(" ".join(words), (" ".join(WORDS[: 4 + group]),), context)
-            items.append(Item(f"{group}-{system}", f"g{group}", f"s{system}", row, rating))
-    return RatedSet(name, tuple(items), tuple(dict.fromkeys(item.row[1][0] for item in items)))
+            items.append((row, rating, f"g{group}", f"s{system}", f"{group}-{system}"))
+    columns = list(map(list, zip(*items, strict=True)))
+    return RatedSet(name, *columns, tuple(dict.fromkeys(row.references[0] for row in columns[0])))
 
 
 def evaluate(data, metrics, **options):
@@ -120,12 +121,11 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
 
 
 def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a_metric():
-    counting, texts = Counting(make_models()), ["a b c d e", "b", " \n"]
-    items = [
-        Item(str(place), "g", "s", Row(text, ("a b c d",), CONTEXT), float(place))
-        for place, text in enumerate(texts)
-    ]
-    data = RatedSet("toy", tuple(items), ("a b c d",))
+    counting, rows = (
+        Counting(make_models()),
+        [Row(text, ("a b c d",), CONTEXT) for text in ("a b c d e", "b", " \n")],
+    )
+    data = RatedSet("toy", rows, [0.0, 1.0, 2.0], *(["same"] * 3 for _ in range(3)), ("a b c d",))
     found = evaluate(data, [MISSING, FAULTY, UNDEFINED, counting], attacks=["reorder"]).sets["toy"].metrics
     assert found["missing"].failure == "its data is missing; run: fetch it"
     assert found["faulty"].failure == "failed with ValueError: faulty gave 1 scores for 3 rows"
@@ -174,7 +174,7 @@ def test_attacks_and_tests_compare_scores(found):
     result = found.sets["one"]
     robust = result.agreements["length"].robustness["reorder"]  # shuffling changes no length
     assert robust.share == 0.0
-    assert robust.n + result.attacks["reorder"].skipped == len(result.data.items)
+    assert robust.n + result.attacks["reorder"].skipped == len(result.data.rows)
     assert robust.after == robust.before
     mars, attacked = result.metrics["mars"], result.attacks["retrieve"]
     above = mars.scores[list(attacked.indices)] > mars.attacked["retrieve"]

@@ -42,21 +42,21 @@ def test_reads_items_in_the_order_of_the_file(write):
 
 def test_columns_may_have_other_names_and_missing_labels_are_said(write):
     names = RatedColumns("output", "target", "source", "score", "doc", "by", "none")
-    (item,) = read_rated_set(
-        write([{"output": "a", "target": "b", "source": "c", "score": 3, "doc": 7, "by": "x"}]), names
-    ).items
-    assert (item.row, item.rating, item.group, item.system, item.id) == (Row("a", ("b",), "c"), 3.0, "7", "x", "1")
+    rows = [{"output": "a", "target": "b", "source": "c", "score": 3, "doc": 7, "by": "x"}]
+    data = read_rated_set(write(rows), names)
+    assert (data.rows, data.ratings) == ([Row("a", ("b",), "c")], [3.0])
+    assert (data.groups, data.systems, data.ids) == (["7"], ["x"], ["1"])
     data = read_rated_set(write([row(n, group=..., system=..., id=...) for n in range(4)]))
     assert [data.groups[0] == other for other in data.groups] == [True, True, False, False]
     assert data.systems == [""] * 4
-    assert [item.id for item in data.items] == ["1", "2", "3", "4"]
+    assert data.ids == ["1", "2", "3", "4"]
     assert ["'group'" in data.notices[0], "'system'" in data.notices[1]] == [True, True]
 
 
 def test_items_without_a_rating_are_left_out_and_counted_but_stay_in_the_corpus(write):
     rows = [row(0), row(1, human=None), row(2, human=float("nan")), row(3, human=...)]
     data = read_rated_set(write(rows))
-    assert [item.id for item in data.items] == ["item-0"]
+    assert data.ids == ["item-0"]
     assert data.corpus == ("reference 0", "reference 1")
     assert data.notices == ("3 of 4 items have no rating and are left out",)
 
@@ -86,11 +86,11 @@ def test_a_sample_takes_whole_groups_by_their_hash_whatever_the_order(write):
     sample = data.sample(5)
     chosen = set(sample.groups)
     assert len(chosen) == 5
-    assert [item for item in data.items if item.group in chosen] == list(sample.items)
+    assert sample.ids == [label for label, group in zip(data.ids, data.groups, strict=True) if group in chosen]
     assert sample.corpus == data.corpus  # document frequencies are those of the whole file
     assert set(read_rated_set(write(rows[::-1])).sample(5).groups) == chosen
     assert chosen < set(data.sample(9).groups)  # a larger sample holds the smaller one
-    assert data.sample(1000).items == data.items
+    assert data.sample(1000) == data
     # By the sha256 of their names, as the command sha256sum gives it: 00d0... g9, 044e... g6, 0fcd... g8.
     assert set(read_rated_set(write(rows[:24])).sample(3).groups) == {"g9", "g6", "g8"}
 
@@ -98,7 +98,7 @@ def test_a_sample_takes_whole_groups_by_their_hash_whatever_the_order(write):
 def test_several_files(write, tmp_path):
     one, two = write([row(0), row(2)], "one.jsonl"), write([row(0)], "two.jsonl")
     assert [data.name for data in read_rated_sets([one, two])] == ["one", "two"]
-    assert [len(data.items) for data in read_rated_sets([one, two], groups=1)] == [1, 1]
+    assert [len(data.rows) for data in read_rated_sets([one, two], groups=1)] == [1, 1]
     with pytest.raises(ValueError, match="at least 1"):
         read_rated_sets([one], groups=0)
     again = write([row(0)], "more/one.jsonl")

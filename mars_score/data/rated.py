@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +34,17 @@ class RatedColumns:
 
 
 @dataclass(frozen=True)
-class Item:
-    """A rated candidate."""
-
-    id: str  # labels the item
-    group: str  # items of a group share their context and references; they are not independent of each other
-    system: str  # what wrote the candidate
-    row: Row
-    rating: float  # by people, larger is better
-
-
-@dataclass(frozen=True)
 class RatedSet:
-    """The rated candidates of a data set, in the order of its file."""
+    """The rated candidates of a data set, its items, in the order of its file."""
 
     name: str  # of the data set
-    items: tuple[Item, ...]  # those with a rating
+    rows: list[Row]  # candidate, references and context of each item
+    ratings: list[float]  # by people, larger is better
+    groups: list[
+        str
+    ]  # items of a group share their context and references; they are not independent of each other
+    systems: list[str]  # what wrote the candidates
+    ids: list[str]  # labels of the items
     # The different references of the whole file, over which document frequencies are counted, so that a sample's
     # scores are those of the whole.
     corpus: tuple[str, ...]
@@ -57,25 +52,11 @@ class RatedSet:
     # What a candidate is to its context, for MARS; see :class:`mars_score.settings.SamplingSettings`.
     task: str | None = None
 
-    @cached_property
-    def rows(self) -> list[Row]:
-        """Candidate, references and context of each item."""
-        return [item.row for item in self.items]
-
-    @cached_property
-    def ratings(self) -> list[float]:
-        """One per item."""
-        return [item.rating for item in self.items]
-
-    @cached_property
-    def groups(self) -> list[str]:
-        """One per item."""
-        return [item.group for item in self.items]
-
-    @cached_property
-    def systems(self) -> list[str]:
-        """One per item."""
-        return [item.system for item in self.items]
+    def where(self, kept: Sequence[bool]) -> RatedSet:
+        """The items of which ``kept`` is true."""
+        names = ("rows", "ratings", "groups", "systems", "ids")
+        columns: dict[str, Any] = {name: list(compress(getattr(self, name), kept)) for name in names}
+        return replace(self, **columns)
 
     def sample(self, groups: int) -> RatedSet:
         """At most ``groups`` groups, chosen by the hash of their name: the same in every run and version."""
@@ -84,7 +65,7 @@ class RatedSet:
             return hashlib.sha256(group.encode("utf-8", "surrogatepass")).hexdigest()
 
         chosen = set(sorted(set(self.groups), key=number)[:groups])
-        return replace(self, items=tuple(item for item in self.items if item.group in chosen))
+        return self.where([group in chosen for group in self.groups])
 
 
 def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = None) -> RatedSet:
@@ -107,18 +88,14 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
     if systems is None:
         notices.append(f"no column {columns.system!r}: all candidates count as one system's")
         systems = [""] * len(rows)
-    unrated = sum(rating is None for rating in ratings)
+    unrated = sum(map(math.isnan, ratings))
     if unrated:
         notices.append(f"{unrated} of {len(rows)} items have no rating and are left out")
-    items = tuple(
-        Item(label, group, system, row, rating)
-        for label, group, system, row, rating in zip(ids, groups, systems, rows, ratings, strict=True)
-        if rating is not None
-    )
-    if not items:
+    if unrated == len(rows):
         raise ValueError(f"{file.path}: no item has a rating in column {columns.rating!r}")
     corpus = tuple(dict.fromkeys(text for row in rows for text in row.references))
-    return RatedSet(Path(path).stem, items, corpus, tuple(notices))
+    every = RatedSet(Path(path).stem, rows, ratings, groups, systems, ids, corpus, tuple(notices))
+    return every.where([not math.isnan(rating) for rating in ratings])
 
 
 def read_rated_sets(
@@ -158,12 +135,12 @@ def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
     return list(map(Row, map(str.strip, candidates), references, contexts, samples))
 
 
-def _ratings(file: RowFile, name: str) -> list[float | None]:
-    """A column of ratings, None where there is none; in CSV files the number in a cell, unless it is empty."""
+def _ratings(file: RowFile, name: str) -> list[float]:
+    """A column of ratings, NaN where there is none; in CSV files the number in a cell, unless it is empty."""
     if not any(name in row for row in file.rows):
         file.column(name, remedy="add the ratings or name their column")
     in_cells = delimiter_of(file.path) is not None
-    ratings: list[float | None] = []
+    ratings: list[float] = []
     for index, row in enumerate(file.rows):
         value: Any = row.get(name)
         if in_cells:
@@ -174,7 +151,7 @@ def _ratings(file: RowFile, name: str) -> list[float | None]:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isinf(value):
             fault = f"must be a finite number, or null where there is no rating, got {value!r:.60}"
             raise ValueError(f"{file.place(name)(index)} {fault}")
-        ratings.append(None if math.isnan(value) else float(value))
+        ratings.append(float(value))
     return ratings
 
 

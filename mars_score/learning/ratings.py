@@ -50,15 +50,14 @@ def centred(columns: Sequence[Floats], groups: Sequence[str] | None = None) -> t
 
 
 def _training_set(data: RatedSet, within_groups: bool) -> TrainingSet:
-    items = [item for item in data.items if item.row.candidate.strip()]
+    data = data.where([bool(row.candidate.strip()) for row in data.rows])
     if within_groups:
-        sizes = Counter(item.group for item in items)
-        items = [item for item in items if sizes[item.group] > 1]  # a group of one compares with nothing
-    ratings = np.array([item.rating for item in items], dtype=np.float64)
-    groups = tuple(item.group for item in items)
-    if len(items) < FEWEST_RATINGS or len(set(groups)) < FEWEST_GROUPS:
+        sizes = Counter(data.groups)
+        data = data.where([sizes[group] > 1 for group in data.groups])  # a group of one compares with nothing
+    ratings, groups = np.array(data.ratings, dtype=np.float64), tuple(data.groups)
+    if len(ratings) < FEWEST_RATINGS or len(set(groups)) < FEWEST_GROUPS:
         raise ValueError(
-            f"{data.name}: {len(items)} ratings in {len(set(groups))} groups that can be learned from; "
+            f"{data.name}: {len(ratings)} ratings in {len(set(groups))} groups that can be learned from; "
             f"{FEWEST_RATINGS} in {FEWEST_GROUPS} groups (contexts) are needed: rate more candidates, or leave "
             "the file out"
         )
@@ -67,6 +66,5 @@ def _training_set(data: RatedSet, within_groups: bool) -> TrainingSet:
     if spread <= 1e-9 * max(1.0, float(np.abs(ratings).max())):
         where = " within every group" if within_groups else ""
         raise ValueError(f"{data.name}: all ratings are equal{where}, so there is nothing to learn; leave it out")
-    texts = [item.row for item in items]
-    rows = tuple(row._replace(candidate=row.candidate.strip(), context=row.context.strip()) for row in texts)
+    rows = tuple(row._replace(candidate=row.candidate.strip(), context=row.context.strip()) for row in data.rows)
     return TrainingSet(data.name, rows, offsets / spread, groups, within_groups)

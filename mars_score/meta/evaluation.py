@@ -36,7 +36,7 @@ class SetResult:
         """All figures; what is undefined is NaN."""
         return {
             "level": self.level,
-            "items": len(self.data.items),
+            "items": len(self.data.rows),
             "groups": len(set(self.data.groups)),
             "systems": len(set(self.data.systems)),
             "task": self.data.task,
@@ -59,11 +59,13 @@ class SetResult:
 
     def score_rows(self) -> list[dict[str, Any]]:
         """Each item with its scores by metric, and by attack and metric if it was attacked; for JSON lines."""
-        rows: list[dict[str, Any]] = []
-        for index, item in enumerate(self.data.items):
-            labels = {"id": item.id, "group": item.group, "system": item.system, "rating": item.rating}
-            scores = {name: metric.scores[index] for name, metric in self.metrics.items()}
-            rows.append({**labels, "scores": scores})
+        data = self.data
+        rows: list[dict[str, Any]] = [
+            {"id": label, "group": group, "system": system, "rating": rating}
+            for label, group, system, rating in zip(data.ids, data.groups, data.systems, data.ratings, strict=True)
+        ]
+        for index, row in enumerate(rows):
+            row["scores"] = {name: metric.scores[index] for name, metric in self.metrics.items()}
         for name, attacked in self.attacks.items():
             for place, index in enumerate(attacked.indices):
                 rows[index][name] = {

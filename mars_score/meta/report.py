@@ -47,7 +47,7 @@ def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> 
 
 def _markdown(evaluation: MetaEvaluation) -> str:
     results = evaluation.sets.values()
-    items = sum(len(result.data.items) for result in results)
+    items = sum(len(result.data.rows) for result in results)
     groups = sum(len(set(result.data.groups)) for result in results)
     metrics = [metric for result in results for metric in result.metrics.values() if not metric.failure]
     mars = {name: result.metrics[MARS] for name, result in evaluation.sets.items() if MARS in result.metrics}
@@ -97,7 +97,7 @@ def main_table(evaluation: MetaEvaluation) -> Table:
     note += f" ({', '.join(within)}: within groups)" if within else ""
     note += ". Mean: over the sets with a value."
     table = _metric_table(evaluation, "Agreement with people", note, SetResult.pearson)
-    items = ("n", *(str(len(result.data.items)) for result in evaluation.sets.values()), "")
+    items = ("n", *(str(len(result.data.rows)) for result in evaluation.sets.values()), "")
     return replace(table, rows=(*table.rows, items))
 
 
@@ -147,7 +147,7 @@ def _system_table(evaluation: MetaEvaluation, name: str) -> Table:
         (title, *(cell(result.agreements[metric], system) for system in systems))
         for metric, title in evaluation.titles.items()
     )
-    items = len(result.data.items) / len(systems)
+    items = len(result.data.rows) / len(systems)
     note = f"Pearson's r over the items of one system (about {items:.0f} items each), 95 % bootstrap interval."
     return Table(f"Per system: {name}", note, ("metric", *systems), rows)
 
