@@ -1,7 +1,5 @@
 """Options and errors of MARS in lm-evaluation-harness and lighteval; tests/test_recipes.py has their recipes."""
 
-import importlib
-
 import harnesses
 import pytest
 
@@ -45,15 +43,19 @@ def test_options_in_lm_eval(evaluated, use_references):
         (OF_MARS + "metric_list: [{metric: mars, variation: plus}]", {}, "variation"),
         (OF_MARS + "metric_list: [{metric: exact_match}]", {}, "once in metric_list, metric: mars"),
         (LM_EVAL + "output_type: multiple_choice", {}, "output_type: generate_until"),
-        (LM_EVAL.removeprefix(OF_MARS), {}, "needs in its task class: !function mars_score"),
     ],
 )
 def test_what_is_wrong_is_refused_before_lm_eval_generates(evaluated, monkeypatch, task, change, message):
     monkeypatch.setattr(pytest.importorskip("lm_eval.models.huggingface").HFLM, "generate_until", None)
-    importlib.import_module("mars_score.integrations.lm_eval")  # the last task does not
     documents = [{**row, **change} if place == 3 else row for place, row in enumerate(harnesses.DOCUMENTS)]
     with pytest.raises((TypeError, ValueError), match=message):
         harnesses.run_lm_eval(evaluated, task, documents)
+
+
+def test_a_task_of_another_class_is_told_which_it_needs(evaluated):
+    pytest.importorskip("mars_score.integrations.lm_eval")  # which the task does not do itself
+    with pytest.raises(ValueError, match="needs in its task class: !function mars_score"):
+        harnesses.run_lm_eval(evaluated, LM_EVAL.removeprefix(OF_MARS))
 
 
 def test_predictions_alone_in_lm_eval(evaluated, nothing_loaded):
