@@ -18,9 +18,6 @@ from mars_score.data.rated import RatedSet, read_rated_sets
 from mars_score.data.validation import Row
 from mars_score.meta.metrics import make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.settings import resolve_settings
-from mars_score.store.results import ResultStore, store_folder
-from mars_score.store.runtime import Runtime
 
 METRICS = "mars_plus,mars_fast,mars_no_planning,bertscore,rouge_l,reference_cosine,context_cosine,length"
 RESAMPLES = 1000
@@ -37,8 +34,7 @@ def main() -> None:
     options.add_argument("--attacked", type=int, default=40, help="candidates of a set to attack (default: 40)")
     options.add_argument("--seed", type=int, default=0, help="of the resamples")
     args = options.parse_args()
-    settings = resolve_settings(args.preset)
-    models = Models(settings, Runtime(store=ResultStore(store_folder())), {"preset": args.preset})
+    models = Models(preset=args.preset)
     metrics = [make_metric(name, models) for name in parse_names(args.metrics)]
     sets = [drawn(one, args.rows) for one in read_rated_sets(args.files)]
     scores = {one.name: {metric.title: scored(metric, one.rows) for metric in metrics} for one in sets}

@@ -23,10 +23,7 @@ from mars_score.data.words import split_words
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.metrics.mars import Mars
-from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
-from mars_score.store.results import ResultStore, store_folder
-from mars_score.store.runtime import Runtime
 
 STORIES = Path(__file__).parent.parent / "examples" / "stories.jsonl"
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
@@ -96,12 +93,6 @@ def measure(folder: Path, names: Sequence[str], target: Path) -> None:
     target.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 
 
-def mini() -> Models:
-    """The models of the preset, with the paper's variant."""
-    arguments: dict[str, Any] = {"preset": "mini", "variant": "paper"}
-    return Models(resolve_settings(**arguments), Runtime(store=ResultStore(store_folder())), arguments)
-
-
 def peer_scores(peers: Mapping[str, Metric], rows: Sequence[Row], corpus: Sequence[str]) -> dict[str, Floats]:
     """One score per row by each metric; minus the perplexity is that of the candidate alone."""
     alone = [row._replace(context="") for row in rows]
@@ -115,7 +106,7 @@ class Measuring:
     """The scores of a sample of rated candidates, and what they come to."""
 
     def __init__(self, rated: RatedSet, sample: Sample) -> None:
-        self.models, self.rated, self.sample = mini(), rated, sample
+        self.models, self.rated, self.sample = Models(preset="mini", variant="paper"), rated, sample
         self.peers = {title: make_metric(name, self.models) for title, name in PEERS.items()}
         self.systems, self.ratings = np.array(rated.systems), np.array(rated.ratings)
         self.groups, self.first = np.array(rated.groups), next(iter(sample.variants))
@@ -221,7 +212,7 @@ def example() -> dict[str, Any]:
         "priority": [one / 1e6 for one in word_priorities(analysis, idf, scorer.settings.masking)],
         "cost": [CONTEXT_COST if index in carrying else PLAIN_COST for index in range(len(analysis.words))],
     }
-    models, shown = mini(), ("Perplexity", "BLEU-1", "ROUGE-L", "BERTScore")
+    models, shown = Models(preset="mini", variant="paper"), ("Perplexity", "BLEU-1", "ROUGE-L", "BERTScore")
     peers = peer_scores({title: make_metric(PEERS[title], models) for title in shown}, rows, corpus)
     peers["Perplexity"] = -peers["Perplexity"]
     compared = {

@@ -17,18 +17,14 @@ from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.report import write_report
 from mars_score.meta.scoring import scores_of
-from mars_score.settings import resolve_settings
 from mars_score.stats.correlation import correlation
-from mars_score.store.results import ResultStore
-from mars_score.store.runtime import Runtime
 
 WORDS = ["the", "old", "dog", "slept", "on", "a", "red", "sofa", "while", "nobody", "came", "to", "see", "it"]
 CONTEXT = "It rained. The dog was tired. Nobody was there."
 
 
-def make_models(folder=None, **arguments):
-    runtime = Runtime(store=ResultStore(folder))
-    return Models(resolve_settings("mini", variant="plus"), runtime, {"preset": "mini", **arguments})
+def make_models(folder=False, **arguments):
+    return Models(preset="mini", store=folder, **arguments)
 
 
 class Counting(Metric):

@@ -9,7 +9,6 @@ from mars_score.data.sentences import sentences
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import PEERS, lexical, make_metric
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.settings import resolve_settings
 from mars_score.store.results import digest
 
 ROWS = [
@@ -26,7 +25,7 @@ LEXICAL = ["bleu", "bleu1", "chrf", "rouge_l", "meteor", "length"]
 
 
 def make(name, **settings):
-    return make_metric(name, Models(resolve_settings("mini", variant="plus", **settings)))
+    return make_metric(name, Models(preset="mini", variant="plus", store=False, **settings))
 
 
 def score(metric, *rows):
@@ -76,7 +75,7 @@ def test_a_missing_package_is_named_with_the_remedy():
 
     remedy = r"no-such-package is not installed; run: pip install 'mars-score\[meta\]'"
     with pytest.raises(ImportError, match=remedy):
-        Unusual(Models(resolve_settings("mini"))).key()
+        Unusual(Models(preset="mini")).key()
 
 
 def test_scores_are_those_of_sacrebleu_and_rouge_score():

@@ -13,7 +13,6 @@ from mars_score.meta.metrics.base import Models
 from mars_score.meta.metrics.tokens import TokenReader, Tokens, bag, movers_distance
 from mars_score.models.engine import surprisal
 from mars_score.models.engine.language_model import CausalLanguageModel, PromptMemory
-from mars_score.settings import resolve_settings
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")
@@ -33,7 +32,7 @@ TOKEN_METRICS = ["bertscore", "moverscore", "sentence_mover"]
 
 
 def make(name, **objects):
-    return make_metric(name, Models(resolve_settings("mini", variant="plus", **objects)))
+    return make_metric(name, Models(preset="mini", variant="plus", store=False, **objects))
 
 
 @pytest.fixture(params=TOKEN_METRICS)

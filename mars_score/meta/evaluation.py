@@ -12,8 +12,6 @@ from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import Models, Scoring
 from mars_score.meta.scoring import MetricScores, score_set
 from mars_score.models.fingerprints import unchanging
-from mars_score.scorer import MarsScorer
-from mars_score.settings import SETTINGS
 from mars_score.stats.correlation import MainLevel
 from mars_score.store.runtime import Progress
 
@@ -142,9 +140,7 @@ def meta_evaluate(
     check_names("attack", attacks, ATTACKS)
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}")
-    shared = MarsScorer(progress=progress, **scorer)
-    settings = {name: value for name, value in scorer.items() if name in ("preset", *SETTINGS)}
-    models = Models(shared.settings, shared.runtime, settings)
+    models = Models(progress=progress, **scorer)
     by_name = {}
     for name in metrics:
         metric = make_metric(name, models)

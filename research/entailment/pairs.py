@@ -302,9 +302,8 @@ def wordnet() -> Any:
     """A reader of WordNet."""
     from mars_score.meta.metrics.base import Models
     from mars_score.meta.metrics.lexical import Meteor
-    from mars_score.settings import resolve_settings
 
-    return Meteor(Models(resolve_settings("mini"))).wordnet
+    return Meteor(Models(preset="mini")).wordnet
 
 
 def whole(sentence: Any, rng: random.Random) -> str | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -12,21 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from mars_score.data.validation import Row
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import causal_model, shared_model
+from mars_score.scorer import MarsScorer
 from mars_score.scoring.evidence import Reader
-from mars_score.settings import Settings
-from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
     from mars_score.models.engine.language_model import CausalLanguageModel
 
 
-@dataclass(frozen=True)
 class Models:
-    """The models of a preset, shared by all metrics of a run; each is loaded when first asked for."""
+    """The models of a :class:`MarsScorer` with these arguments, shared by all metrics; loaded when first used."""
 
-    settings: Settings  # name the models and their number type
-    runtime: Runtime = field(default_factory=Runtime)
-    arguments: Mapping[str, Any] = field(default_factory=dict)  # that the settings were made from
+    def __init__(self, **arguments: Any) -> None:
+        scorer = MarsScorer(**arguments)
+        self.arguments, self.settings, self.runtime = arguments, scorer.settings, scorer.runtime
 
     @cached_property
     def reader(self) -> Reader:

@@ -25,7 +25,7 @@ class Mars(Metric):
         self.title = title
         self._arguments = {**models.arguments, **_parse(changes)}
         self._references = self._arguments.pop("references", True)
-        self._settings = self._scorer().settings
+        self._settings = MarsScorer(**self._arguments).settings
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """See :class:`Metric`."""
@@ -43,19 +43,8 @@ class Mars(Metric):
         others = samples if any(samples) and settings.similarity.sample_weight else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
-            scorer = self._scorer(**of_set)
+            scorer = MarsScorer(**{**of_set, **self._arguments})
             return scorer.score(candidates, references if self._references else None, contexts, samples=others)
-
-    def _scorer(self, **of_set: Any) -> MarsScorer:
-        runtime = self.models.runtime
-        return MarsScorer(
-            batch_size=runtime.batch_size,
-            encoder_batch_size=runtime.encoder_batch_size,
-            device=runtime.device,
-            store=runtime.store.folder or False,
-            progress=runtime.progress,
-            **{**of_set, **self._arguments},
-        )
 
 
 def _parse(changes: str) -> dict[str, Any]:
