@@ -160,11 +160,11 @@ def rank_systems(
     if len(systems) < 2:
         raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
     check_resampling(resamples, confidence)
-    columns = {
+    columns: dict[str, Any] = {
         f"systems[{name!r}]": check_candidates(candidates, where=f"systems[{name!r}][{{}}]".format)
         for name, candidates in systems.items()
     }
-    texts, context_of = check_rows(references, contexts, use_context=scorer.settings.use_context, **columns)
+    texts, context_of, _ = check_rows(references, contexts, use_context=scorer.settings.use_context, **columns)
     count = len(texts)
     if not count:
         raise ValueError("there are no rows to compare")

@@ -16,7 +16,7 @@ from mars_score.augment.augmenter import Augmenter, prepare_rows
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
 from mars_score.data.tables import columns_of, is_tabular
-from mars_score.data.validation import Row, check_candidate_lists, check_lengths, check_rows, check_samples
+from mars_score.data.validation import Row, check_candidate_lists, check_rows
 from mars_score.errors import NOT_TOLD, Notices, warn
 from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
@@ -31,9 +31,8 @@ from mars_score.scoring.row import Example
 from mars_score.scoring.rows import ScoredRow, flags_of, row_results
 from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.fields import learned_head
-from mars_score.store.progress import progress_bars
 from mars_score.store.results import ResultStore, Store, store_folder
-from mars_score.store.runtime import Progress, Runtime
+from mars_score.store.runtime import Progress, Runtime, progress_bars
 
 if TYPE_CHECKING:
     from mars_score.scoring.explain.explanation import Explanation
@@ -139,11 +138,9 @@ class MarsScorer:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         all_candidates = check_candidate_lists(predictions)
         settings = self.settings_for(references, samples)
-        all_references, all_contexts = check_rows(
-            references, contexts, use_context=settings.use_context, predictions=all_candidates
+        all_references, all_contexts, all_samples = check_rows(
+            references, contexts, samples, use_context=settings.use_context, predictions=all_candidates
         )
-        all_samples = check_samples(samples, len(all_contexts))
-        check_lengths(predictions=all_candidates, samples=all_samples)
         if not all_candidates:
             raise ValueError("there is nothing to score: predictions is empty")
         numbered = [(number, text.strip()) for number, texts in enumerate(all_candidates) for text in texts]
@@ -191,7 +188,7 @@ class MarsScorer:
         """
         settings = self.settings.given(references)
         columns = check_rows(references, contexts, use_context=settings.use_context)
-        rows = [Row("", texts, context) for texts, context in zip(*columns, strict=True)]
+        rows = [Row("", *texts) for texts in zip(*columns, strict=True)]
         augmented = self.augment_rows(prepare_rows(rows, settings.masking))
         _warn(range(len(augmented)), cuts([row for row, _ in augmented]))
         return [

@@ -11,10 +11,10 @@ import word_recall
 from jsonl import read
 from setting_values import OTHER_VALUES
 
-from mars_score.data.files import whole_file
+from mars_score.data.files import replaced
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
 from mars_score.scorer import MarsScorer
-from mars_score.store.progress import _Lines
+from mars_score.store.runtime import _Lines
 
 ROOT = Path(__file__).parent.parent
 ROWS = [
@@ -354,8 +354,8 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     target.write_text("as before")
 
     def write_rows():
-        with whole_file(target) as file:
-            file.write("x" * 100_000)
+        with replaced(target) as beside:
+            beside.write_text("x" * 100_000)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -388,7 +388,7 @@ def test_a_reader_that_leaves(write):
 
 
 def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.store.progress._LINE_SECONDS", 0)
+    monkeypatch.setattr("mars_score.store.runtime._LINE_SECONDS", 0)
     report = _Lines()
     report("load a/model", 0, 1)
     report("augment", 5, 9)

@@ -11,14 +11,14 @@ from typing import Any
 
 from mars_score.augment.sampling.prompts import prompts_of
 from mars_score.augment.sampling.samples import Request, keep_good, make_request, sampling_options
-from mars_score.cli.options import columns, scorer_settings
+from mars_score.cli.options import columns, scorer_arguments
 from mars_score.cli.running import print_notices
-from mars_score.data.files import row_line, whole_file
 from mars_score.data.readers import stream_rows
 from mars_score.models.served import choices_of
-from mars_score.runs.input import Input
 from mars_score.runs.output import run_folder, write
-from mars_score.settings import Settings, resolve_settings
+from mars_score.runs.run import Input
+from mars_score.scorer import MarsScorer
+from mars_score.settings import Settings
 from mars_score.store.results import digest
 
 SAMPLES = 4  # answers to each request, unless sample_count says otherwise
@@ -28,12 +28,15 @@ def write_requests(args: argparse.Namespace) -> None:
     """Write what a chat model is to be asked: a line for each different request with a context."""
     settings = _settings(args)
     requests = dict.fromkeys(request for _, request in _requests(args, settings) if request.context)
-    with whole_file(args.requests) as file:
+
+    def lines() -> Iterator[dict[str, Any]]:
         for request in requests:
             messages, _ = prompts_of(request.context, request.task, settings.language)
             body = {"model": args.writer, "messages": messages, **sampling_options(request, settings.sampling)}
-            line = {"custom_id": _identity(request), "method": "POST", "url": "/v1/chat/completions", "body": body}
-            file.write(row_line(line))
+            yield {"custom_id": _identity(request), "method": "POST", "url": "/v1/chat/completions", "body": body}
+
+    with run_folder(args.requests) as folder:
+        write(lines(), folder, args.requests)
     if not args.quiet:
         print(f"{len(requests)} requests written to {args.requests}", file=sys.stderr)
 
@@ -80,7 +83,7 @@ def join_responses(args: argparse.Namespace) -> None:
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    return resolve_settings(**{"variant": "plus", "sample_count": SAMPLES, **scorer_settings(args)})
+    return MarsScorer(**{"variant": "plus", "sample_count": SAMPLES, **scorer_arguments(args)}).settings
 
 
 def _requests(args: argparse.Namespace, settings: Settings) -> Iterator[tuple[dict[str, Any], Request]]:

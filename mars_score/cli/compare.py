@@ -17,7 +17,7 @@ from mars_score.data.files import RowFile, read_rows
 from mars_score.data.validation import Row
 from mars_score.data.values import one_line
 from mars_score.report import MISSING, Table
-from mars_score.store.progress import progress_bars
+from mars_score.store.runtime import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.compare import SystemRanking

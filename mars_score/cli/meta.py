@@ -18,7 +18,7 @@ from mars_score.data.rated import read_rated_sets
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import METRICS, parse_names
 from mars_score.settings.fields import TASKS
-from mars_score.store.progress import progress_bars
+from mars_score.store.runtime import progress_bars
 
 
 def add_parser(commands: Any) -> None:

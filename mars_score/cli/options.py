@@ -121,11 +121,6 @@ def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*_SCORER_OPTIONS, *SETTING_NAMES) if hasattr(args, name)}
 
 
-def scorer_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """Those of them that :func:`mars_score.settings.resolve_settings` takes."""
-    return {name: getattr(args, name) for name in ("preset", *SETTING_NAMES) if hasattr(args, name)}
-
-
 def _add_settings(parser: argparse.ArgumentParser, stages: Iterable[str], without: tuple[str, ...]) -> None:
     """One option for each setting, in a group for each stage."""
     groups = {"settings": Settings} | {f"settings: {name}": STAGES[name] for name in stages}

@@ -6,7 +6,7 @@ from typing import Any
 
 from mars_score.cli.options import add_input_options, add_scorer_options, columns, scorer_arguments
 from mars_score.cli.running import print_line, print_notices, scoring, show_table
-from mars_score.store.progress import progress_bars
+from mars_score.store.runtime import progress_bars
 
 SAMPLES = 4  # unless --sample-count says otherwise: they show how open-ended a row is
 

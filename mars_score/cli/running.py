@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from mars_score.cli.options import columns, scorer_arguments
 from mars_score.errors import MarsWarning
 from mars_score.report import Table
-from mars_score.store.progress import progress_bars
+from mars_score.store.runtime import progress_bars
 
 if TYPE_CHECKING:
     from mars_score.runs.run import Run

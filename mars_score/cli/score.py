@@ -6,7 +6,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.options import OUT, add_input_options, add_run_options, add_scorer_options, count
@@ -64,12 +64,7 @@ def run(args: argparse.Namespace) -> int:
         if args.out != "-":
             show = _show_json if args.json else _show_text
             show(a_run, tally, explanations, args.detailed)
-        rows = (
-            (number + 1, result.score.score, row.candidate)
-            for part, scored in a_run.results()
-            for number, result, row in zip(part.file.numbers, scored, part.rows, strict=True)
-        )
-        failed = list(_failures(tally.mean, rows, args.fail_under, args.fail_rows_under))
+        failed = list(_failures(a_run, tally.mean, args.fail_under, args.fail_rows_under))
     for line in failed:
         print(f"mars: {line}", file=sys.stderr)
     return 3 if failed else 0
@@ -86,15 +81,18 @@ def _threshold(text: str) -> float:
     return number
 
 
-def _failures(
-    mean: float, rows: Iterable[tuple[int, float, str]], fail_under: float | None, fail_rows_under: float | None
-) -> Iterator[str]:
+def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
     """What does not reach its threshold, one line each; of rows line, score and candidate, the lowest first."""
     if fail_under is not None and mean < fail_under:
         yield f"the mean score {mean:.4f} is below {fail_under:g}"
     if fail_rows_under is None:
         return
-    below = sorted((score, line, text) for line, score, text in rows if score < fail_rows_under)
+    below = sorted(
+        (result.score.score, number + 1, row.candidate)
+        for part, scored in run.results()
+        for number, result, row in zip(part.file.numbers, scored, part.rows, strict=True)
+        if result.score.score < fail_rows_under
+    )
     if below:
         more = f"; the {SHOWN} lowest are" if len(below) > SHOWN else ""
         yield f"{len(below)} scores are below {fail_rows_under:g}{more}:"

@@ -6,7 +6,7 @@ from typing import Any
 from mars_score.cli.options import add_rated_options, add_scorer_options, count, rated_columns, scorer_arguments
 from mars_score.cli.running import print_line, print_notices, scoring
 from mars_score.data.rated import read_rated_sets
-from mars_score.store.progress import progress_bars
+from mars_score.store.runtime import progress_bars
 
 KINDS = {"ratings": "terms", "pretrain": "encoder", "contrastive": "ls"}  # heads by objective
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from mars_score.data.readers import stream_rows
 from mars_score.data.validation import (
@@ -107,11 +107,9 @@ def row_line(row: dict[str, Any]) -> str:
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A path beside ``path`` for a new file or folder, which takes its place when the block ends without an error.
 
-    A folder that is already there stays: another process was faster. FileNotFoundError: the parent is missing.
+    A folder that is already there stays: another process was faster.
     """
     target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{os.fspath(path)}: the folder {target.parent} does not exist; make it first")
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         yield beside
@@ -124,15 +122,10 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
             beside.unlink(missing_ok=True)
 
 
-@contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """A file to write in UTF-8 that takes the place of ``path`` when the block ends without an error."""
-    if os.path.exists(path) and not os.path.isfile(path):  # /dev/stdout, a pipe; a folder raises here
-        with open(path, "w", encoding="utf-8") as file:
-            yield file
-        return
-    with replaced(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
-        yield file
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file in UTF-8 that is there whole, or as it was before."""
+    with replaced(path) as beside:
+        beside.write_text(text, encoding="utf-8", newline="\n")
 
 
 @dataclass(frozen=True)

@@ -99,21 +99,32 @@ def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format)
 
 
 def check_rows(
-    references: Any, contexts: Any, *, use_context: bool, **columns: Sequence[Any]
-) -> tuple[list[tuple[str, ...]], list[str]]:
-    """The references and the context of each row; ``columns`` are others that must be as long, by name.
+    references: Any,
+    contexts: Any,
+    samples: Any = None,
+    *,
+    use_context: bool,
+    where: Callable[[str], Where] = lambda column: f"{column}[{{}}]".format,
+    **columns: Sequence[Any],
+) -> tuple[list[tuple[str, ...]], list[str], list[tuple[str, ...]]]:
+    """References, context and samples of each row; ``columns`` are others that must be as long, by name.
 
     Without references (None) rows are scored by their contexts, which are checked by :func:`check_reference_free`.
     """
     if references is None:
-        texts = check_reference_free(contexts)
-        check_lengths(**columns, contexts=texts)
-        return [()] * len(texts), texts
-    rows = check_references(references)
-    check_lengths(**columns, references=rows)
-    texts = check_contexts(contexts, len(rows), use_context=use_context)
-    check_lengths(references=rows, contexts=texts)
-    return rows, texts
+        texts = check_reference_free(contexts, where=where("contexts"))
+        rows: list[tuple[str, ...]] = [()] * len(texts)
+    else:
+        rows = check_references(references, where=where("references"))
+        columns["references"] = rows
+        texts = check_contexts(contexts, len(rows), use_context=use_context, where=where("contexts"))
+    if contexts is not None:
+        columns["contexts"] = texts
+    others = check_samples(samples, len(rows), where=where("samples"))
+    if samples is not None:
+        columns["samples"] = others
+    check_lengths(**columns)
+    return rows, texts, others
 
 
 def check_lengths(**columns: Sequence[Any]) -> None:

@@ -12,14 +12,7 @@ from typing import Any, NamedTuple
 
 import evaluate
 
-from mars_score.data.validation import (
-    check_candidates,
-    check_contexts,
-    check_lengths,
-    check_reference_free,
-    check_references,
-    check_samples,
-)
+from mars_score.data.validation import check_candidates, check_rows
 from mars_score.scorer import MarsScorer
 
 # Names of the columns in other libraries.
@@ -127,20 +120,15 @@ class MetricOfRows(evaluate.Metric):  # type: ignore[misc]
 
         predictions, references, contexts, samples = columns
         candidates = check_candidates(predictions, where=place("predictions"))
-        if references is None:
-            texts = check_reference_free(contexts, where=place("contexts"))
-            rows: list[list[str]] = [[] for _ in texts]
-        else:
-            rows = [*map(list, check_references(references, where=place("references")))]
-            kept = use_context or contexts is not None  # for compute(use_context=True)
-            texts = check_contexts(contexts, len(candidates), use_context=kept, where=place("contexts"))
-        others = check_samples(samples, len(candidates), where=place("samples"))
-        check_lengths(predictions=candidates, references=rows, contexts=texts, samples=others)
+        kept = use_context or contexts is not None  # for compute(use_context=True)
+        rows, texts, others = check_rows(
+            references, contexts, samples, use_context=kept, where=place, predictions=candidates
+        )
         if samples is not None and self.num_process > 1:
             raise ValueError("samples are not gathered from several processes; leave num_process or samples out")
         has = references is not None, contexts is not None
-        return {"predictions": candidates, "references": rows, "contexts": texts}, [
-            _Added(texts, *has) for texts in others
+        return {"predictions": candidates, "references": [*map(list, rows)], "contexts": texts}, [
+            _Added(of_row, *has) for of_row in others
         ]
 
     def _drop_rows(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from mars_score.data.files import row_line, whole_file
+from mars_score.data.files import row_line, write_whole
 from mars_score.meta.agreement import MARS, Agreement
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.report import MISSING, Table, line_to_markdown, mean, number, signed, table_to_markdown
@@ -36,12 +36,9 @@ def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> 
     folder = Path(folder)
     (folder / "scores").mkdir(parents=True, exist_ok=True)
     for name, result in evaluation.sets.items():
-        with whole_file(folder / "scores" / f"{name}.jsonl") as file:
-            file.writelines(map(row_line, result.score_rows()))
-    with whole_file(folder / "results.json") as file:
-        file.write(json.dumps(evaluation.to_dict(), ensure_ascii=False, indent=1) + "\n")
-    with whole_file(folder / "report.md") as file:
-        file.write(_markdown(evaluation))
+        write_whole(folder / "scores" / f"{name}.jsonl", "".join(map(row_line, result.score_rows())))
+    write_whole(folder / "results.json", json.dumps(evaluation.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    write_whole(folder / "report.md", _markdown(evaluation))
     return folder / "report.md"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 import statistics
 from array import array
 from collections import Counter
@@ -17,17 +18,18 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mars_score.augment.augmenter import prepare_rows
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.idf import Idf
-from mars_score.data.files import Columns
+from mars_score.data.files import Columns, RowFile, read_parts
 from mars_score.data.validation import Row
 from mars_score.errors import NOT_TOLD, Notices, warn
 from mars_score.models.signature import Signature, make_signature
-from mars_score.runs.input import Input, Part
 from mars_score.runs.output import Writable
 from mars_score.runs.workers import Task, Work, in_processes
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.rows import ScoredRow, decode, flags_of
+from mars_score.settings.stages import MaskingSettings
 from mars_score.stats.labels import ContextLabels
 from mars_score.stats.resampling import mean_interval
 from mars_score.store.results import digest, store_folder
@@ -39,6 +41,52 @@ if TYPE_CHECKING:
 ADDED = {"score": ("mars",), "augment": ("augmented_references", "augmentations", "samples")}  # columns by task
 SHOWN = 3  # lowest, and highest, rows in the summary
 _AT_ONCE = 512  # rows of the first pass that are read together
+
+
+class Part(NamedTuple):
+    """Some rows in sequence."""
+
+    file: RowFile  # the rows as read, those with several candidates once for each
+    # What each score depends on: candidate, prepared references and context; blank candidates where the input has
+    # none.
+    rows: Sequence[Row]
+
+
+class Input:
+    """A file of rows and how to read it."""
+
+    def __init__(self, path: str, columns: Columns, masking: MaskingSettings) -> None:
+        self.path, self.columns, self._masking = path, columns, masking
+        if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+            raise ValueError(
+                f"{path} can be read only once, and is read several times; save it to a file, or pass it as "
+                "standard input (-)"
+            )
+        self._state = self._read_state()
+
+    def parts(self, size: int) -> Iterator[Part]:
+        """All rows from the first, ``size`` of the file's at a time; a file that has changed is a ValueError."""
+        try:
+            for file in read_parts(self.path, size):
+                self._check_state()
+                yield self._checked(file)
+        except (ValueError, TypeError, OSError):
+            self._check_state()  # the change is to blame
+            raise
+        self._check_state()
+
+    def _checked(self, file: RowFile) -> Part:
+        if self.columns.prediction is not None:
+            file = file.one_value_each(self.columns.prediction)
+        return Part(file, prepare_rows(self.columns.rows(file), self._masking))
+
+    def _check_state(self) -> None:
+        if self._read_state() != self._state:
+            raise ValueError(f"{self.path} changed during the run; run the command again")
+
+    def _read_state(self) -> tuple[int, int] | None:
+        state = os.stat(self.path) if os.path.exists(self.path) else None
+        return state and (state.st_size, state.st_mtime_ns)
 
 
 class Shown(NamedTuple):

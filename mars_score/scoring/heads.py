@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
-from mars_score.data.files import whole_file
+from mars_score.data.files import write_whole
 from mars_score.data.overlap import copied_share
 from mars_score.data.words import repetition, split_words
 from mars_score.models.devices import one_blas_thread
@@ -112,8 +112,7 @@ def write_head(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]],
     numbers = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     (folder / _NUMBERS).write_bytes(numbers)  # an older head.json refuses it until that is replaced as well
     about = {"format": FORMAT, **about, "numbers": _hash(numbers)}
-    with whole_file(folder / _ABOUT) as file:
-        file.write(json.dumps(about, ensure_ascii=False, indent=1) + "\n")
+    write_whole(folder / _ABOUT, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     return read_head(folder)
 
 
