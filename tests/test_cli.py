@@ -1,20 +1,21 @@
 """The command line, with scores by shared words (tests/word_recall.py)."""
 
+import gzip
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import jsonl
 import pytest
 import word_recall
-from jsonl import read
 from setting_values import OTHER_VALUES
 
-from mars_score.data.files import replaced
+from mars_score.data.files import write_whole
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
 from mars_score.scorer import MarsScorer
-from mars_score.store.runtime import _Lines
+from mars_score.store.runtime import progress_bars
 
 ROOT = Path(__file__).parent.parent
 ROWS = [
@@ -40,21 +41,14 @@ def scorers(monkeypatch):
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes rows (dicts, or lines as they are) to a file and returns its path."""
-
-    def write_file(rows=ROWS, name="rows.jsonl"):
-        lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-        path = tmp_path / name
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return str(path)
-
-    return write_file
+    """Writes rows to a file and returns its path."""
+    return lambda rows=ROWS: jsonl.write(tmp_path / "rows.jsonl", rows)
 
 
 # mars score
 
 
-def test_score_as_json(run, write, monkeypatch):
+def test_score_as_json(run, write, scorers, monkeypatch):
     score_rows = MarsScorer.score_rows
 
     def chattering(self, *args, **options):
@@ -69,6 +63,9 @@ def test_score_as_json(run, write, monkeypatch):
     assert result["interval"] is None  # of two contexts nothing can be said
     assert result["signature"].startswith("mars|")
     assert (result["mars"], result["scores"], result["notices"]) == (pytest.approx(0.75), SCORES, [])
+    runtime = scorers[0].runtime  # what no option says is left to the scorer
+    assert (runtime.batch_size, runtime.device) == (None, None)
+    assert runtime.store.folder == Path(os.environ["MARS_STORE"])
 
 
 def test_json_in_detail_is_ascii_whatever_the_text(run, write):
@@ -76,11 +73,8 @@ def test_json_in_detail_is_ascii_whatever_the_text(run, write):
     _, out, _ = run("score", write([*ROWS, more]), "--json", "--detailed")
     assert out.isascii()
     rows = json.loads(out)["rows"]
-    assert [[row["reference"] for row in one["references"]] for one in rows] == [
-        ["a b"],
-        ["x y", "c z"],
-        ["\u05e9\U0001f600"],
-    ]
+    references = [[reference["reference"] for reference in row["references"]] for row in rows]
+    assert references == [["a b"], ["x y", "c z"], ["\u05e9\U0001f600"]]
     assert [[term["name"] for term in row["terms"]] for row in rows] == 3 * [["references"]]
 
 
@@ -109,7 +103,7 @@ def test_of_many_rows_some_are_shown(run, write):
 
 
 def test_scores_in_a_file(run, write, tmp_path):
-    """Written through a link, and whatever UTF-8 cannot hold."""
+    """Written through a link, in the place of the rows, and whatever UTF-8 cannot hold."""
     cut = {"prediction": "cut \ud83d", "reference": "a", "context": ""}
     whole = {"prediction": "\U0001f600", "reference": "b", "context": ""}
     rows, out, link = [*ROWS, cut, whole], tmp_path / "scores.jsonl", tmp_path / "link.jsonl"
@@ -117,19 +111,18 @@ def test_scores_in_a_file(run, write, tmp_path):
     link.symlink_to(out)
     assert run("score", write(rows), "--out", link)[0] == 0
     assert link.is_symlink()
-    assert read(out) == [{**row, "mars": score} for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)]
+    assert jsonl.read(out) == [
+        {**row, "mars": score} for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
+    ]
     assert "\U0001f600" in out.read_text(encoding="utf-8")
     assert {path.name for path in tmp_path.iterdir()} == {"rows.jsonl", "link.jsonl", "scores.jsonl", "store"}
-
-
-def test_a_file_may_be_replaced_by_its_scores(run, write):
-    path = write()
+    path = write(rows)
     assert run("score", path, "--out", path)[0] == 0
-    assert [row["mars"] for row in read(path)] == SCORES
+    assert path.read_bytes() == out.read_bytes()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
-def test_scores_for_a_pipe(run, write, tmp_path):
+def test_a_pipe_is_written_and_not_read(run, write, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -137,12 +130,7 @@ def test_scores_for_a_pipe(run, write, tmp_path):
     assert [json.loads(line)["mars"] for line in os.read(reader, 10_000).splitlines()] == SCORES
     os.close(reader)
     assert pipe.is_fifo()
-
-
-def test_columns_by_other_names(run, write):
-    rows = [{"candidate": "a", "references": ["a"], "question": "q"}]
-    names = ["--prediction-column=candidate", "--reference-column=references", "--context-column=question"]
-    assert json.loads(run("score", write(rows), *names, "--json")[1])["scores"] == [1.0]
+    assert failing(run, "score", pipe).startswith(f"{pipe} can be read only once")
 
 
 def test_several_candidates_of_a_row(run, write, tmp_path):
@@ -150,7 +138,7 @@ def test_several_candidates_of_a_row(run, write, tmp_path):
     path, out = write([ROWS[0], several, ROWS[1]]), tmp_path / "out.jsonl"
     code, text, _ = run("score", path, "--out", out, "--fail-rows-under", 0.1)
     assert code == 3
-    assert [(row["id"], row["prediction"], row["mars"]) for row in read(out)] == [
+    assert [(row["id"], row["prediction"], row["mars"]) for row in jsonl.read(out)] == [
         *((1, "a b", 1.0), (3, " x y", 1.0), (3, "q", 0.0), (3, "", 0.0), (2, "c d", 0.5)),
     ]
     lines = [line.split() for line in text.splitlines()]
@@ -179,7 +167,7 @@ def test_augment(run, write, tmp_path):
     rows = [{name: value for name, value in row.items() if name != "prediction"} for row in ROWS]
     argv = ["augment", write(rows), "--out", out, "--max-mask-ratio", "0.6", "--mask-ratio-step", "0.6"]
     assert run(*argv, "--no-store", "--quiet") == (0, "", "")
-    for row, augmented, references in zip(rows, read(out), (["a b"], ["x y", "c z"]), strict=True):
+    for row, augmented, references in zip(rows, jsonl.read(out), (["a b"], ["x y", "c z"]), strict=True):
         assert augmented == {**augmented, **row}
         assert augmented.keys() - row.keys() == {"augmented_references", "augmentations", "samples"}
         assert [each["reference"] for each in augmented["augmentations"]] == references
@@ -215,13 +203,6 @@ def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path):
     assert dict(scorer.settings.items()) == {**settings, "learned": None}
 
 
-def test_what_is_not_given_is_left_to_the_scorer(run, write, scorers):
-    run("score", write())
-    runtime = scorers[0].runtime
-    assert (runtime.batch_size, runtime.device) == (None, None)
-    assert runtime.store.folder == Path(os.environ["MARS_STORE"])
-
-
 def test_progress_bars_are_for_terminals(run, write, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert "read" in run("score", write())[2]
@@ -240,47 +221,63 @@ def failing(run, *argv, code=2):
     return err.removeprefix("mars: error: ").rstrip("\n")
 
 
-GOOD = json.dumps(ROWS[0])
-BAD_LINES = [
-    ('{"prediction": "a",, }', "not JSON: Expecting property name"),
-    (GOOD + GOOD, f"not JSON: Extra data (character {len(GOOD) + 1})"),
-    ("\n" + GOOD, "not JSON: the line is blank"),
-    ('["a"]', "not a JSON object but list; write one object per line"),
+GOOD = json.dumps(ROWS[0]).encode()
+NO_CELLS = ": not a CSV or TSV file that can be read: "
+BAD_FILES = [
+    ("rows.jsonl", GOOD + b'\n{"prediction": "a",, }', ":2: not JSON: Expecting property name"),
+    ("rows.jsonl", GOOD + GOOD, f":1: not JSON: Extra data (character {len(GOOD) + 1})"),
+    ("rows.jsonl", GOOD + b"\n\n" + GOOD, ":2: not JSON: the line is blank"),
+    ("rows.jsonl", GOOD + b'\n["a"]', ":2: not a JSON object but list; write one object per line"),
+    ("rows.jsonl", b'{"prediction": ' + b"1" * 5000 + b"}", ":1: not JSON"),
+    ("rows.jsonl", b'{"prediction": "caf\xe9"}', ":1: not UTF-8; convert the file"),
+    ("rows.jsonl", b" " * 6000 + GOOD, ":1: a line of over 5,500 bytes"),
     (
-        '{"prediction": "a", "context": ""}',
-        "column 'reference' is missing (columns here: 'prediction', 'context'); add it, name another "
+        "rows.jsonl",
+        GOOD + b'\n{"prediction": "a", "context": ""}',
+        ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it, name another "
         "with --reference-column, or pass --no-references to score all rows without",
     ),
     (
-        '{"prediction": [], "reference": "a", "context": ""}',
-        "column 'prediction' is an empty list; fill it or leave the row out",
+        "rows.jsonl",
+        GOOD + b'\n{"prediction": [], "reference": "a", "context": ""}',
+        ":2: column 'prediction' is an empty list; fill it or leave the row out",
     ),
+    ("list.json", b'[{"a": 1},\n 3]', ": entry 2 of the list: not a JSON object but int"),
+    ("list.json", b'[{"a": 1},\n {"b" 3}]', ": not JSON: Expecting ':' delimiter (line 2, character 7)"),
+    ("list.json", b"[]", ": the file holds no rows"),
+    ("list.json", b"[" * 5000, ": not JSON: nested too deeply"),
+    ("list.json", b'[{"a": "\xff"}]', ": not UTF-8; convert the file"),
+    ("rows.jsonl.gz", b"no gzip", ": not a whole gzip file"),
+    ("rows.jsonl.gz", gzip.compress(b'{"prediction": "a"}\n' * 99, mtime=0)[:-9], ": not a whole gzip file"),
+    ("rows.parquet", b"no parquet", ": not a Parquet file that can be read"),
+    ("rows.csv", b"a,b\nc\n", f"{NO_CELLS}the row that ends on line 2 has 1 cells"),
+    ("rows.csv", b'a,b\n"c,d\n', NO_CELLS),
+    ("rows.csv", b"a,b\ncaf\xe9,c\n", NO_CELLS),
+    ("rows.tsv", b"a\ta\nb\tc\n", f"{NO_CELLS}several columns have one name, in 'a', 'a'"),
+    ("rows", b"no rows\n", ":1: not JSON, and no header of a CSV or TSV file"),
 ]
 
 
-@pytest.mark.parametrize(("line", "message"), BAD_LINES, ids=[message[:30] for _, message in BAD_LINES])
-def test_bad_lines(run, write, scorers, tmp_path, line, message):
-    path, out = write([GOOD, line]), tmp_path / "out.jsonl"
+@pytest.mark.parametrize(("name", "content", "message"), BAD_FILES)
+def test_bad_files(run, scorers, tmp_path, monkeypatch, name, content, message):
+    monkeypatch.setattr("mars_score.data.readers.LONGEST_LINE", 5500)
+    path, out = tmp_path / name, tmp_path / "out.jsonl"
+    path.write_bytes(content)
     out.write_text("as before")
-    assert failing(run, "score", path, "--out", out).startswith(f"{path}:2: {message}")
+    assert failing(run, "score", path, "--out", out).startswith(f"{path}{message}")
     assert out.read_text() == "as before"
     assert scorers == []
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "rows.jsonl"]
+    assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl", name}
 
 
-def test_columns_of_other_names_are_asked_for_together(run, write):
-    path = write(['{"question": "a", "gold": "b", "context": ""}'])
-    assert failing(run, "score", path, "--reference-column", "answer") == (
-        f"{path}:1: columns 'answer', 'prediction' are missing (columns here: 'question', 'gold', 'context'); "
+def test_columns_of_other_names(run, write):
+    path = write([{"answer": "a", "gold": ["a"], "question": "q"}])
+    names = ["--prediction-column=answer", "--reference-column=gold", "--context-column=question"]
+    assert json.loads(run("score", path, *names, "--json")[1])["scores"] == [1.0]
+    assert failing(run, "score", path, "--reference-column", "target", names[2]) == (
+        f"{path}:1: columns 'target', 'prediction' are missing (columns here: 'answer', 'gold', 'question'); "
         "name them with --reference-column, --prediction-column"
     )
-
-
-def test_other_line_ends_and_a_byte_order_mark(run, tmp_path):
-    path = tmp_path / "rows.jsonl"
-    row = json.dumps({**ROWS[0], "reference": "a\u2028b"}, ensure_ascii=False)
-    path.write_bytes(b"\xef\xbb\xbf" + f"{row}\r\n{row}\r\n\r\n \n".encode())
-    assert len(json.loads(run("score", path, "--json")[1])["scores"]) == 2
 
 
 def test_files_that_are_not_there(run, write, tmp_path, scorers):
@@ -326,6 +323,7 @@ def test_bad_usage(run, write, scorers, argv, message):
         (ImportError("no module named gguf"), 1),
         (WorkerError("a worker process died"), 1),
         (ValueError("no"), 2),
+        (OSError(28, "No space left on device", "somewhere"), 2),
         (KeyboardInterrupt(), 130),
     ],
     ids=str,
@@ -339,7 +337,8 @@ def test_errors_while_scoring(run, write, monkeypatch, tmp_path, error, code):
     out = tmp_path / "out.jsonl"
     for command in ("score", "augment"):
         message = failing(run, command, write(), "--out", out, "--no-store", code=code)
-        assert message == (" ".join(str(error).split()) or "interrupted")
+        says = "somewhere: No space left on device" if isinstance(error, OSError) and error.errno else str(error)
+        assert message == (" ".join(says.split()) or "interrupted")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
 
 
@@ -352,14 +351,8 @@ def test_what_is_no_documented_error_keeps_its_traceback(run, write, monkeypatch
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     target = tmp_path / "out.jsonl"
     target.write_text("as before")
-
-    def write_rows():
-        with replaced(target) as beside:
-            beside.write_text("x" * 100_000)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_rows()
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(target, "half of a character: \ud83d")
     assert target.read_text() == "as before"
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
 
@@ -389,10 +382,10 @@ def test_a_reader_that_leaves(write):
 
 def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
     monkeypatch.setattr("mars_score.store.runtime._LINE_SECONDS", 0)
-    report = _Lines()
-    report("load a/model", 0, 1)
-    report("augment", 5, 9)
-    report("augment", 6, 9)
+    with progress_bars(quiet=False) as report:
+        report("load a/model", 0, 1)
+        report("augment", 5, 9)
+        report("augment", 6, 9)
     loading, first, second = capsys.readouterr().err.splitlines()
     assert (loading, first) == ("mars: load a/model: 0 of 1", "mars: augment: 5 of 9")
     assert second.startswith("mars: augment: 6 of 9 (")

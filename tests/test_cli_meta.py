@@ -6,6 +6,7 @@ import sys
 import jsonl
 import pytest
 import word_recall
+from test_cli import failing
 from test_meta_items import row
 
 from mars_score.cli import main
@@ -97,11 +98,7 @@ def test_columns_and_settings_are_options(rated, run, scored):
     ],
 )
 def test_bad_usage_is_one_line_and_runs_nothing(rated, run, scored, argv, message):
-    code, out, err = run(rated(), *argv)
-    assert (code, out) == (2, "")
-    assert err.startswith("mars: error: ")
-    assert message in err
-    assert err.count("\n") == 1
+    assert message in failing(run, rated(), *argv)
     assert scored == []
 
 
