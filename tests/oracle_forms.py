@@ -56,16 +56,20 @@ def copied(candidate: str, context: str) -> float:
     return len(places) / len(words) if words else 0.0
 
 
-def log_probability(model, tokenizer, context: str, text: str) -> float:
-    """The mean over a text's tokens given a context, which is cut from its end; at least a uniform guess's."""
-    context = context.strip()
-    ids = encode(tokenizer, f" {text}" if context else text)
-    before = encode(tokenizer, context)
+def surprisal(model, tokenizer, context: str, text: str, max_context_tokens: int | None = None) -> float:
+    """The mean over a text's tokens given a context; both are cut from their ends, the context first."""
+    context, window = context.strip(), oracle.window(model)
+    ids = encode(tokenizer, f" {text}" if context else text)[: window - 1]
+    before = encode(tokenizer, context)[:max_context_tokens]
     bos = tokenizer.bos_token_id
     if not before or tokenizer("")["input_ids"][:1] == [bos]:
         before = [bos, *before]
-    before = before[: oracle.window(model) - len(ids)]
-    return max(-math.log(oracle.perplexity(model, before, ids)), -math.log(model.config.vocab_size))
+    return math.log(oracle.perplexity(model, before[: window - len(ids)], ids))
+
+
+def log_probability(model, tokenizer, context: str, text: str) -> float:
+    """As ``surprisal``, but at least a uniform guess's."""
+    return max(-surprisal(model, tokenizer, context, text), -math.log(model.config.vocab_size))
 
 
 def score(
