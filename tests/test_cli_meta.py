@@ -33,14 +33,20 @@ def run(run):
     return lambda *argv: run("meta", *argv, "--preset", "mini")
 
 
-def test_prints_a_table(rated, run):
-    code, out, err = run(rated(), rated("other.jsonl"), "--metrics", "mars,length", "--quiet")
-    assert (code, err) == (0, "")
+def test_prints_a_table_and_what_was_left_out_and_writes_a_report(rated, run, tmp_path):
+    rows = [row(number, human=number / 2 if number < 4 else None) for number in range(24)]
+    files = rated(), jsonl.write(tmp_path / "partly.jsonl", rows)
+    folder = tmp_path / "new" / "report"
+    options = ("--metrics", "mars,length", "--report", folder, "--resamples", 20, "--quiet")
+    code, out, err = run(*files, *options)
+    assert (code, err) == (0, "mars: notice: partly: 20 of 24 items have no rating and are left out\n")
     lines = out.splitlines()
     assert lines[0] == "Agreement with people"
-    header = next(line for line in lines if line.startswith("metric"))
-    assert header.split() == ["metric", "toy", "other", "mean"]
-    assert [line.split()[0] for line in lines if line.startswith(("MARS", "length"))] == ["MARS", "length"]
+    cells = [line.split() for line in lines if line.startswith(("metric", "MARS", "length", "n "))]
+    assert [first for first, *_ in cells] == ["metric", "MARS", "length", "n"]
+    assert (cells[0][1:], cells[-1][1:]) == (["toy", "partly", "mean"], ["12", "4"])
+    assert lines[-1] == f"report: {folder / 'report.md'}"
+    assert {path.name for path in folder.iterdir()} == {"report.md", "results.json", "scores"}
 
 
 def test_a_table_on_a_terminal_shows_texts_as_they_are(monkeypatch, capsys):
@@ -60,19 +66,6 @@ def test_prints_json(rated, run):
     toy = found["sets"]["toy"]
     assert (code, found["seed"], toy["groups"], toy["items"], toy["attacks"]) == (0, 5, 3, 6, {})
     assert toy["metrics"]["length"]["coefficients"]["items"]["pearson"]["value"] is None  # all are as long
-
-
-def test_writes_a_report(rated, run, tmp_path):
-    folder = tmp_path / "new" / "report"
-    code, out, _ = run(rated(), "--metrics", "mars,length,bleu1", "--report", folder, "--resamples", 20)
-    assert code == 0
-    assert out.splitlines()[-1] == f"report: {folder / 'report.md'}"
-    assert {path.name for path in folder.iterdir()} == {"report.md", "results.json", "scores"}
-    scores = jsonl.read(folder / "scores" / "toy.jsonl")
-    assert [one["id"] for one in scores] == [f"item-{number}" for number in range(12)]
-    assert scores[0]["scores"]["length"] == 2.0
-    assert json.loads((folder / "results.json").read_text())["sets"]["toy"]["items"] == 12
-    assert "Agreement with people" in (folder / "report.md").read_text(encoding="utf-8")
 
 
 def test_columns_and_settings_are_options(rated, run, scored):
@@ -100,16 +93,6 @@ def test_columns_and_settings_are_options(rated, run, scored):
 def test_bad_usage_is_one_line_and_runs_nothing(rated, run, scored, argv, message):
     assert message in failing(run, rated(), *argv)
     assert scored == []
-
-
-def test_says_what_was_left_out_and_how_many_items_count(run, tmp_path):
-    path = tmp_path / "partly.jsonl"
-    rows = [row(number, human=number / 2 if number < 4 else float("nan")) for number in range(24)]
-    jsonl.write(path, rows)
-    code, out, err = run(path, "--metrics", "length", "--no-attacks", "--quiet")
-    assert code == 0
-    assert "mars: notice: partly: 20 of 24 items have no rating and are left out\n" in err
-    assert next(line for line in out.splitlines() if line.startswith("n ")).split() == ["n", "4"]
 
 
 def test_fails_where_every_metric_failed(rated, run, monkeypatch):

@@ -32,11 +32,6 @@ def test_intervals_are_those_of_scipy(groups, confidence):
     assert interval == mean_interval(SCORES, groups, confidence=confidence)
 
 
-def test_copies_in_a_group_add_nothing():
-    copies = mean_interval(np.repeat(SCORES, 5), np.repeat(range(30), 5))
-    assert copies.ends == pytest.approx(mean_interval(SCORES).ends)
-
-
 @pytest.mark.parametrize("groups", [range(12), GROUPS])
 def test_randomisation_is_that_of_scipy_over_all_swaps(groups):
     """Of rows, and of groups of rows."""

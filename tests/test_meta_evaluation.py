@@ -223,18 +223,11 @@ def test_the_report_and_its_plain_data_are_complete(found, tmp_path):
     assert metrics["length"]["coefficients"]["within_groups"]["pearson"]["value"] == result.pearson("length")
     assert metrics["mars_naive"]["failure"]
     rows = jsonl.read(tmp_path / "scores" / "one.jsonl")
-    assert len(rows) == 18
+    assert [row["id"] for row in rows] == [f"{group}-{system}" for group in range(6) for system in range(3)]
     assert rows[0]["scores"]["length"] == result.metrics["length"].scores[0]
     assert rows[0]["scores"]["mars_naive"] is None
     place = result.attacks["retrieve"].indices[1]
     assert rows[place]["retrieve"]["length"] == result.metrics["length"].attacked["retrieve"][1]
-
-
-def test_the_same_seed_gives_the_same_digits(found, tiny):
-    again = evaluate(make_set("second", groups=10, systems=1), ["mars", "length"], resamples=50, **tiny)
-    ours, before = (one.sets["second"].agreements["length"] for one in (again, found))
-    assert (ours.coefficients, ours.interval) == (before.coefficients, before.interval)
-    assert ours.mars_better.p == before.mars_better.p
 
 
 @pytest.mark.parametrize(
