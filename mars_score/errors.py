@@ -2,7 +2,8 @@
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
@@ -80,22 +81,23 @@ class Notices:
     """
 
     rows: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> None:
-        """Count the next rows, which are named by their ``numbers``; each kind of notice has one flag per row."""
-        for what, of_rows in flags.items():
-            flagged = [number for number, flag in zip(numbers, of_rows, strict=True) if flag]
-            self.counts[what] = self.counts.get(what, 0) + len(flagged)
-            self.first[what] = list(dict.fromkeys([*self.first.get(what, []), *flagged]))[: _NAMED + 1]
-        self.rows += len(numbers)
+    def add(self, number: int, notices: Iterable[str]) -> None:
+        """Count the next row, which is named by its number, and the kinds of notices that concern it."""
+        self.rows += 1
+        for what in notices:
+            self.counts[what] += 1
+            first = self.first.setdefault(what, [])
+            if number not in first and len(first) <= _NAMED:
+                first.append(number)
 
     def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
         """One sentence per kind that concerns a row; rows are counted from 0, or as the lines of a file from 1."""
         sentences = []
-        for what, count in self.counts.items():
-            if count:
+        for what in NOTICES:
+            if count := self.counts[what]:
                 named = ", ".join(str(row + lines) for row in self.first[what][:_NAMED])
                 more = ", ..." if len(self.first[what]) > _NAMED else ""
                 sentences.append(f"{what}: {count} of {self.rows} rows ({'line ' * lines}{named}{more})")

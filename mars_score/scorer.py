@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, Any
 
-from mars_score.augment.augmented import AugmentedReference, cuts
+from mars_score.augment.augmented import AugmentedReference, notices_of
 from mars_score.augment.augmenter import Augmenter, prepare_rows
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
@@ -28,7 +28,7 @@ from mars_score.scoring.form import Form
 from mars_score.scoring.heads import LearnedHead, check_fits, load_head, read_head
 from mars_score.scoring.result import MarsResult, RowScore, ScoredTexts
 from mars_score.scoring.row import Example
-from mars_score.scoring.rows import ScoredRow, flags_of, row_results
+from mars_score.scoring.rows import row_results
 from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.fields import learned_head
 from mars_score.store.results import ResultStore, Store, store_folder
@@ -150,8 +150,7 @@ class MarsScorer:
         ]
         numbers = [number for number, _ in numbered]
         with self._reports.bars():
-            scored = self._score(prepare_rows(rows, settings.masking), settings)
-            scores = tuple(row.score for row in scored)
+            scores = tuple(self._score(prepare_rows(rows, settings.masking), settings))
             explanations = self._explain(rows, scores) if explain else ()
         pipeline = self._augmenter.analyser.pipeline if settings.masking.max_mask_ratio > 0 else None
         origin = "" if samples is None else "given"
@@ -160,7 +159,7 @@ class MarsScorer:
             ScoredTexts(number, row.candidate, row.references, row.context)
             for number, row in zip(numbers, rows, strict=True)
         )
-        notices = _warn(numbers, flags_of(scored))
+        notices = _warn(numbers, [row.notices for row in scores])
         if settings.similarity.likelihood_weight != self.settings.similarity.likelihood_weight:
             warn(NOT_TOLD)
             notices = (NOT_TOLD, *notices)
@@ -190,7 +189,7 @@ class MarsScorer:
         columns = check_rows(references, contexts, use_context=settings.use_context)
         rows = [Row("", *texts) for texts in zip(*columns, strict=True)]
         augmented = self.augment_rows(prepare_rows(rows, settings.masking))
-        _warn(range(len(augmented)), cuts([row for row, _ in augmented]))
+        _warn(range(len(augmented)), [notices_of(row) for row, _ in augmented])
         return [
             list(dict.fromkeys([*(text for reference in row for text in reference.texts), *samples.texts]))
             for row, samples in augmented
@@ -211,7 +210,7 @@ class MarsScorer:
     @unchanging()
     def score_rows(
         self, rows: Sequence[Row], idf: Idf | None = None, *, with_references: bool = True
-    ) -> list[ScoredRow]:
+    ) -> list[RowScore]:
         """The scores of rows that are a part of more, as in a run over a file; they are not checked again.
 
         Args:
@@ -236,8 +235,7 @@ class MarsScorer:
         self, rows: Sequence[Row], idf: Idf | None = None, *, with_references: bool = True
     ) -> tuple[Explanation, ...]:
         """Why rows have their scores; args as for :meth:`score_rows`."""
-        scores = [row.score for row in self.score_rows(rows, idf, with_references=with_references)]
-        return self._explain(rows, scores)
+        return self._explain(rows, self.score_rows(rows, idf, with_references=with_references))
 
     def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
         from mars_score.scoring.explain.explainer import explain
@@ -253,10 +251,10 @@ class MarsScorer:
         """Without what is loaded again when needed."""
         return {name: value for name, value in vars(self).items() if name not in _LOADED}
 
-    def _score(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> list[ScoredRow]:
+    def _score(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> list[RowScore]:
         """The scores of prepared rows, stored or new."""
 
-        def compute(missing: list[Row], done: Callable[[Row, ScoredRow], None]) -> None:
+        def compute(missing: list[Row], done: Callable[[Row, RowScore], None]) -> None:
             head, rest = self._head, iter(missing)
             for batch in self._read(missing, settings, idf):
                 for scored, row in zip(batch.scored(head), rest, strict=False):
@@ -388,10 +386,11 @@ class _Reports:
             yield
 
 
-def _warn(numbers: Sequence[int], flags: Mapping[str, Sequence[bool]]) -> tuple[str, ...]:
-    """One sentence and one warning per kind of notice; each kind has one flag per row, by ``numbers``."""
+def _warn(numbers: Iterable[int], of_rows: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    """One sentence and one warning per kind of notice; the rows are named by ``numbers``."""
     notices = Notices()
-    notices.add(numbers, flags)
+    for number, of_row in zip(numbers, of_rows, strict=True):
+        notices.add(number, of_row)
     for sentence in notices.sentences():
         warn(sentence)
     return notices.sentences()

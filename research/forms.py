@@ -138,7 +138,7 @@ def features(rated: RatedSet, scorer: MarsScorer) -> dict[str, list[float]]:
         columns.append(
             {
                 "human": rating,
-                "score": score.score.score,
+                "score": score.score,
                 "recall": max(token_recall(own, tokens[text].tokens) for text in references),
                 "cosine": max(float(tokens[candidate].vector @ tokens[text].vector) for text in references),
                 "near": near[candidate],

@@ -218,12 +218,12 @@ def example() -> dict[str, Any]:
     compared = {
         f"{kind}: {text}": [
             *(float(peers[title][index]) for title in shown),
-            *scored[index].score.references[0].similarities,
-            scored[index].score.score,
+            *scored[index].references[0].similarities,
+            scored[index].score,
         ]
         for index, (text, kind) in enumerate(candidates.items())
     }
-    augmentations = scored[0].score.references[0].augmented.augmentations
+    augmentations = scored[0].references[0].augmented.augmentations
     cosines = [f"cosine, {one.mask_ratio:.0%}" for one in augmentations]
     return {
         "context": context,

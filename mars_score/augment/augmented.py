@@ -1,10 +1,9 @@
 """What augmentation gives: references with their infilled templates."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mars_score.augment.masking.template import Template
-from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class AugmentedReference:
 
     reference: str
     augmentations: tuple[Augmentation, ...]
-    notices: frozenset[str] = field(default=frozenset(), compare=False)  # those below that concern it
+    notices: frozenset[str] = field(default=frozenset(), compare=False)  # of mars_score.errors.NOTICES
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -30,9 +29,6 @@ class AugmentedReference:
         return (self.reference, *(augmentation.text for augmentation in self.augmentations))
 
 
-def cuts(augmented: Sequence[Sequence[AugmentedReference]]) -> dict[str, list[bool]]:
-    """For each notice about augmentation, whether it concerns each row."""
-    return {
-        notice: [any(notice in reference.notices for reference in row) for row in augmented]
-        for notice in (CONTEXT_CUT, REFERENCE_CUT, UNTAGGED)
-    }
+def notices_of(references: Iterable[AugmentedReference]) -> frozenset[str]:
+    """Those that concern a row with these references."""
+    return frozenset().union(*(reference.notices for reference in references))

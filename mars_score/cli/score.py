@@ -88,10 +88,10 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
     if fail_rows_under is None:
         return
     below = sorted(
-        (result.score.score, number + 1, row.candidate)
+        (result.score, number + 1, row.candidate)
         for part, scored in run.results()
         for number, result, row in zip(part.file.numbers, scored, part.rows, strict=True)
-        if result.score.score < fail_rows_under
+        if result.score < fail_rows_under
     )
     if below:
         more = f"; the {SHOWN} lowest are" if len(below) > SHOWN else ""
@@ -121,7 +121,7 @@ def _show_json(run: Run, tally: Tally, explanations: Sequence[Explanation], deta
     opening = json.dumps(shown).removesuffix("}") + ', "rows": ['
     for _, scored in run.results():
         for row in scored:
-            sys.stdout.write(opening + json.dumps(row_to_dict(row.score)))
+            sys.stdout.write(opening + json.dumps(row_to_dict(row)))
             opening = ", "
     print("]}")
 
@@ -151,8 +151,7 @@ def _show_text(run: Run, tally: Tally, explanations: Sequence[Explanation], deta
 def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
     """Of every row its score and candidate, then the terms that add something and what it was compared with."""
     for part, scored in run.results():
-        for number, texts, result in zip(part.file.numbers, part.rows, scored, strict=True):
-            row = result.score
+        for number, texts, row in zip(part.file.numbers, part.rows, scored, strict=True):
             yield row.score, number, texts.candidate
             terms = [term for term in row.terms if term.value]
             if len(terms) > 1:

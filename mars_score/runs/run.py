@@ -28,7 +28,8 @@ from mars_score.models.signature import Signature, make_signature
 from mars_score.runs.output import Writable
 from mars_score.runs.workers import Task, Work, in_processes
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.rows import ScoredRow, decode, flags_of
+from mars_score.scoring.result import RowScore
+from mars_score.scoring.rows import decode
 from mars_score.settings.stages import MaskingSettings
 from mars_score.stats.labels import ContextLabels
 from mars_score.stats.resampling import mean_interval
@@ -110,13 +111,14 @@ class Tally:
     _labels: ContextLabels = field(default_factory=ContextLabels)
     _contexts: array[int] = field(default_factory=lambda: array("q"))  # their labels, by row
 
-    def add(self, part: Part, scored: Sequence[ScoredRow]) -> None:
+    def add(self, part: Part, scored: Sequence[RowScore]) -> None:
         """The next rows."""
-        scores = [row.score.score for row in scored]
+        scores = [row.score for row in scored]
         shown = list(map(Shown, scores, part.file.numbers, part.rows))
         self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *shown])
         self.highest = heapq.nlargest(SHOWN, [*self.highest, *shown])[::-1]
-        self.notices.add(part.file.numbers, flags_of(scored))
+        for number, row in zip(part.file.numbers, scored, strict=True):
+            self.notices.add(number, row.notices)
         self.scores.extend(scores)
         self._contexts.extend(self._labels.of([row.context for row in part.rows]))
 
@@ -213,7 +215,7 @@ class Run:
                 self._report(self._task, done, self._rows)
 
     def results(self) -> Iterator[tuple[Part, list[Any]]]:
-        """The rows, some at a time, with their :class:`ScoredRow`, or their new columns and notices."""
+        """The rows, some at a time, with their :class:`RowScore`, or their new columns and notices."""
         read = decode if self._task == "score" else json.loads
         with self._results.open("rb") as file:
             for part in self._input.parts(self._chunk_size):
@@ -236,12 +238,12 @@ class Run:
         """The rows as they are to be written, with what the work adds to them."""
         for part, results in self.results():
             for row, result in zip(part.file.rows, results, strict=True):
-                yield {**row, **({"mars": result.score.score} if self._task == "score" else result[0])}
+                yield {**row, **({"mars": result.score} if self._task == "score" else result[0])}
 
     def augment_notices(self) -> Notices:
         """Which rows' contexts and references were read in part."""
         notices = Notices()
         for part, results in self.results():
-            for number, (_, flags) in zip(part.file.numbers, results, strict=True):
-                notices.add([number], {notice: [flag] for notice, flag in flags.items()})
+            for number, (_, of_row) in zip(part.file.numbers, results, strict=True):
+                notices.add(number, of_row)
         return notices

@@ -16,7 +16,7 @@ from functools import partial
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Literal
 
-from mars_score.augment.augmented import cuts
+from mars_score.augment.augmented import notices_of
 from mars_score.augment.masking.idf import Idf
 from mars_score.data.validation import Row
 from mars_score.errors import WorkerError
@@ -53,8 +53,7 @@ class Work:
                 "augmentations": [augmented_to_dict(reference) for reference in references],
                 "samples": list(samples.texts),
             }
-            flags = {notice: flag for notice, (flag,) in cuts([references]).items()}
-            results.append(json.dumps([columns, flags]).encode())
+            results.append(json.dumps([columns, list(notices_of(references))]).encode())
         return results
 
 

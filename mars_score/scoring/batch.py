@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mars_score import errors
-from mars_score.augment.augmented import AugmentedReference
+from mars_score.augment.augmented import AugmentedReference, notices_of
 from mars_score.augment.sampling.samples import Request, Samples
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
@@ -19,7 +19,6 @@ from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH,
 from mars_score.scoring.form import Form
 from mars_score.scoring.result import RowScore
 from mars_score.scoring.row import ScorableRow
-from mars_score.scoring.rows import ScoredRow
 from mars_score.scoring.terms import Similarities, score_row
 from mars_score.store.runtime import Progress
 
@@ -54,10 +53,8 @@ def scorable_row(
         errors.OWN_SAMPLE: row.candidate in row.samples,
         errors.SAMPLES_CUT: samples.context_cut,
     }
-    notices = {notice for notice, flag in flags.items() if flag}.union(*(one.notices for one in references))
-    return ScorableRow(
-        row.candidate, tuple(references), row.context, request.task, samples.texts, frozenset(notices)
-    )
+    notices = notices_of(references).union(notice for notice, flag in flags.items() if flag)
+    return ScorableRow(row.candidate, tuple(references), row.context, request.task, samples.texts, notices)
 
 
 @dataclass(frozen=True)
@@ -75,15 +72,15 @@ class Batch:
         similarities = Similarities(self.evidence, self.form)
         return [score_row(row, similarities) for row in self.rows]
 
-    def scored(self, head: LearnedHead | None = None) -> list[ScoredRow]:
-        """The score of each row, which a head computes from its own, and its notices."""
+    def scored(self, head: LearnedHead | None = None) -> list[RowScore]:
+        """The score of each row, which a head computes from its own, with its notices."""
         scores = self._own_scores()
         if head is not None:
             from mars_score.scoring.heads import rescored
 
             scores = rescored(self.rows, scores, head, self.evidence, self.form)
         rows = zip(scores, self.rows, self.needs, strict=True)
-        return [ScoredRow(score, self._notices(row, items)) for score, row, items in rows]
+        return [replace(score, notices=self._notices(row, items)) for score, row, items in rows]
 
     def examples(self) -> list[Example]:
         """The rows that have references as a learned head sees them."""
@@ -92,8 +89,8 @@ class Batch:
         scored = zip(self.rows, self._own_scores(), strict=True)
         return [make_example(row, score, self.evidence, self.form) for row, score in scored if row.references]
 
-    def _notices(self, row: ScorableRow, items: Needs) -> tuple[bool, ...]:
-        """Whether each of :data:`mars_score.errors.NOTICES` concerns a row, of which ``items`` were read."""
+    def _notices(self, row: ScorableRow, items: Needs) -> frozenset[str]:
+        """Those that concern a row, of which ``items`` were read."""
         read, form = self.evidence, self.form
         texts = read[evidence.kind_of_texts(form)]
         own = (row.candidate, *(one.reference for one in row.references)) if row.candidate else ()
@@ -105,7 +102,7 @@ class Batch:
             errors.SENTENCES_CUT: len(items[CONTRADICTION]) == SENTENCES < len(sentences(row.candidate)),
             errors.CONTRADICTED: any(read[CONTRADICTION][sentence] > LIKELY for sentence in items[CONTRADICTION]),
         }
-        return tuple(notice in row.notices or flags.get(notice, False) for notice in errors.NOTICES)
+        return row.notices.union(notice for notice, flag in flags.items() if flag)
 
 
 def read_batches(

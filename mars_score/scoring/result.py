@@ -58,12 +58,14 @@ class RowScore:
         references: the candidate against each reference.
         terms: that of the references is the aggregate of ``references``.
         samples: the candidate against each sample.
+        notices: those of :data:`mars_score.errors.NOTICES` that concern it.
     """
 
     score: float
     references: tuple[ReferenceScore, ...]
     terms: tuple[Term, ...] = ()
     samples: tuple[SampleScore, ...] = ()
+    notices: frozenset[str] = frozenset()
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Scores of whole rows, stored or new: what is in the store needs neither models nor vectors."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
+from itertools import compress
 from typing import Any
 
 from mars_score.augment.augmented import Augmentation, AugmentedReference
@@ -21,22 +21,9 @@ KIND = "rows"  # of results in the store
 _METHOD = 8  # part of the keys; to be raised when the same texts and settings come to give other scores
 
 
-@dataclass(frozen=True)
-class ScoredRow:
-    """The score of a row, and whether each of :data:`mars_score.errors.NOTICES` concerns it."""
-
-    score: RowScore
-    notices: tuple[bool, ...]
-
-
-def flags_of(rows: Sequence[ScoredRow]) -> dict[str, tuple[bool, ...]]:
-    """For each kind of notice one flag per row."""
-    return dict(zip(NOTICES, zip(*(row.notices for row in rows), strict=True), strict=True))
-
-
 def row_results(
-    settings: Settings, compute: Callable[[list[Row], Done[Row, ScoredRow]], None]
-) -> Results[Row, ScoredRow]:
+    settings: Settings, compute: Callable[[list[Row], Done[Row, RowScore]], None]
+) -> Results[Row, RowScore]:
     """The scores of rows with prepared references, stored or computed."""
     return Results(KIND, partial(_common_key, settings), compute, _parts, encode, decode)
 
@@ -61,21 +48,22 @@ def _common_key(settings: Settings) -> tuple[Any, ...] | None:
     return _METHOD, make_signature(settings, pipeline, ()).entries
 
 
-def encode(row: ScoredRow) -> bytes:
+def encode(row: RowScore) -> bytes:
     """A row as JSON."""
     references = []
-    for reference in row.score.references:
+    for reference in row.references:
         text, augmentations = reference.augmented.reference, reference.augmented.augmentations
         infills = [(infill.mask_ratio, infill.template.blanks, infill.text) for infill in augmentations]
         references.append(((text, infills), reference.similarities, reference.score))
-    terms = [(term.name, term.value, term.weight) for term in row.score.terms]
-    samples = [(sample.text, sample.similarity) for sample in row.score.samples]
-    return to_json([row.score.score, row.notices, terms, references, samples])
+    terms = [(term.name, term.value, term.weight) for term in row.terms]
+    samples = [(sample.text, sample.similarity) for sample in row.samples]
+    flags = [notice in row.notices for notice in NOTICES]
+    return to_json([row.score, flags, terms, references, samples])
 
 
-def decode(encoded: bytes) -> ScoredRow:
+def decode(encoded: bytes) -> RowScore:
     """The row that :func:`encode` was given, to the last digit."""
-    score, notices, terms, references, samples = from_json(encoded)
+    score, flags, terms, references, samples = from_json(encoded)
     reference_scores = []
     for (text, infills), similarities, reference_score in references:
         augmentations = tuple(
@@ -84,10 +72,10 @@ def decode(encoded: bytes) -> ScoredRow:
         )
         augmented = AugmentedReference(text, augmentations)
         reference_scores.append(ReferenceScore(augmented, tuple(similarities), reference_score))
-    row = RowScore(
+    return RowScore(
         score,
         tuple(reference_scores),
         tuple(Term(*term) for term in terms),
         tuple(SampleScore(*sample) for sample in samples),
+        frozenset(compress(NOTICES, flags)),
     )
-    return ScoredRow(row, tuple(notices))
