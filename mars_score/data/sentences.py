@@ -17,7 +17,8 @@ def sentences(text: str) -> list[str]:
     spaCy's rule-based "sentencizer" (https://spacy.io/api/sentencizer): a sentence ends after ".", "!", "?" and
     their like in other scripts, where spaCy's tokenizer sees a token of its own ("U.S." and "3.5" are whole
     tokens); also after full stops of Chinese and Japanese, which no space follows, and before the opening marks of
-    Spanish. A line break ends a sentence as well: it stands between the turns of a dialogue.
+    Spanish. A line break ends a sentence as well: it stands between the turns of a dialogue. So does what stands
+    between the passages of a context, which is a line break to Python.
     """
     lines = (part for line in text.splitlines() for part in _WITHIN_LINE.split(line))
     stripped = (sentence.text.strip() for line in lines for sentence in _pipeline()(line).sents)

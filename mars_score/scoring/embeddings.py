@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.models.fingerprints import Current
+from mars_score.models.loading import shared_model
 from mars_score.settings.stages import ModelSettings
 from mars_score.store.lookup import Results
 from mars_score.store.runtime import Runtime
@@ -32,19 +33,12 @@ _LEVELS = 127  # of eight bits, on either side of zero
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """A text as the encoder represents it.
+    """A text as the encoder represents it."""
 
-    Attributes:
-        stored_vector: of the text, (dimensions,), in the number type and length in which it is stored.
-        stored_tokens: of its tokens, (tokens, dimensions), likewise; None: they were not asked for.
-        shortened: whether the encoder read only the text's beginning.
-        unknown: share of tokens that the encoder does not know, in [0, 1], in half precision.
-    """
-
-    stored_vector: NDArray[Any]
-    stored_tokens: NDArray[Any] | None
-    shortened: bool
-    unknown: float
+    stored_vector: NDArray[Any]  # of the text, (dimensions,), in the number type and length in which it is stored
+    stored_tokens: NDArray[Any] | None  # of its tokens, (tokens, dimensions); None: they were not asked for
+    shortened: bool  # whether the encoder read only the text's beginning
+    unknown: float  # share of tokens that the encoder does not know, in [0, 1], in half precision
 
     @property
     def vector(self) -> NDArray[np.float64]:
@@ -103,7 +97,6 @@ def encoder_of(models: ModelSettings, runtime: Runtime) -> Current[SentenceEncod
 
     def load() -> SentenceEncoder:
         from mars_score.models.engine.encoder import SentenceEncoder
-        from mars_score.models.loading import shared_model
 
         model = shared_model("encoder", models.encoder, models, runtime)
         return SentenceEncoder(model, runtime.encoder_batch_size)

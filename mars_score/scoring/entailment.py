@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import sqrt
 from typing import Any, NamedTuple
 
-from mars_score.data.contexts import passages_of
 from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words
 from mars_score.models.fingerprints import Current
+from mars_score.models.loading import shared_model
 from mars_score.settings.stages import ModelSettings
 from mars_score.store.lookup import Results, from_json
 from mars_score.store.results import ResultStore
@@ -144,17 +144,12 @@ def _nearness(words: frozenset[str], others: frozenset[str]) -> float:
 @lru_cache(maxsize=64)  # rows with the same reference and context stand together
 def _sentences_of(text: str) -> list[tuple[str, frozenset[str]]]:
     """The sentences of a text with their words."""
-    parts = [part for passage in passages_of(text) for part in sentences(passage)]
-    return [(part, frozenset(plain_words(part))) for part in parts]
+    return [(sentence, frozenset(plain_words(sentence))) for sentence in sentences(text)]
 
 
 def entailments(models: ModelSettings, runtime: Runtime) -> Results[Pair, Entailment]:
     """What the first text of a pair says of the second; the model is loaded only for new pairs."""
-
-    def load() -> Any:
-        from mars_score.models.loading import shared_model
-
-        return shared_model("classification", models.entailment_model, models, runtime)
+    load = partial(shared_model, "classification", models.entailment_model, models, runtime)
 
     def compute(model: Any, pairs: list[Pair], done: Callable[[Pair, Entailment], None]) -> None:
         from mars_score.models.engine.entailment import classes, classify

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.data.contexts import as_prose
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import shared_model
 from mars_score.models.served import ServedModel, is_served, served_model
 from mars_score.settings import Settings
-from mars_score.store.lookup import Results, from_json, to_json
+from mars_score.store.lookup import Results, from_json
 from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -24,19 +23,12 @@ _METHOD = 2  # part of the keys of stored likelihoods
 _PART = 256  # pairs that are scored before their likelihoods are saved
 
 
-@dataclass(frozen=True)
-class Likelihood:
-    """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess.
+class Likelihood(NamedTuple):
+    """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess."""
 
-    Attributes:
-        given_context: given the context and a space.
-        alone: given begin-of-text.
-        cut: whether the end of the context or of the text is left out.
-    """
-
-    given_context: float
-    alone: float
-    cut: bool
+    given_context: float  # given the context and a space
+    alone: float  # given begin-of-text
+    cut: bool  # whether the end of the context or of the text is left out
 
     @property
     def lift(self) -> float:
@@ -59,7 +51,6 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Results[Pair, Likelihoo
         (numbers, "likelihood", _METHOD, context_tokens),
         partial(compute, max_context_tokens=context_tokens),
         parts=lambda pair: pair,
-        encode=lambda likelihood: to_json(astuple(likelihood)),
         decode=lambda stored: Likelihood(*from_json(stored)),
     )
 

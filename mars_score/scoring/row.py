@@ -11,23 +11,15 @@ from mars_score.scoring.entailment import Premises, premises
 
 @dataclass(frozen=True)
 class ScorableRow:
-    """A candidate with all that it is compared with.
-
-    Attributes:
-        candidate: without outer whitespace.
-        references: with their augmentations; none where the candidate is blank or is scored without references.
-        context: blank for none.
-        task: what the candidate is to the context; see :mod:`mars_score.augment.sampling.prompts`.
-        samples: texts that others wrote for the context, or that a language model drew.
-        notices: those of :data:`mars_score.errors.NOTICES` that concern it before anything is read of it.
-    """
+    """A candidate with all that it is compared with; its texts have no outer whitespace."""
 
     candidate: str
+    # With their augmentations; none where the candidate is blank or is scored without references.
     references: tuple[AugmentedReference, ...]
-    context: str
-    task: str = ""
-    samples: tuple[str, ...] = ()
-    notices: frozenset[str] = frozenset()
+    context: str  # blank for none
+    task: str = ""  # what the candidate is to the context; see mars_score.augment.sampling.prompts
+    samples: tuple[str, ...] = ()  # texts that others wrote for the context, or that a language model drew
+    notices: frozenset[str] = frozenset()  # those that concern it before anything is read of it
 
     @cached_property
     def premises(self) -> list[Premises]:
@@ -65,18 +57,10 @@ def weighted_sum(terms: Iterable[Term]) -> float:
 
 @dataclass(frozen=True)
 class Example:
-    """A row to learn from or to score; its texts have no outer whitespace.
-
-    Attributes:
-        candidate: not blank.
-        references: may be none.
-        context: blank for none.
-        terms: those of MARS's own score.
-        features: what else MARS knows of the row, by name.
-    """
+    """A row to learn from or to score; its texts have no outer whitespace, and the candidate is not blank."""
 
     candidate: str
     references: tuple[str, ...]
     context: str
-    terms: tuple[Term, ...] = ()
-    features: Mapping[str, float] = field(default_factory=dict)
+    terms: tuple[Term, ...] = ()  # of MARS's own score
+    features: Mapping[str, float] = field(default_factory=dict)  # what else MARS knows of the row, by name

@@ -10,7 +10,6 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.contexts import passages_of
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
 from mars_score.scoring.embeddings import Embedding
@@ -26,19 +25,12 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 @dataclass(frozen=True)
 class _Tokenized:
-    """A text as the encoder reads it.
-
-    Attributes:
-        text: the text.
-        vectors: of its tokens, (tokens, dimensions); at least one.
-        words: first character and text of each word; at least one.
-        of_tokens: the number of the word of each token.
-    """
+    """A text as the encoder reads it."""
 
     text: str
-    vectors: NDArray[np.float64]
-    words: list[tuple[int, str]]
-    of_tokens: NDArray[np.int64]
+    vectors: NDArray[np.float64]  # of its tokens, (tokens, dimensions); at least one
+    words: list[tuple[int, str]]  # first character and text of each; at least one
+    of_tokens: NDArray[np.int64]  # the number of the word of each token
 
     @classmethod
     def of(cls, text: str, embedding: Embedding, offsets: Sequence[tuple[int, int]]) -> _Tokenized | None:
@@ -99,10 +91,7 @@ def explain(
     offsets = reader.offsets(list(read)) if kind == MATCH else {}
     tokenized = {text: _Tokenized.of(text, read[text], offsets[text]) for text in offsets}
     contexts = [
-        [sentence for passage in passages_of(row.context) for sentence in sentences(passage)]
-        if "context" in names
-        else []
-        for row, names in zip(rows, terms, strict=True)
+        sentences(row.context) if "context" in names else [] for row, names in zip(rows, terms, strict=True)
     ]
     nearby = reader.read(EMBED, [sentence for of_row in contexts for sentence in of_row])
     compared = [
