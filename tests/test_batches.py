@@ -78,21 +78,6 @@ def test_answers_come_back_in_any_order(run, requests, tmp_path):
     assert "1 rows have no answer and no samples" in errors
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--out", "out.jsonl", "--requests", "a", "--responses", "b"], "exclude each other"),
-        (["--requests", "a"], "--writer is missing"),
-        (["--responses", "a"], "--out is missing"),
-        ([], "--out is missing"),
-    ],
-)
-def test_bad_options(run, options, message):
-    code, errors = run(*options)
-    assert code == 2
-    assert message in errors
-
-
 def test_answers_to_other_requests(run, requests, tmp_path):
     code, errors = joined(run, tmp_path, [answer(requests[0], "She took the bus.")], "--task", "summary")
     assert code == 2

@@ -295,6 +295,9 @@ BAD_USAGE = {
     "scores FILE": "argument COMMAND: invalid choice: 'scores'",
     "score": "the following arguments are required: FILE (see: mars score --help)",
     "augment FILE": "--out is missing; say where the rows are to be written",
+    "augment FILE --responses a": "--out is missing; say where the rows are to be written",
+    "augment FILE --requests a": "--writer is missing; name the model as its engine calls it",
+    "augment FILE --out a --requests b --responses c": "--requests and --responses exclude each other",
     "augment FILE --out b.jsonl --q .5": "unrecognized arguments: --q .5",  # a setting that it does not use
     "score FILE --max-mask 1": "unrecognized arguments: --max-mask 1",
     "score FILE --sigma 2.5": "argument --sigma: invalid int value: '2.5'",

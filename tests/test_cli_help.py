@@ -28,6 +28,7 @@ def test_help_lists_options_and_settings_once_and_an_example(command, monkeypatc
     if command not in UNUSED:
         assert settings == set(SETTING_NAMES)
     assert re.search(r"^settings: masking:$", shown, flags=re.MULTILINE)
+    assert ("reference_cosine" in shown) == (command == "meta")  # it names the metrics
     [example] = re.findall(r"^example: mars (.*)$", shown, flags=re.MULTILINE)
     assert make_parser().parse_args(shlex.split(example)).command == command
 

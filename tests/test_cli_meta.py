@@ -9,7 +9,6 @@ import word_recall
 from test_cli import failing
 from test_meta_items import row
 
-from mars_score.cli import main
 from mars_score.cli.running import show_table
 from mars_score.report import Table
 
@@ -101,10 +100,3 @@ def test_fails_where_every_metric_failed(rated, run, monkeypatch):
     assert (code, out) == (1, "")
     assert "skipped: chrF" in err
     assert "no metric gave a score" in err
-
-
-def test_help_names_the_metrics(capsys):
-    assert main(["meta", "--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "reference_cosine" in shown
-    assert "--rating-column" in shown

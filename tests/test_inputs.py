@@ -2,8 +2,6 @@
 
 import itertools
 import json
-import subprocess
-import sys
 
 import datasets
 import numpy as np
@@ -218,21 +216,3 @@ def test_the_first_line_tells_formats_apart_where_a_name_does_not(tmp_path, text
     path = tmp_path / "standard input"
     path.write_text("\ufeff" + text, encoding="utf-8", newline="")
     assert list(stream_rows(path)) == [{"a": "1", "b": "x y"}]
-
-
-@pytest.mark.slow
-def test_a_real_pipe(named_models):
-    """``cat rows.jsonl | mars score - --out -``, in processes of their own."""
-    code = "import sys; from mars_score.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "score", "-", "--out", "-", "--variant", "fast"]
-    command += [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
-    command += ["--contradiction-penalty", "0"]
-    rows = "".join(json.dumps(row) + "\n" for row in ROWS)
-    good, bad = (
-        subprocess.run(command, input=text, capture_output=True, text=True) for text in (rows, rows + "{\n")
-    )
-    assert good.returncode == 0, good.stderr
-    scored = [json.loads(line) for line in good.stdout.splitlines()]
-    assert [{**row, "mars": 0} for row in scored] == [{**row, "mars": 0} for row in ROWS]
-    assert bad.returncode == 2
-    assert bad.stderr.startswith("mars: error: standard input:3: not JSON")

@@ -119,17 +119,23 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
 
 
 @pytest.mark.usefixtures("words")
-def test_standard_output(tmp_path, capfdbinary, monkeypatch):
+def test_standard_input_and_output(tmp_path, capfdbinary, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "rows.jsonl", make_rows(12))
     assert score(path, "--out", "out.jsonl") == 0
     capfdbinary.readouterr()
-    with open(sys.stdout.fileno(), "w", closefd=False) as stdout:
+    with open(sys.stdout.fileno(), "w", closefd=False) as stdout, path.open() as stdin:
         monkeypatch.setattr(sys, "stdout", stdout)
-        assert score(path, "--out", "-") == 0
-        assert score(path, "--out", "-", "--json") == 2
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert score("-", "--out", "-") == 0
+        assert score("-", "--out", "-", "--json") == 2
     assert capfdbinary.readouterr().out == Path("out.jsonl").read_bytes()
     assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl", "store"]
+    path.write_text("{\n")
+    with path.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert score("-") == 2
+    assert capfdbinary.readouterr().err.startswith(b"mars: error: standard input:1: not JSON")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from contextlib import closing, contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import huggingface_hub
 import jsonl
@@ -17,7 +16,6 @@ import tiny_models
 import torch
 from jsonl import columns
 
-from mars_score.cli import main
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
@@ -231,64 +229,19 @@ def test_rows_differ_in_each_of_their_texts(encoder, store):
         assert counts(store)["rows"] == number
 
 
-def test_runs_over_files_and_calls_keep_the_same_rows(named_models, store, tmp_path, capsys):
+def test_runs_over_files_and_calls_keep_the_same_rows(named_models, store, tmp_path, run):
     rows = [{"prediction": text, "reference": texts, "context": context} for text, texts, context in [*ROWS, NEW]]
-    jsonl.write(tmp_path / "rows.jsonl", rows)
-    options = [part for name, value in named_models.items() for part in (f"--{name.replace('_', '-')}", value)]
-    argv = ["score", str(tmp_path / "rows.jsonl"), "--preset", "mini", "--variant", "plus", "--chunk-size", "2"]
-    argv = [*argv, "--json", "--detailed", "--quiet", *options]
-
-    def keep_rows_alone():
-        with closing(sqlite3.connect(store / "results.sqlite3")) as db, db:
-            db.execute("DELETE FROM entries WHERE kind != 'rows'")
-
-    assert main([*argv, "--no-store"]) == 0
-    fresh = json.loads(capsys.readouterr().out)
-    assert main(argv) == 0
-    keep_rows_alone()
-    assert json.loads(capsys.readouterr().out) == fresh
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
+    options += ["--preset=mini", "--variant=plus", "--chunk-size=2", "--json", "--detailed", "--quiet"]
+    argv = ["score", jsonl.write(tmp_path / "rows.jsonl", rows), *options]
+    fresh = run(*argv, "--no-store")
+    assert run(*argv) == fresh
+    with closing(sqlite3.connect(store / "results.sqlite3")) as db, db:
+        db.execute("DELETE FROM entries WHERE kind != 'rows'")
     result = MarsScorer("mini", variant="plus", **named_models).score(*columns([*ROWS, NEW]))
-    assert result.scores == fresh["scores"]
-    assert main(argv) == 0
-    assert json.loads(capsys.readouterr().out) == fresh
+    assert result.scores == json.loads(fresh[1])["scores"]
+    assert run(*argv) == fresh
     assert {kind for kind, count in counts(store).items() if count} == {"rows"}
-
-
-LONG = [
-    *ROWS,
-    ("", *NEW[1:]),
-    ("They walk. " * 60, ["They walk to the river."], "The children walk to school. " * 20),
-    ("No.", ["The mayor told a reporter about it. " * 14], ""),
-]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {**PLANNED, "augmentation_aggregation": "weighted", "idf_corpus": None},
-        {**MASKED, "use_context": False},
-        {"variant": "plus"},
-        SAMPLED,
-    ],
-    ids=",".join,
-)
-def test_results_are_equal_to_the_last_bit_without_a_store_cold_and_warm(make, store, settings):
-    single = {
-        "dtype": "float32",
-        "language_model": gpt2_of(1, SINGLE),
-        "masked_language_model": roberta_of(3, SINGLE),
-    }
-    single |= {"encoder": tiny_models.tiny_encoder(seed=4, dtype=SINGLE), "mask_ratio_step": 0.6}
-    results = []
-    for where in (False, None, None):
-        with pytest.warns(MarsWarning) as messages, growth(store) as grown:
-            results.append(make(store=where, **{**single, **settings}).score(*columns(LONG)))
-        assert {str(warning.message) for warning in messages} >= set(results[-1].notices)
-        assert bool(grown) == (len(results) == 2)
-    assert results[0] == results[1] == results[2]
-    notices = " ".join(results[0].notices)
-    assert "blank candidates" in notices
-    assert "sentence encoder" in notices
 
 
 @pytest.mark.parametrize("infiller", ["causal", "masked"])
@@ -319,12 +272,13 @@ def test_what_is_done_is_stored_when_a_call_is_stopped(make, store, infiller):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Two folders with tiny models of the same kind, "model" and "encoder"."""
+    """Two folders with tiny models of the same kind, "model", "masked" and "encoder"."""
     paths = []
     for number in (6, 16):
         paths.append(tmp_path_factory.mktemp("models"))
-        for part in gpt2_of(number, SINGLE):
-            part.save_pretrained(paths[-1] / "model")
+        for name, parts in (("model", gpt2_of(number, SINGLE)), ("masked", roberta_of(number, SINGLE))):
+            for part in parts:
+                part.save_pretrained(paths[-1] / name)
         tiny_models.tiny_encoder(seed=number, dtype=SINGLE).save(str(paths[-1] / "encoder"))
     return paths
 
@@ -333,31 +287,61 @@ def folders(tmp_path_factory):
 def named(folders):
     """Settings that name the first of the folders."""
     names = {"language_model": str(folders[0] / "model"), "encoder": str(folders[0] / "encoder")}
+    names["masked_language_model"] = str(folders[0] / "masked")
     size = {"max_mask_ratio": 0.6, "mask_ratio_step": 0.3}
     return {"preset": "mini", "variant": "fast", "device": "cpu", "entailment_model": None, **names, **size}
 
 
+LONG = [
+    *ROWS,
+    ("", *NEW[1:]),
+    ("They walk. " * 60, ["They walk to the river."], "The children walk to school. " * 20),
+    ("No.", ["The mayor told a reporter about it. " * 14], ""),
+]
 PROCESS = """if True:
     import json, sys, warnings
     task = json.loads(sys.argv[1])
     warnings.simplefilter("error")
+    from mars_score.errors import MarsWarning
     from mars_score.scorer import MarsScorer
+    warnings.simplefilter("ignore", MarsWarning)
     result = MarsScorer(**task["settings"]).score(*task["columns"])
     libraries = [name for name in ("torch", "transformers", "spacy") if name in sys.modules]
     print(json.dumps({"result": result.to_dict(), "libraries": libraries}))
 """
 
 
-@pytest.mark.parametrize(("variant", "corpus"), [("paper", None), ("fast", None), ("plus", CORPUS)])
-def test_another_process_loads_nothing_for_what_is_stored(named, variant, corpus):
-    settings = {**named, "variant": variant, "idf_corpus": corpus}
-    here = MarsScorer(**settings).score(*columns(ROWS))
-    command = [sys.executable, "-c", PROCESS, json.dumps({"settings": settings, "columns": columns(ROWS)})]
-    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert process.returncode == 0, process.stderr
-    there = SimpleNamespace(**json.loads(process.stdout.splitlines()[-1]))
-    assert there.result == json.loads(here.to_json())  # to the last bit
-    assert there.libraries == []
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"variant": "paper"},
+        {**PLANNED, "augmentation_aggregation": "weighted"},
+        {**MASKED, "use_context": False, "idf_corpus": CORPUS},
+        {"variant": "plus", "idf_corpus": CORPUS},
+        {**SAMPLED, "idf_corpus": CORPUS},
+    ],
+    ids=",".join,
+)
+def test_results_are_equal_to_the_last_bit_without_a_store_and_in_another_process_which_loads_nothing(
+    named, store, settings
+):
+    settings = {**named, **settings}
+    results = []
+    for where in (False, None):
+        with pytest.warns(MarsWarning) as messages, growth(store) as grown:
+            results.append(MarsScorer(**settings, store=where).score(*columns(LONG)))
+        assert {str(warning.message) for warning in messages} >= set(results[-1].notices)
+        assert bool(grown) == (where is None)
+    notices = " ".join(results[0].notices)
+    assert "blank candidates" in notices
+    assert "sentence encoder" in notices
+    command = [sys.executable, "-c", PROCESS, json.dumps({"settings": settings, "columns": columns(LONG)})]
+    with growth(store) as grown:
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert (process.returncode, grown) == (0, {}), process.stderr
+    there = json.loads(process.stdout.splitlines()[-1])
+    assert results[0] == results[1]
+    assert there == {"result": json.loads(results[0].to_json()), "libraries": []}
 
 
 @pytest.mark.parametrize("what", ["language_model", "encoder"])
