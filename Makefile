@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 # Threads that spin while they wait slow down other processes on the same cores many times.
 export OMP_WAIT_POLICY = PASSIVE
 
-.PHONY: install demo test test-slow latest bench lint audit clean
+.PHONY: install demo test test-slow latest recipes bench lint audit clean
 
 install: $(INSTALLED)
 
@@ -31,6 +31,14 @@ latest:
 	.latest/bin/pip install --quiet -e '.[mini,dev]'
 	OMP_NUM_THREADS=1 .latest/bin/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
 
+# The recipes of other evaluation libraries, with these installed, in an environment of their own, made anew.
+recipes:
+	$(PYTHON) -m venv --clear .recipes
+	.recipes/bin/pip install --quiet --no-deps --require-hashes -r requirements-mini.txt
+	.recipes/bin/pip install --quiet deepeval==4.3.1
+	.recipes/bin/pip install --quiet -e '.[mini,dev]' -r tests/harnesses.txt
+	OMP_NUM_THREADS=1 .recipes/bin/python -m pytest tests/test_recipes.py tests/test_harnesses.py $(ARGS)
+
 # For a machine without other load: there it is a quarter faster if threads spin for a moment before they sleep.
 bench: install
 	env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=20000 $(BIN)/python -m benchmarks.all $(ARGS)
@@ -45,4 +53,4 @@ audit: install
 	$(BIN)/python .ci/audit.py
 
 clean:
-	rm -rf .venv .latest build dist *.egg-info
+	rm -rf .venv .latest .recipes build dist *.egg-info
