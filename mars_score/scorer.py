@@ -143,27 +143,22 @@ class MarsScorer:
         )
         if not all_candidates:
             raise ValueError("there is nothing to score: predictions is empty")
-        numbered = [(number, text.strip()) for number, texts in enumerate(all_candidates) for text in texts]
+        numbers = [number for number, candidates in enumerate(all_candidates) for _ in candidates]
         rows = [
-            Row(candidate, all_references[number], all_contexts[number].strip(), all_samples[number])
-            for number, candidate in numbered
+            Row(candidate.strip(), all_references[number], all_contexts[number].strip(), all_samples[number])
+            for number, candidate in zip(numbers, chain.from_iterable(all_candidates), strict=True)
         ]
-        numbers = [number for number, _ in numbered]
         with self._reports.bars():
             scores = tuple(self._score(prepare_rows(rows, settings.masking), settings))
             explanations = self._explain(rows, scores) if explain else ()
-        pipeline = self._augmenter.analyser.pipeline if settings.masking.max_mask_ratio > 0 else None
         origin = "" if samples is None else "given"
-        signature = make_signature(settings, pipeline, [len(row.references) for row in rows], origin)
-        inputs = tuple(
-            ScoredTexts(number, row.candidate, row.references, row.context)
-            for number, row in zip(numbers, rows, strict=True)
-        )
+        signature = make_signature(settings, [len(row.references) for row in rows], origin)
+        texts = tuple(ScoredTexts(number, *row[:3]) for number, row in zip(numbers, rows, strict=True))
         notices = _warn(numbers, [row.notices for row in scores])
         if settings.similarity.likelihood_weight != self.settings.similarity.likelihood_weight:
             warn(NOT_TOLD)
             notices = (NOT_TOLD, *notices)
-        return MarsResult(scores, signature, notices, inputs, explanations)
+        return MarsResult(scores, signature, notices, texts, explanations)
 
     def settings_for(self, references: Any, samples: Any = None) -> Settings:
         """The settings that count; without the likelihood where a server does not tell it.

@@ -159,7 +159,7 @@ def survey_references(scorer: MarsScorer, references: Any, contexts: Any = None)
     survey = tuple(
         reference_row(index, *row, vectors) for index, row in enumerate(zip(texts, stripped, samples, strict=True))
     )
-    return ReferenceSurvey(survey, make_signature(scorer.settings, "unused", map(len, rows)))
+    return ReferenceSurvey(survey, make_signature(scorer.settings, map(len, rows)))
 
 
 def suggestion_table(rows: Sequence[ReferenceRow]) -> Table:

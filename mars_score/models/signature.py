@@ -9,6 +9,7 @@ from typing import Any
 
 from mars_score.models.fingerprints import fingerprint
 from mars_score.settings import Settings, resolve_settings
+from mars_score.settings.language import pipeline_name
 from mars_score.settings.version import __version__
 
 _MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
@@ -50,14 +51,11 @@ def _brief(value: Any) -> str:
     return str(value)
 
 
-def make_signature(
-    settings: Settings, spacy_pipeline: str | None, reference_counts: Iterable[int], samples: str = ""
-) -> Signature:
+def make_signature(settings: Settings, reference_counts: Iterable[int], samples: str = "") -> Signature:
     """The signature of a call.
 
     Args:
         settings: of the scorer.
-        spacy_pipeline: name and version; None where no word is masked.
         reference_counts: number of human references of each row.
         samples: where samples are from that came with the rows: ``"given"`` or ``"others"``; "": there are none.
     """
@@ -79,10 +77,10 @@ def make_signature(
         entries[name] = dict(value) if isinstance(value, Mapping) else value
         if shows:
             brief.append(name)
-    entries["spacy_pipeline"] = spacy_pipeline
+    masks = settings.masking.max_mask_ratio > 0
+    entries["spacy_pipeline"] = pipeline_name(settings.language) if masks else None
     entries |= {name: _installed(name) for name in _LIBRARIES}
     brief += ["spacy_pipeline", *_LIBRARIES]
-    masks = settings.masking.max_mask_ratio != 0
     return Signature(entries, tuple(name for name in brief if masks or name not in _OF_MASKING))
 
 

