@@ -134,6 +134,14 @@ def tiny_mini(monkeypatch, gpt2, encoder):
 
 
 @pytest.fixture
+def scored(monkeypatch):
+    """Preset "mini" scores by shared words, see tests/word_recall.py; the calls of the scorer."""
+    import word_recall
+
+    return word_recall.install(monkeypatch)
+
+
+@pytest.fixture
 def evaluated(tiny_mini, gpt2, tmp_path, monkeypatch):
     """The folder of the model that an evaluation harness runs in the current folder, an empty one."""
     model, tokenizer = copy.deepcopy(gpt2)  # saving changes its configuration

@@ -2,7 +2,6 @@
 
 import jsonl
 import pytest
-import word_recall
 
 import mars_metric
 from mars_score.cli import main
@@ -43,11 +42,6 @@ BAD_ROWS = [
     ("sample", ["b", " "], "holds a blank sample; leave it out"),
     ("sample", ["b", 3], "must be a string, got int"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def scored(monkeypatch):
-    return word_recall.install(monkeypatch)
 
 
 def with_plurals(rows):

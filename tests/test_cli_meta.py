@@ -5,17 +5,13 @@ import sys
 
 import jsonl
 import pytest
-import word_recall
 from test_cli import failing
 from test_meta_items import row
 
 from mars_score.cli.running import show_table
 from mars_score.report import Table
 
-
-@pytest.fixture(autouse=True)
-def scored(monkeypatch):
-    return word_recall.install(monkeypatch)
+pytestmark = pytest.mark.usefixtures("scored")
 
 
 @pytest.fixture

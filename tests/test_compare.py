@@ -6,7 +6,6 @@ import re
 import jsonl
 import numpy as np
 import pytest
-import word_recall
 
 from mars_score.compare import rank_systems
 from mars_score.errors import BLANK
@@ -29,11 +28,6 @@ WEAK, POOR = (
     for text in ("a b", "a q")
 )
 THREE = {"first": WEAK, "second": MANY, "more": [POOR]}
-
-
-@pytest.fixture
-def scored(monkeypatch):
-    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 
 import jsonl
 import pytest
-import word_recall
 
 ROWS = [
     {"prediction": "a b", "reference": "a b", "context": "first"},
@@ -15,9 +14,8 @@ ROWS = [
 
 
 @pytest.fixture
-def score(tmp_path, monkeypatch, run):
+def score(tmp_path, scored, run):
     """Runs ``mars score`` over the rows; returns exit code, standard output, standard error."""
-    word_recall.install(monkeypatch)
     return lambda *options, rows=ROWS: run("score", jsonl.write(tmp_path / "rows.jsonl", rows), *options)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import dill
 import evaluate
 import pytest
-import word_recall
 
 import mars_metric
 from mars_metric import Mars
@@ -18,18 +17,13 @@ from mars_score.errors import BLANK
 from mars_score.models.loading import free_models
 from mars_score.scorer import MarsScorer
 
+pytestmark = pytest.mark.usefixtures("scored")
 ROOT = Path(mars_metric.__file__).parent
 ROWS = {
     "predictions": ["a b", "c d"],
     "references": ["a b", ["x y", "c z"]],
     "contexts": ["first", ["second", "part"]],
 }
-
-
-@pytest.fixture(autouse=True)
-def scored(monkeypatch):
-    """The calls of the scorer."""
-    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture

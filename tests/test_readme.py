@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import word_recall
 
 from docs import settings
 from mars_score.cli import main
@@ -93,8 +92,7 @@ def test_what_is_printed_is_what_is_shown(capsys):
 
 
 @pytest.mark.parametrize("argv", commands("mars"), ids=" ".join)
-def test_command_lines(argv, folder, monkeypatch, capsys):
-    scored = word_recall.install(monkeypatch)
+def test_command_lines(argv, folder, scored, capsys):
     assert main(argv) == 0, capsys.readouterr().err
     assert bool(scored) == (argv[0] in ("compare", "meta") or "--estimate" in argv)
     if "--report" in argv:

@@ -10,7 +10,6 @@ import jsonl
 import numpy as np
 import pytest
 import tiny_models
-import word_recall
 from datasets import Dataset
 from transformers import EvalPrediction
 
@@ -18,12 +17,8 @@ import mars_score
 from mars_metric import Mars
 from mars_score.scorer import MarsScorer
 
+pytestmark = pytest.mark.usefixtures("scored")
 RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture(autouse=True)
-def scored(monkeypatch):
-    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture

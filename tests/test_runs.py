@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow
 import pytest
 import tiny_models
-import word_recall
 from jsonl import read, write
 from pyarrow import parquet
 
@@ -52,12 +51,6 @@ def make_rows(count):
 def models(named_models):
     """Options that name tiny models in folders, in float64."""
     return [part for name, value in named_models.items() for part in (f"--{name.replace('_', '-')}", value)]
-
-
-@pytest.fixture
-def words(monkeypatch):
-    """Preset mini scores by shared words; the calls of the scorer."""
-    return word_recall.install(monkeypatch)
 
 
 def score(*argv):
@@ -103,7 +96,7 @@ def test_several_processes_give_the_same(models, tmp_path, task):
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parquet"])
-@pytest.mark.usefixtures("words")
+@pytest.mark.usefixtures("scored")
 def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     rows = [{**row, "reference": 'two, "quoted"\n\tlines', "rank": 0.5} for row in make_rows(12)]
     rows[1] |= {"prediction": "42", "context": "true"}  # texts, whatever they look like
@@ -118,7 +111,7 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, "store"}
 
 
-@pytest.mark.usefixtures("words")
+@pytest.mark.usefixtures("scored")
 def test_standard_input_and_output(tmp_path, capfdbinary, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "rows.jsonl", make_rows(12))
@@ -139,7 +132,7 @@ def test_standard_input_and_output(tmp_path, capfdbinary, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
-@pytest.mark.usefixtures("words")
+@pytest.mark.usefixtures("scored")
 def test_a_device_is_written_to_and_a_file_in_memory_replaced(tmp_path, capsys):
     assert is_stream("/dev/stdout")
     assert not is_stream("/dev/shm/out.jsonl")
@@ -171,16 +164,16 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
     ],
 )
-def test_what_cannot_be_written_is_found_before_any_scoring(words, tmp_path, capsys, change, name, message):
+def test_what_cannot_be_written_is_found_before_any_scoring(scored, tmp_path, capsys, change, name, message):
     rows = make_rows(3)
     rows[1] |= change
     assert score(write(tmp_path / "rows.jsonl", rows), "--out", tmp_path / name) == 2
     assert message in capsys.readouterr().err
-    assert words == []
+    assert scored == []
     assert not (tmp_path / name).exists()
 
 
-@pytest.mark.usefixtures("words")
+@pytest.mark.usefixtures("scored")
 def test_columns_of_parquet_that_json_does_not_have(tmp_path, capsys):
     path, out = tmp_path / "rows.parquet", tmp_path / "out.jsonl"
     table = pyarrow.Table.from_pylist(make_rows(2))
@@ -212,7 +205,7 @@ def before_chunks(monkeypatch):
     return install
 
 
-@pytest.mark.usefixtures("words")
+@pytest.mark.usefixtures("scored")
 def test_a_stopped_run_goes_on_with_what_the_store_has(before_chunks, tmp_path):
     def stop(number):
         if number == 4:
@@ -240,7 +233,7 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(before_chunks, tmp_path):
     assert [row["mars"] for row in read(out)] == pytest.approx(fresh, abs=1e-6)
 
 
-@pytest.mark.usefixtures("words")
+@pytest.mark.usefixtures("scored")
 @pytest.mark.parametrize("changed", [[*make_rows(40), {"other": 1}], [{"x": 1}, *make_rows(39)]])
 def test_an_input_that_changes_during_a_run(before_chunks, tmp_path, capsys, changed):
     path = write(tmp_path / "rows.jsonl", make_rows(40))

@@ -17,6 +17,7 @@ torchmetrics = pytest.importorskip("torchmetrics")
 
 from mars_score.integrations.torchmetrics import MarsScore  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("scored")
 COLUMNS = {
     "preds": ["She took the bus.", "The cat slept \U0001f408 on the sofa.", " ", "\u05e9\u05dc a\x00b"],
     "target": [["She went by bus."], ["A cat slept.", "It slept \U0001f408"], ["He left."], ["\u05e9\u05dc"]],
@@ -24,11 +25,6 @@ COLUMNS = {
 }
 TURNS = [COLUMNS["contexts"][0], "Where is\nthe cat?", *COLUMNS["contexts"][2:]]
 SCORED = [[text.strip() for text in COLUMNS["preds"]], COLUMNS["target"], TURNS]
-
-
-@pytest.fixture(autouse=True)
-def scored(monkeypatch):
-    return word_recall.install(monkeypatch)
 
 
 def add(metric, rows=range(4)):

@@ -27,12 +27,8 @@ REFERENCES = [
     "They need a bridge",
     "It is a fine day by the river",
 ]
+pytestmark = pytest.mark.usefixtures("scored")
 QUIET = {"report_to": "none", "use_cpu": True, "disable_tqdm": True}
-
-
-@pytest.fixture(autouse=True)
-def scored(monkeypatch):
-    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture
