@@ -67,7 +67,7 @@ def language_model() -> tuple[Any, Any]:
 
     models = resolve_settings("mini").models
     runtime = Runtime(store=ResultStore(store_folder(None)))
-    model, tokenizer = load_model("causal", models.language_model, models.dtype, runtime)
+    model, tokenizer = load_model("language_model", models.language_model, models.dtype, runtime)
     return model, tokenizer
 
 

@@ -70,12 +70,12 @@ def make_jobs(
     analyser = WordAnalyser()
     strip = masking.strip_urls_hashtags
     references = [prepare_reference(reference, strip_urls_hashtags=strip) for _, reference in pairs]
-    contexts = [context for context, _ in pairs]
-    analyses = list(analyser.analyse(references))
-    idf = Idf.count({analysis.text: analysis.lower_words for analysis in analyses})
+    analyses = analyser.analyse(references)
+    words = analyser.words(context for context, _ in pairs)
+    idf = Idf.count([analysis.lower_words for analysis in analyses.values()])
     jobs = {}
-    for context, analysis, words in zip(contexts, analyses, analyser.words(contexts), strict=True):
-        for _, template in make_templates(analysis, words, idf, masking):
+    for (context, _), reference in zip(pairs, references, strict=True):
+        for _, template in make_templates(analyses[reference], words[context], idf, masking):
             if template.blanks:
                 job, _ = make_job(infiller, context, template)
                 jobs[job] = context, template

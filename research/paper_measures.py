@@ -203,8 +203,8 @@ def example() -> dict[str, Any]:
     scorer = MarsScorer("mini", variant="paper", idf_corpus=corpus)
     scored = scorer.score_rows(rows)
     analyser = WordAnalyser()
-    (analysis,), (context_words,) = analyser.analyse([reference]), analyser.words([context])
-    idf = Idf.count(dict(zip(corpus, analyser.words(corpus), strict=True)))
+    analysis, context_words = analyser.analyse([reference])[reference], analyser.words([context])[context]
+    idf = Idf.count(analyser.words(corpus).values())
     carrying = context_carrying(analysis.lower_words, context_words)
     words = {
         "part of speech": [word.pos for word in analysis.words],

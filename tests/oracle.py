@@ -111,11 +111,12 @@ def oracle_templates(rows, settings: Settings, analyser) -> list[list[tuple[str,
     strip = settings.masking.strip_urls_hashtags
     prepared = [[prepare_reference(text, strip_urls_hashtags=strip) for text in row[1]] for row in rows]
     corpus = settings.masking.idf_corpus or [text for texts in prepared for text in texts]
-    idf = Idf.count(dict(zip(corpus, analyser.words(corpus), strict=True)))
+    idf = Idf.count(analyser.words(corpus).values())
     templates = []
     for (_, _, context), texts in zip(rows, prepared, strict=True):
-        [words] = analyser.words([context if settings.use_context else ""])
-        made = [make_templates(analysis, words, idf, settings.masking) for analysis in analyser.analyse(texts)]
+        [words] = analyser.words([context if settings.use_context else ""]).values()
+        analyses = analyser.analyse(texts)
+        made = [make_templates(analyses[text], words, idf, settings.masking) for text in texts]
         templates.append([(text, [t for _, t in pairs]) for text, pairs in zip(texts, made, strict=True)])
     return templates
 

@@ -54,7 +54,8 @@ def pairs(seed=0):
         ("", "\u05e9\u05dc\u05d5\u05dd  world ..."),
     ]
     generator, work = random.Random(seed), []
-    for (context, _), analysis in zip(texts, WordAnalyser().analyse([text for _, text in texts]), strict=True):
+    analyses = WordAnalyser().analyse(text for _, text in texts)
+    for (context, _), analysis in zip(texts, analyses.values(), strict=True):
         for ratio in (0.2, 0.5):
             count = max(1, int(ratio * len(analysis.words)))
             masked = generator.sample(range(len(analysis.words)), count)

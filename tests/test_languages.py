@@ -158,11 +158,11 @@ def test_words_and_sentences(code):
     assert len(parts) == (4 if code == "zh" else 3)
     assert parts[-1] == bad
     analyser = WordAnalyser(language=code)
-    for analysis in analyser.analyse([context, reference, bad]):
+    for analysis in analyser.analyse([context, reference, bad]).values():
         assert {word.text for word in analysis.words if word.pos == "PUNCT"} <= set("。，.,?؟¿।")
         assert analysis.words[-1].pos == "PUNCT"
         assert {word.pos for word in analysis.words} == {"X", "PUNCT"}
-        assert analyser.words([analysis.text]) == [analysis.lower_words]
+        assert analyser.words([analysis.text]) == {analysis.text: analysis.lower_words}
     if code == "zh":
         assert [word.text for word in analysis.words] == list(bad)
 
@@ -183,7 +183,7 @@ def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
     for name in ("xx", "xx_core_news_sm"):
         analyser = WordAnalyser(language=resolve_settings(language=name, variant="plus").language)
         assert (analyser.pipeline, analyser.tags) == ("xx_core_news_sm-3.8.0", True)
-        (analysis,) = analyser.analyse(["De bus komt."])
+        (analysis,) = analyser.analyse(["De bus komt."]).values()
         assert [word.pos for word in analysis.words] == ["X", "NOUN", "X", "PUNCT"]
     assert not WordAnalyser(language="de").tags
     sys.modules.pop("xx_core_news_sm")

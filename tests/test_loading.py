@@ -10,7 +10,7 @@ from mars_score.store.results import ResultStore
 from mars_score.store.runtime import Runtime
 
 
-@pytest.mark.parametrize("kind", ["causal", "encoder"])
+@pytest.mark.parametrize("kind", ["language_model", "encoder"])
 def test_without_a_connection_there_is_one_message_at_once(kind, monkeypatch, capfd, caplog):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
@@ -20,7 +20,7 @@ def test_without_a_connection_there_is_one_message_at_once(kind, monkeypatch, ca
     assert not caplog.records
 
 
-@pytest.mark.parametrize("kind", ["causal", "encoder"])
+@pytest.mark.parametrize("kind", ["language_model", "encoder"])
 def test_a_folder_that_is_not_there(kind, tmp_path):
     with pytest.raises(ModelUnavailableError, match=r"could not load '.*missing' \(.*Check the name") as caught:
         load_model(kind, str(tmp_path / "missing"), "float32", Runtime(device="cpu"))

@@ -63,7 +63,7 @@ def test_loading_and_scoring_inside_a_mode(named_models, outside, mode):
     # The models that were made inside can plan outside.
     scorer = scorer_of(named_models)
     assert scorer.score(*ROWS).rows == outside.rows
-    loaded = models.causal_model(scorer.settings.models, scorer.runtime).model
+    loaded = models.shared_model("language_model", scorer.settings.models, scorer.runtime).model
     assert not any(parameter.is_inference() for parameter in loaded.parameters())
 
 
@@ -203,7 +203,7 @@ def test_supported_models_infill_as_the_sequential_oracle(name):
     sequential = SequentialInfiller(model, tokenizer, PLANNED, InfillingSettings())
     jobs, expected = [], []
     for context, text in (("The car broke.", "A truck took her home."), ("", "Nobody knew why.")):
-        [analysis] = ANALYSER.analyse([text])
+        [analysis] = ANALYSER.analyse([text]).values()
         template = Template.from_mask(analysis, [1])
         jobs.append(make_job(infiller, context, template)[0])
         expected.append(sequential.infill(context, template).blanks)

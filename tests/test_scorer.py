@@ -284,11 +284,11 @@ def test_mini_has_no_masked_language_model(encoder):
 def test_models_stay_until_they_are_freed(make, loads):
     scorer = make(infiller="masked")
     results = [scorer.score(*columns(ROWS)) for _ in range(2)]
-    assert loads == ["masked", "encoder"]
+    assert loads == ["masked_language_model", "encoder"]
     scorer.free()
     scorer.free()
     assert [*results, scorer.score(*columns(ROWS))] == [results[0]] * 3
-    assert loads == 2 * ["masked", "encoder"]
+    assert loads == 2 * ["masked_language_model", "encoder"]
 
 
 @pytest.mark.parametrize(

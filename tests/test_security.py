@@ -71,14 +71,14 @@ def load(kind, folder):
     return load_model(kind, str(folder), "float64", Runtime(device="cpu"))
 
 
-@pytest.mark.parametrize("kind", ["causal", "encoder"])
+@pytest.mark.parametrize("kind", ["language_model", "encoder"])
 def test_a_pickle_file_of_weights_gives_tensors_and_runs_nothing(kind, language_model, dense_encoder, sprung):
-    folder = language_model if kind == "causal" else dense_encoder
-    inside = folder if kind == "causal" else folder / "2_Dense"
+    folder = language_model if kind == "language_model" else dense_encoder
+    inside = folder if kind == "language_model" else folder / "2_Dense"
 
     def weights():
         model = load(kind, folder)
-        return (model[0] if kind == "causal" else model[-1]).state_dict()
+        return (model[0] if kind == "language_model" else model[-1]).state_dict()
 
     before = weights()
     (inside / "model.safetensors").unlink()
@@ -92,13 +92,13 @@ def test_a_pickle_file_of_weights_gives_tensors_and_runs_nothing(kind, language_
     assert sprung.exists()  # it would have
 
 
-@pytest.mark.parametrize("kind", ["causal", "encoder"])
+@pytest.mark.parametrize("kind", ["language_model", "encoder"])
 def test_a_models_own_code_never_runs(kind, language_model, dense_encoder, sprung):
-    folder, file = (language_model, "config.json") if kind == "causal" else (dense_encoder, "modules.json")
+    folder, file = (language_model, "config.json") if kind == "language_model" else (dense_encoder, "modules.json")
     code = f"open({str(sprung)!r}, 'w')\nclass Model:\n    pass\nclass Config:\n    pass\n"
     (folder / "own.py").write_text(code)
     about = json.loads((folder / file).read_text())
-    if kind == "causal":
+    if kind == "language_model":
         about["auto_map"] = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
         about["model_type"] = "own"
     else:

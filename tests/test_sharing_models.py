@@ -14,7 +14,7 @@ import torch
 from mars_score.models.engine.encoder import SentenceEncoder
 from mars_score.models.engine.language_model import CausalLanguageModel
 from mars_score.models.engine.surprisal import surprisals
-from mars_score.models.loading import causal_model
+from mars_score.models.loading import shared_model
 from mars_score.models.running import exclusive
 from mars_score.scorer import MarsScorer
 from mars_score.settings.stages import ModelSettings
@@ -55,7 +55,7 @@ def test_threads_load_a_model_once(named_models):
 
     def load(_):
         barrier.wait()
-        return causal_model(spec, Runtime(device="cpu"))
+        return shared_model("language_model", spec, Runtime(device="cpu"))
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(load, range(4)))) == 1

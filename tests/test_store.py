@@ -350,8 +350,7 @@ def test_a_model_that_changes_while_a_scorer_uses_it(named, folders, store, tmp_
     folder = shutil.copytree(named[what], tmp_path / "model")
 
     def load(folder):
-        kind = "causal" if what == "language_model" else "encoder"
-        return models.load_model(kind, str(folder), "float32", Runtime(device="cpu")) if as_object else folder
+        return models.load_model(what, str(folder), "float32", Runtime(device="cpu")) if as_object else folder
 
     model = load(folder)
     scorer = MarsScorer(**{**named, what: model})

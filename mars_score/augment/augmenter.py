@@ -70,14 +70,10 @@ class Augmenter:
         if masking.max_mask_ratio == 0:
             return {pair: [] for pair in pairs}
         self.runtime.report("analyse", 0, len(pairs))
-        references = list(dict.fromkeys([*(reference for _, reference in pairs), *others]))
-        analyses = dict(zip(references, self.analyser.analyse(references), strict=True))
+        analyses = self.analyser.analyse([*(reference for _, reference in pairs), *others])
         if idf is None:
-            idf = self._corpus_idf or Idf.count(
-                {text: analysis.lower_words for text, analysis in analyses.items()}
-            )
-        contexts = list(dict.fromkeys(context for context, _ in pairs))
-        words = dict(zip(contexts, self.analyser.words(contexts), strict=True))
+            idf = self._corpus_idf or Idf.count([analysis.lower_words for analysis in analyses.values()])
+        words = self.analyser.words(context for context, _ in pairs)
         templates = {
             (context, reference): make_templates(analyses[reference], words[context], idf, masking)
             for context, reference in pairs
@@ -89,7 +85,7 @@ class Augmenter:
     def _corpus_idf(self) -> Idf | None:
         """IDF counted over the corpus of the settings; None without one."""
         texts = self.settings.masking.idf_corpus
-        return None if texts is None else Idf.count(dict(zip(texts, self.analyser.words(texts), strict=True)))
+        return None if texts is None else Idf.count(self.analyser.words(texts).values())
 
     def infill(self, blanked: Iterable[TemplateInContext]) -> dict[TemplateInContext, AugmentedText]:
         """The text of each different (context, template) with a blank (section 2.2), stored or infilled."""
@@ -139,16 +135,15 @@ class Augmenter:
 def _make_infiller(settings: Settings, runtime: Runtime) -> Infiller:
     from mars_score.augment.infilling.engine import CausalInfiller
     from mars_score.augment.infilling.masked import MaskedInfiller
-    from mars_score.models.loading import causal_model, shared_model
+    from mars_score.models.loading import shared_model
 
     if settings.infilling.infiller == "causal":
-        model = causal_model(settings.models, runtime)
+        model = shared_model("language_model", settings.models, runtime, in_torch=True)
         return CausalInfiller(model, settings.planning, settings.infilling, runtime.batch_size)
-    spec = settings.models.masked_language_model
-    if spec is None:
+    if settings.models.masked_language_model is None:
         raise ModelUnavailableError(
             'infiller="masked" has no model in this preset: no masked language model is known to come in '
             "a wheel. Name one with masked_language_model=... or use another preset"
         )
-    model, tokenizer = shared_model("masked", spec, settings.models, runtime, in_torch=True)
+    model, tokenizer = shared_model("masked_language_model", settings.models, runtime, in_torch=True)
     return MaskedInfiller(model, tokenizer, runtime.batch_size)

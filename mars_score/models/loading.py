@@ -18,15 +18,14 @@ from mars_score.models.served import is_served
 from mars_score.models.wheels import is_wheel, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
-    from mars_score.models.engine.language_model import CausalLanguageModel
     from mars_score.settings.stages import ModelSettings
     from mars_score.store.runtime import Runtime
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
 _MODEL_CLASSES = {
-    "causal": "AutoModelForCausalLM",
-    "masked": "AutoModelForMaskedLM",
-    "classification": "AutoModelForSequenceClassification",
+    "language_model": "AutoModelForCausalLM",
+    "masked_language_model": "AutoModelForMaskedLM",
+    "entailment_model": "AutoModelForSequenceClassification",
 }
 # Models by name, folder or wheel, with their fingerprints; the process's scorers share them.
 _loaded: dict[tuple[str, ...], tuple[Fingerprint, Any]] = {}
@@ -37,30 +36,14 @@ def free_models() -> None:
     _loaded.clear()
 
 
-def causal_model(models: ModelSettings, runtime: Runtime) -> CausalLanguageModel:
-    """The language model of the settings, which writes; as :func:`shared_model`, in torch.
-
-    Raises:
-        ModelUnavailableError, UnsupportedModelError: as there, or it is behind a server.
-    """
-    if is_served(models.language_model):
-        raise UnsupportedModelError(
-            "a served language model writes samples and reads likelihoods, but infills nothing: choose "
-            'variant="plus" or "fast", or a language_model that runs here'
-        )
-    model: CausalLanguageModel = shared_model("causal", models.language_model, models, runtime, in_torch=True)
-    return model
-
-
-def shared_model(kind: str, spec: Any, models: ModelSettings, runtime: Runtime, *, in_torch: bool = False) -> Any:
+def shared_model(setting: str, models: ModelSettings, runtime: Runtime, *, in_torch: bool = False) -> Any:
     """A model in the settings' engine, loaded once per process, and again if the files behind its name change.
 
     Threads that ask at the same time wait for one load. Ready-made models are not kept.
 
     Args:
-        kind: ``"encoder"``, ``"causal"``, ``"masked"`` or ``"classification"``.
-        spec: as for :func:`load_model`.
-        models: name the engine and torch's number type.
+        setting: that names the model, such as ``"encoder"``.
+        models: all models, their engine and torch's number type.
         runtime: its device, the store's folder for converted models, and where progress is reported.
         in_torch: whatever the engine.
 
@@ -71,19 +54,25 @@ def shared_model(kind: str, spec: Any, models: ModelSettings, runtime: Runtime, 
         ModelUnavailableError: the model cannot be loaded.
         UnsupportedModelError: infilling, or the engine, cannot work with the model; the message says why.
     """
+    spec = getattr(models, setting)
+    if setting == "language_model" and is_served(spec):
+        raise UnsupportedModelError(
+            "a served language model writes samples and reads likelihoods, but infills nothing: choose "
+            'variant="plus" or "fast", or a language_model that runs here'
+        )
     numbers = "" if in_torch or models.engine == "torch" else models.numbers
     load = partial(_convert, numbers=numbers) if numbers else _load
     if not is_name(spec):
-        return load(kind, spec, models.dtype, runtime)
-    key = kind, str(spec), models.dtype, pick_device(runtime.device), numbers
+        return load(setting, spec, models.dtype, runtime)
+    key = setting, str(spec), models.dtype, pick_device(runtime.device), numbers
     with loading_lock:
         if key not in _loaded or _loaded[key][0] != fingerprint(spec):
-            model = load(kind, spec, models.dtype, runtime)
+            model = load(setting, spec, models.dtype, runtime)
             _loaded[key] = fingerprint(spec), model  # a revision may be known only now
         return _loaded[key][1]
 
 
-def _convert(kind: str, spec: Any, dtype: str, runtime: Runtime, numbers: str) -> Any:
+def _convert(setting: str, spec: Any, dtype: str, runtime: Runtime, numbers: str) -> Any:
     """A model for OpenVINO, converted once in the store's folder."""
     from mars_score.models.engine.openvino import converted
 
@@ -94,31 +83,31 @@ def _convert(kind: str, spec: Any, dtype: str, runtime: Runtime, numbers: str) -
         )
     if runtime.device not in (None, "cpu"):
         raise UnsupportedModelError(f'engine="openvino" runs on a CPU; leave out device={runtime.device!r}')
-    model = _load(kind, spec, dtype, replace(runtime, device="cpu"))
+    model = _load(setting, spec, dtype, replace(runtime, device="cpu"))
     name, revision = fingerprint(spec).name, fingerprint(spec).revision
     folder = runtime.store.folder if revision else None
     if folder:
         folder = folder / "models" / re.sub(r"[^\w.-]+", "-", f"{name}-{revision}-{numbers}")
     runtime.report(f"convert {spec}", 0, 1)
-    model = converted(kind, model, folder)
+    model = converted(setting, model, folder)
     runtime.report(f"convert {spec}", 1, 1)
     return model
 
 
-def _load(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
-    model = load_model(kind, spec, dtype, runtime)
-    if kind != "causal":
+def _load(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
+    model = load_model(setting, spec, dtype, runtime)
+    if setting != "language_model":
         return model
     from mars_score.models.engine.language_model import CausalLanguageModel
 
     return CausalLanguageModel(*model)
 
 
-def load_model(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
+def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
     """A model, loaded anew.
 
     Args:
-        kind: as for :func:`shared_model`.
+        setting: as for :func:`shared_model`.
         spec: a Hub id, a folder, a wheel's name, or a ready-made model, which is returned.
         dtype: name of torch's number type.
         runtime: its device, the store's folder for converted wheels, and where progress is reported.
@@ -139,7 +128,7 @@ def load_model(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
             return mini_nli.load(dtype, device)
         runtime.report(f"load {spec}", 0, 1)
         model: Any
-        if kind == "encoder":
+        if setting == "encoder":
             from sentence_transformers import SentenceTransformer
 
             name, extra = (str(wheel_folder(spec)), {}) if is_wheel(spec) else _hub_source(spec)
@@ -150,7 +139,7 @@ def load_model(kind: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
 
             source, extra = language_model_source(spec, runtime) if is_wheel(spec) else _hub_source(spec)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
-            loader = getattr(transformers, _MODEL_CLASSES[kind])
+            loader = getattr(transformers, _MODEL_CLASSES[setting])
             network = loader.from_pretrained(source, dtype=number_type, trust_remote_code=False, **extra)
             network.requires_grad_(False).eval().to(device)
             model = network, tokenizer

@@ -186,7 +186,7 @@ class Run:
                 texts = [reference for row in part.rows for reference in row.references]
                 new = {key: text for text in texts if (key := digest(text)) not in seen}
                 seen.update(new)
-                for analysis in analyser.analyse(list(new.values())):
+                for analysis in analyser.analyse(new.values()).values():
                     frequencies.update(set(analysis.lower_words))
             self._report("read", self._rows, 0)
         self._report("read", self._rows, self._rows)

@@ -98,7 +98,7 @@ def encoder_of(models: ModelSettings, runtime: Runtime) -> Current[SentenceEncod
     def load() -> SentenceEncoder:
         from mars_score.models.engine.encoder import SentenceEncoder
 
-        model = shared_model("encoder", models.encoder, models, runtime)
+        model = shared_model("encoder", models, runtime)
         return SentenceEncoder(model, runtime.encoder_batch_size)
 
     return Current(models.encoder, load)

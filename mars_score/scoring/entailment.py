@@ -149,7 +149,7 @@ def _sentences_of(text: str) -> list[tuple[str, frozenset[str]]]:
 
 def entailments(models: ModelSettings, runtime: Runtime) -> Results[Pair, Entailment]:
     """What the first text of a pair says of the second; the model is loaded only for new pairs."""
-    load = partial(shared_model, "classification", models.entailment_model, models, runtime)
+    load = partial(shared_model, "entailment_model", models, runtime)
 
     def compute(model: Any, pairs: list[Pair], done: Callable[[Pair, Entailment], None]) -> None:
         from mars_score.models.engine.entailment import classes, classify

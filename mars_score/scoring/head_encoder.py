@@ -59,7 +59,7 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
             UnsupportedModelError: its tokenizer has no separator.
         """
         models = settings.models
-        encoder = shared_model("encoder", models.encoder, models, runtime, in_torch=True)
+        encoder = shared_model("encoder", models, runtime, in_torch=True)
         tokenizer = getattr(encoder, "tokenizer", None)
         if None in (getattr(tokenizer, "cls_token_id", None), getattr(tokenizer, "sep_token_id", None)):
             raise UnsupportedModelError(

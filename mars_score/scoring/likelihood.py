@@ -44,7 +44,7 @@ def likelihoods(settings: Settings, runtime: Runtime) -> Results[Pair, Likelihoo
     if is_served(models.language_model):
         make, numbers, compute = partial(served_model, models.language_model), "served", _compute_served
     else:
-        make, numbers = partial(shared_model, "causal", models.language_model, models, runtime), models.numbers
+        make, numbers = partial(shared_model, "language_model", models, runtime), models.numbers
         compute = partial(_compute, batch_size=runtime.batch_size)
     return Current(models.language_model, make).results(
         "scores",

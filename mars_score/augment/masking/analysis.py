@@ -4,7 +4,7 @@ import re
 import string
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib.metadata import version
@@ -90,23 +90,21 @@ class WordAnalyser:
     def _nlp(self) -> Any:
         return _load(self._found[0] if self._found else None, language_code(self._language))
 
-    def analyse(self, texts: Sequence[str]) -> list[Analysis]:
-        """One analysis per text; equal texts are tagged once. PipelineMissingError: no pipeline is installed."""
-        tagged = self._look_up("tagged", texts, self._tag)
-        return [
-            Analysis(text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in tagged[text]))
-            for text in texts
-        ]
+    def analyse(self, texts: Iterable[str]) -> dict[str, Analysis]:
+        """The analysis of each different text. PipelineMissingError: no pipeline is installed."""
+        return {
+            text: Analysis(text, tuple(Word(text[start:end], start, end, pos) for start, end, pos in words))
+            for text, words in self._look_up("tagged", texts, self._tag).items()
+        }
 
-    def words(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The lower-cased words of each text, for contexts and IDF corpora: split as above, not tagged."""
+    def words(self, texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The lower-cased words of each different text, for contexts and IDF corpora: as above, not tagged."""
         split = self._look_up("split", texts, self._split)
         # Contexts are long and share most words: one string object per distinct word keeps them small.
-        words_of = {text: tuple(map(sys.intern, words)) for text, words in split.items()}
-        return [words_of[text] for text in texts]
+        return {text: tuple(map(sys.intern, words)) for text, words in split.items()}
 
     def _look_up(
-        self, what: str, texts: Sequence[str], compute: Callable[[Sequence[str]], Iterator[list[Any]]]
+        self, what: str, texts: Iterable[str], compute: Callable[[Sequence[str]], Iterator[list[Any]]]
     ) -> dict[str, list[Any]]:
         """The result of each different text, from the store or computed."""
 

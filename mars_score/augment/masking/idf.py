@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -16,9 +16,9 @@ class Idf:
     frequencies: Mapping[str, int]  # df, the number of texts in which a lower-cased word occurs
 
     @classmethod
-    def count(cls, words_of: Mapping[str, Iterable[str]]) -> Idf:
-        """Count over distinct texts: keys are the texts, values their lower-cased words."""
-        return cls(len(words_of), Counter(word for words in words_of.values() for word in set(words)))
+    def count(cls, documents: Collection[Iterable[str]]) -> Idf:
+        """Count over distinct texts, each of which is its lower-cased words."""
+        return cls(len(documents), Counter(word for words in documents for word in set(words)))
 
     def __getitem__(self, word: str) -> float:
         """IDF of a lower-cased word; a word that was not counted is as rare as one that was counted once."""

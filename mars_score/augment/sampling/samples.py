@@ -15,7 +15,7 @@ from mars_score.augment.sampling.prompts import make_prompt, prompts_of, task_of
 from mars_score.data.overlap import copied_share
 from mars_score.data.words import split_words
 from mars_score.models.fingerprints import Current
-from mars_score.models.loading import causal_model
+from mars_score.models.loading import shared_model
 from mars_score.models.served import ServedModel, is_served, served_model
 from mars_score.settings import Settings
 from mars_score.settings.fields import UNSAMPLED_TASKS
@@ -183,7 +183,8 @@ class ContextSampler:
         self._settings, self._store = settings, runtime.store
         spec = settings.models.language_model
         self._served = is_served(spec)
-        make = partial(served_model, spec) if self._served else partial(causal_model, settings.models, runtime)
+        load = partial(shared_model, "language_model", settings.models, runtime, in_torch=True)
+        make = partial(served_model, spec) if self._served else load
         method = [value for name, value in asdict(settings.sampling).items() if name != "task"]
         language = language_code(settings.language)
         if language != ENGLISH:

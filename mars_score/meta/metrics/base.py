@@ -6,16 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from mars_score.data.validation import Row
 from mars_score.models.fingerprints import Current
-from mars_score.models.loading import causal_model, shared_model
+from mars_score.models.loading import shared_model
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.evidence import Reader
-
-if TYPE_CHECKING:
-    from mars_score.models.engine.language_model import CausalLanguageModel
 
 
 class Models:
@@ -32,12 +29,11 @@ class Models:
 
     def encoder(self) -> Any:
         """The sentence encoder, a ``SentenceTransformer``; raises ModelUnavailableError."""
-        models = self.settings.models
-        return shared_model("encoder", models.encoder, models, self.runtime, in_torch=True)
+        return shared_model("encoder", self.settings.models, self.runtime, in_torch=True)
 
-    def language_model(self) -> CausalLanguageModel:
-        """The causal language model; raises ModelUnavailableError."""
-        return causal_model(self.settings.models, self.runtime)
+    def language_model(self) -> Any:
+        """The language model, a ``CausalLanguageModel``; raises ModelUnavailableError."""
+        return shared_model("language_model", self.settings.models, self.runtime, in_torch=True)
 
 
 class Scoring(Protocol):

@@ -44,22 +44,21 @@ TOLERANCE = 0.2  # median distance of a converted model's output vectors from to
 EXAMPLE = "She waited for an hour at the garage, and then took the bus to her office in the city"
 
 
-def converted(kind: str, loaded: Any, folder: Path | None) -> Any:
+def converted(setting: str, loaded: Any, folder: Path | None) -> Any:
     """A model that reads by OpenVINO from now on; its weights in torch are released.
 
     Args:
-        kind: ``"encoder"``, ``"classification"`` or ``"causal"``: a SentenceTransformer, (classifier, tokenizer),
-            or a CausalLanguageModel.
-        loaded: the model, on the CPU in float32.
+        setting: that names the model: ``"encoder"``, ``"entailment_model"`` or ``"language_model"``.
+        loaded: a SentenceTransformer, (classifier, tokenizer) or CausalLanguageModel, on the CPU in float32.
         folder: where the converted model is kept; None: it is converted in each process.
 
     Raises:
         UnsupportedModelError: the model cannot be converted, or gives other numbers then.
     """
     try:
-        if kind == "causal":
+        if setting == "language_model":
             return ConvertedLanguageModel(loaded, folder)
-        if kind == "encoder":
+        if setting == "encoder":
             loaded[0].model = ConvertedEncoder(loaded[0].model, loaded.tokenizer, folder)
         else:
             model, tokenizer = loaded
