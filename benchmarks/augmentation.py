@@ -56,7 +56,7 @@ def main() -> None:
     plain: dict[Job, Infilled] = {}
 
     def in_batches(work: Sequence[Job]) -> None:
-        infills.update(zip(work, batched.infill(work), strict=True))
+        batched.infill(work, infills.__setitem__)
 
     def one_by_one(work: Sequence[Job]) -> None:
         plain.update((job, sequential.infill(*templates[job])) for job in work)

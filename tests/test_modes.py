@@ -201,13 +201,14 @@ def test_supported_models_infill_as_the_sequential_oracle(name):
     model = model.double()
     infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PLANNED, InfillingSettings())
     sequential = SequentialInfiller(model, tokenizer, PLANNED, InfillingSettings())
-    jobs, expected = [], []
+    infills_of, jobs, expected = {}, [], []
     for context, text in (("The car broke.", "A truck took her home."), ("", "Nobody knew why.")):
         [analysis] = ANALYSER.analyse([text]).values()
         template = Template.from_mask(analysis, [1])
         jobs.append(make_job(infiller, context, template)[0])
         expected.append(sequential.infill(context, template).blanks)
-    for infills, blanks in zip(infiller.infill(jobs), expected, strict=True):
+    infiller.infill(jobs, infills_of.__setitem__)
+    for infills, blanks in zip(map(infills_of.get, jobs), expected, strict=True):
         assert [infill.tokens for infill in infills] == [
             tuple(blank.generated[: blank.length]) for blank in blanks
         ]

@@ -46,6 +46,7 @@ def test_threads_share_models(gpt2, encoder):
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(score, [threading.Barrier(4)] * 4)) == [expected] * 4
     assert gpt2[0].config._attn_implementation == "sdpa"
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in gpt2[0].parameters())
     assert torch.equal(gpt2[0](ids).logits, logits)
 
 

@@ -1,6 +1,6 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
@@ -33,28 +33,25 @@ class CausalInfiller:
         self.batch = BatchSize(batch_size or (MOST_JOBS if model.device.type == "cpu" else MOST_JOBS_ON_GPU))
         self.drafter = Drafter(model, planning, infilling.sigma)
 
-    def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks; equal jobs are infilled once."""
-        infills: dict[Job, tuple[Infill, ...]] = {}
+    def infill(self, jobs: Iterable[Job], done: OnInfilled) -> None:
+        """Call ``done`` with each different job and the infills of its blanks."""
+        waiting = dict.fromkeys(jobs)
 
-        def note(job: Job, of_job: tuple[Infill, ...]) -> None:
-            infills[job] = of_job
-            if done:
-                done(job, of_job)
+        def note(job: Job, infills: tuple[Infill, ...]) -> None:
+            del waiting[job]
+            done(job, infills)
 
-        for job in jobs:
-            if not job.blanks and job not in infills:  # all of them are beyond the window
-                note(job, ())
+        for job in [job for job in waiting if not job.blanks]:  # all of them are beyond the window
+            note(job, ())
         with self.model.exclusive(), ordinary_mode():
-            while waiting := [job for job in dict.fromkeys(jobs) if job not in infills]:
-                together, most = self._next_run(waiting)
+            while waiting:
+                together, most = self._next_run(list(waiting))
 
                 def run(size: int, together: Sequence[Job] = together) -> None:
-                    for job, of_job in _Run(self.drafter, [job for job in together if job not in infills], size):
-                        note(job, of_job)
+                    for job, infills in _Run(self.drafter, [job for job in together if job in waiting], size):
+                        note(job, infills)
 
                 self.batch.run(run, most)
-        return [infills[job] for job in jobs]
 
     def _next_run(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], int]:
         """The longest jobs, and how many of them fit in memory; shorter ones follow in larger batches."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -131,8 +131,8 @@ class Infiller(Protocol):
     sigma: int  # tokens that an infill may have beyond those of its blank
     shortest_start: int  # tokens before the first blank, at least
 
-    def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks."""
+    def infill(self, jobs: Iterable[Job], done: OnInfilled) -> None:
+        """Call ``done`` with each different job and the infills of its blanks."""
 
 
 def augment(
@@ -155,7 +155,7 @@ def augment(
             text = template.fill(texts).strip()
             done(pair, AugmentedText(text, context_cut, reference_cut=len(infills) < len(template.blanks)))
 
-    infiller.infill(list(pairs_of), join)
+    infiller.infill(pairs_of, join)
 
 
 def make_job(

@@ -1,6 +1,6 @@
 """The paper's naive baseline: a masked language model fills one mask token per masked token."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -33,10 +33,10 @@ class MaskedInfiller:
             )
         self.window = positions - 1  # the last one is that of the end-of-text token
 
-    def infill(self, jobs: Sequence[Job], done: OnInfilled | None = None) -> list[tuple[Infill, ...]]:
-        """The infills of each job's blanks."""
+    def infill(self, jobs: Iterable[Job], done: OnInfilled) -> None:
+        """Call ``done`` with each different job and the infills of its blanks."""
         with exclusive(self.model), ordinary_mode():
-            return self._batch.map(self._infill, jobs, lambda job: job.most_tokens(0), done)
+            self._batch.map(self._infill, list(dict.fromkeys(jobs)), lambda job: job.most_tokens(0), done)
 
     def _infill(self, jobs: Sequence[Job]) -> list[tuple[Infill, ...]]:
         """One forward pass."""

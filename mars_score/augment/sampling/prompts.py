@@ -111,8 +111,7 @@ def make_prompt(
         messages, plain = prompts_of(context, task, language)
         if chats:
             return _chat_ids(codec.tokenizer, messages)
-        ids = codec.encode(plain)
-        return [codec.begin, *ids] if codec.adds_begin or not ids else ids
+        return codec.prompt(codec.encode(plain))
 
     context = as_prose(context)
     ids = codec.encode(context)

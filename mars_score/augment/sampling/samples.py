@@ -203,9 +203,8 @@ class ContextSampler:
     ) -> dict[Request, Samples]:
         """The samples of each different request; none without a context or for tasks that small models fail at."""
         unsampled = () if self._served else UNSAMPLED_TASKS
-        wanted = [request for request in requests if request.context and request.task not in unsampled]
-        if not self._settings.sampling.sample_count:
-            wanted = []
+        drawn = self._settings.sampling.sample_count
+        wanted = [request for request in requests if drawn and request.context and request.task not in unsampled]
         return dict.fromkeys(requests, Samples(())) | self._results.read(self._store, wanted, progress)
 
     def _compute(self, model: Any, missing: list[Request], done: Done[Request, Samples]) -> None:

@@ -141,12 +141,13 @@ class CausalLanguageModel:
 
     def surprisal(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """-log p(target) in nats; hidden (n, hidden size), targets (n,) -> (n,)."""
-        parts = []
-        for start in range(0, len(targets), VOCABULARY_ROWS):
-            logits = self.logits(hidden[start : start + VOCABULARY_ROWS])
-            tokens = targets[start : start + VOCABULARY_ROWS, None]
-            parts.append(logits.logsumexp(-1) - logits.gather(-1, tokens)[:, 0])
-        return torch.cat(parts)
+        parts = zip(hidden.split(VOCABULARY_ROWS), targets.split(VOCABULARY_ROWS), strict=True)
+        return torch.cat([self._surprisal(*part) for part in parts])
+
+    def _surprisal(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """As :meth:`surprisal`, of few rows."""
+        logits = self.logits(hidden)
+        return logits.logsumexp(-1) - logits.gather(-1, targets[:, None])[:, 0]
 
     def read(
         self, texts: Sequence[Sequence[int]], cache: KeyValueCache, rows: Sequence[int] | None = None

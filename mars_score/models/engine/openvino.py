@@ -26,12 +26,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from mars_score.errors import UnsupportedModelError, warn
 from mars_score.models.engine.attention import Feed, NewStates, mars_attention
 from mars_score.models.engine.cache import KeyValueCache, LayerStates
-from mars_score.models.engine.language_model import (
-    PROMPT_BYTES,
-    VOCABULARY_ROWS,
-    CausalLanguageModel,
-    PromptMemory,
-)
+from mars_score.models.engine.language_model import PROMPT_BYTES, CausalLanguageModel, PromptMemory
 from mars_score.models.running import position_limit
 from mars_score.models.wheels import stored_folder
 
@@ -244,8 +239,7 @@ class ConvertedLanguageModel(CausalLanguageModel):
             return (hidden, *chain.from_iterable(cache.states))
 
         def surprisal(hidden: Tensor, targets: Tensor) -> tuple[Tensor]:
-            logits = self.head(hidden)
-            return (logits.logsumexp(-1) - logits.gather(-1, targets[:, None])[:, 0],)
+            return (CausalLanguageModel._surprisal(self, hidden, targets),)
 
         tokens = self.tensor(self.codec.encode(EXAMPLE)[:STEP]).expand(2, -1)
         mask = self.mask(pad(torch.ones(2, STEP, STEP, dtype=torch.bool).tril(), (STEP, 0)))
@@ -262,14 +256,10 @@ class ConvertedLanguageModel(CausalLanguageModel):
         """With room for padding."""
         return super().new_cache(rows, _length(capacity, self.window, SLOTS))
 
-    def surprisal(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """As in torch."""
-        parts = []
-        for start in range(0, len(targets), VOCABULARY_ROWS):
-            part = slice(start, start + VOCABULARY_ROWS)
-            more = -len(targets[part]) % STEP
-            parts.append(self._surprisals(pad(hidden[part], (0, 0, 0, more)), pad(targets[part], (0, more)))[0])
-        return torch.cat(parts)[: len(targets)]
+    def _surprisal(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        more = -len(targets) % STEP
+        [surprise] = self._surprisals(pad(hidden, (0, 0, 0, more)), pad(targets, (0, more)))
+        return surprise[: len(targets)]
 
     def forward(self, tokens: Tensor, positions: Tensor, feed: Feed) -> tuple[Tensor, LayerStates]:
         """As in torch; each row of the feed's cache, which is there, has its own text."""
