@@ -63,8 +63,8 @@ class Infilled:
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
-    """Token ids without special tokens."""
-    return list(tokenizer.encode(text, add_special_tokens=False))
+    """Token ids without special tokens, also where the text names one."""
+    return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
 
 
 def decode(tokenizer: Any, ids: Sequence[int]) -> str:

@@ -48,7 +48,7 @@ def pairs(seed=0):
         (rows[0]["context"], "She called a friend and waited for help."),
         (rows[0]["context"], "A truck took her home."),
         (rows[1]["context"], "They don't win, but it's\nfine: caf\u00e9 \U0001f600 na\u00efve!"),
-        ("Hi", "Well, that was quick."),
+        ("Hi <mask> <|endoftext|>", "Well, that was quick."),  # in a text the names of special tokens are text
         ("", "Nobody knew why."),
         ("", "\u05e9\u05dc\u05d5\u05dd  world ..."),
     ]
@@ -294,13 +294,6 @@ def test_infills_hold_no_barred_tokens(causal, monkeypatch, sigma):
             assert text[:1].isspace() == blank.begins_word
             assert "\ufffd" not in text
     assert any(again) or sigma
-
-
-def test_the_name_of_a_special_token_in_a_text_is_text(causal):
-    codec = CausalLanguageModel(*causal).codec
-    ids = codec.encode("a <|endoftext|> b")
-    assert causal[1].eos_token_id not in ids
-    assert codec.decode(ids) == "a <|endoftext|> b"
 
 
 @pytest.mark.parametrize("settings", [{"variant": "plus", "sample_count": 1}, {"variant": "paper"}])
