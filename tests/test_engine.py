@@ -89,8 +89,8 @@ def assert_same(infills, expected):
 CASES = {
     "planned": (PLANNED, InfillingSettings(), 192),
     "small window": (BRIEFLY_PLANNED, InfillingSettings(), 96),
-    "tiny window": (BRIEFLY_PLANNED, InfillingSettings(), 24),
     "limited context": (BRIEFLY_PLANNED, InfillingSettings(sigma=0, max_context_tokens=5), 192),
+    "tiny window": (BRIEFLY_PLANNED, InfillingSettings(), 17),
     "plain": (PLAIN, InfillingSettings(), 192),
     "fused": (FUSED, InfillingSettings(sigma=1), 192),
 }
@@ -135,7 +135,7 @@ def test_engine_equals_oracle(name, kind, which, batch_sizes, monkeypatch):
     assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
 
 
-@pytest.mark.parametrize(("n_positions", "cut"), [(96, "context_cut"), (24, "reference_cut")])
+@pytest.mark.parametrize(("n_positions", "cut"), [(96, "context_cut"), (17, "reference_cut")])
 def test_cases_reach_the_window(n_positions, cut):
     """The small windows do cut contexts and references, so that the cases above test it."""
     texts = texts_of(make(tiny_models.tiny_gpt2(seed=5, n_positions=n_positions)), pairs())

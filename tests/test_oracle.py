@@ -9,19 +9,8 @@ import numpy as np
 import oracle
 import pytest
 import torch
-from tiny_models import TEXT, tiny_gpt2
 
-from benchmarks.sequential import (
-    SequentialInfiller,
-    Tokens,
-    best_prefix,
-    cut_context,
-    encode,
-    fit,
-    make_prompt,
-    reward_of,
-    tokenise,
-)
+from benchmarks.sequential import SequentialInfiller, best_prefix, encode, reward_of, tokenise
 from mars_score.augment.masking.analysis import Analysis, Word
 from mars_score.augment.masking.template import Template
 from mars_score.settings.stages import InfillingSettings, PlanningSettings
@@ -102,39 +91,3 @@ def test_what_is_not_planned_is_plain(causal):
     assert infill(CONTEXT, LAST, causal, SELF) == infill(CONTEXT, LAST, causal, NONE)
     unplanned = replace(SELF, plan_fusion=0.0, plan_step=1.0)
     assert infill(CONTEXT, MIDDLE, causal, unplanned).infills == infill(CONTEXT, MIDDLE, causal, NONE).infills
-
-
-# Prompt and window
-
-
-def test_prompt(gpt2, llama):
-    for (_, tokenizer), begin in ((gpt2, []), (llama, [0])):
-        pieces = tokenise(FIRST, tokenizer, after_context=False)
-        assert make_prompt([7, 8], pieces, tokenizer) == [*begin, 7, 8]
-        assert make_prompt([7], pieces, tokenizer) == [0, 7]  # never an empty cache
-        assert make_prompt([], pieces, tokenizer) == [0, 0]
-        pieces = tokenise(LAST, tokenizer, after_context=False)
-        assert make_prompt([], pieces, tokenizer) == [0]
-        assert make_prompt([7], pieces, tokenizer) == [*begin, 7]
-
-
-def test_context_is_cut_from_its_end(causal, roberta_mlm):
-    for _, tokenizer in (causal, roberta_mlm):
-        ids = encode(tokenizer, TEXT.strip())
-        reference_length = len(encode(tokenizer, " " + REFERENCE))
-        cut = cut_context(TEXT, REFERENCE, 96, tokenizer, INFILLING)
-        assert cut == ids[: 96 - 2 * reference_length - 64]
-        assert 2 < len(cut) < len(ids)
-        assert cut_context(TEXT, REFERENCE, 96, tokenizer, InfillingSettings(max_context_tokens=2)) == ids[:2]
-        assert cut_context(" \n", REFERENCE, 96, tokenizer, INFILLING) == []
-    small = tiny_gpt2(seed=1, n_positions=64)  # nothing is left of the context
-    assert infill(CONTEXT, FIRST, small) == infill("", FIRST, small)
-
-
-@pytest.mark.parametrize(
-    ("end", "sizes"),
-    [(18, [3, 2, 4, 1]), (17, [3, 2, 4]), (14, [3, 2, 4]), (13, [3, 2, 3]), (10, [3, 2, 0]), (9, [3]), (4, [2])],
-)
-def test_fit(end, sizes):
-    pieces = [Tokens("", [0] * size, blank) for size, blank in ((3, False), (2, True), (4, False), (1, True))]
-    assert [len(piece.ids) for piece in fit(pieces, 2, end, extra=3)] == sizes
