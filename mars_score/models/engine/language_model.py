@@ -141,7 +141,7 @@ class CausalLanguageModel:
 
     def surprisal(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """-log p(target) in nats; hidden (n, hidden size), targets (n,) -> (n,)."""
-        parts = zip(hidden.split(VOCABULARY_ROWS), targets.split(VOCABULARY_ROWS), strict=True)
+        parts = zip(*(torch.split(rows, VOCABULARY_ROWS) for rows in (hidden, targets)), strict=True)
         return torch.cat([self._surprisal(*part) for part in parts])
 
     def _surprisal(self, hidden: Tensor, targets: Tensor) -> Tensor:
