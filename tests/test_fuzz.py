@@ -13,7 +13,6 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
-import word_recall
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -382,8 +381,7 @@ FILES = st.one_of(
 
 
 @cases(25, 500)
-def test_the_command(count, tmp_path, monkeypatch, capsys):
-    word_recall.install(monkeypatch)
+def test_the_command(count, tmp_path, scored, capsys):
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
 
     def check(content, as_json):
