@@ -13,6 +13,7 @@ from mars_score.meta.metrics.base import Models, Scoring
 from mars_score.meta.scoring import MetricScores, score_set
 from mars_score.models.fingerprints import unchanging
 from mars_score.stats.correlation import MainLevel
+from mars_score.stats.resampling import check_resampling
 from mars_score.store.runtime import Progress
 
 
@@ -138,8 +139,7 @@ def meta_evaluate(
         raise ValueError("no data sets to evaluate on; give at least one")
     check_names("data set", within_groups, [data.name for data in sets])
     check_names("attack", attacks, ATTACKS)
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples}")
+    check_resampling(resamples)
     models = Models(progress=progress, **scorer)
     by_name = {}
     for name in metrics:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.augment.sampling.samples import ContextSampler, make_request
 from mars_score.data.overlap import copied_share, windows
-from mars_score.data.validation import check_contexts, check_lengths, check_references
+from mars_score.data.validation import check_references, check_rows
 from mars_score.data.values import one_line, plain
 from mars_score.data.words import plain_words, split_words
 from mars_score.models.signature import Signature, make_signature
@@ -142,9 +142,8 @@ def survey_references(scorer: MarsScorer, references: Any, contexts: Any = None)
 
     References and contexts are as for :meth:`MarsScorer.score`, and so are the errors; no rows are one as well.
     """
-    rows = check_references(references)
-    all_contexts = check_contexts(contexts, len(rows), use_context=scorer.settings.use_context)
-    check_lengths(references=rows, contexts=all_contexts)
+    use_context = scorer.settings.use_context
+    rows, all_contexts, _ = check_rows(check_references(references), contexts, use_context=use_context)
     if not rows:
         raise ValueError("there are no rows")
     texts = [tuple(text.strip() for text in row) for row in rows]
