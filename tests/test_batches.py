@@ -3,8 +3,6 @@
 import jsonl
 import pytest
 
-from mars_score.cli import main
-
 ROWS = [
     {"id": 1, "reference": ["She took the bus to work."], "context": "Jane's car broke down on Monday."},
     {"id": 2, "reference": ["Yes, at nine."], "context": "Are you there?\nI am.\nShall we meet?"},
@@ -15,20 +13,16 @@ ROWS = [
 
 
 @pytest.fixture
-def run(tmp_path, capsys):
+def run(tmp_path, run):
+    """Augments the rows; returns exit code and standard error."""
     path = jsonl.write(tmp_path / "rows.jsonl", ROWS)
-
-    def run(*options):
-        code = main(["augment", str(path), "--preset", "mini", *options])
-        return code, capsys.readouterr().err
-
-    return run
+    return lambda *options: run("augment", path, "--preset", "mini", *options)[::2]
 
 
 @pytest.fixture
 def requests(run, tmp_path):
     path = tmp_path / "requests.jsonl"
-    assert run("--requests", str(path), "--writer", "some/model", "--sample-count", "2")[0] == 0
+    assert run("--requests", path, "--writer", "some/model", "--sample-count", "2")[0] == 0
     return jsonl.read(path)
 
 
@@ -40,7 +34,7 @@ def answer(request, *texts, finish="stop"):
 def joined(run, tmp_path, lines, *options):
     """The samples of each row, or the exit code; and what was written to standard error."""
     answers, out = jsonl.write(tmp_path / "answers.jsonl", lines), tmp_path / "out.jsonl"
-    code, errors = run("--responses", str(answers), "--out", str(out), *options)
+    code, errors = run("--responses", answers, "--out", out, *options)
     if code:
         assert not out.exists()
         return code, errors

@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +14,11 @@ import pytest
 import word_recall
 from setting_values import OTHER_VALUES
 
+from mars_score.cli import main, make_parser
 from mars_score.data.files import write_whole
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
 from mars_score.scorer import MarsScorer
+from mars_score.settings import SETTING_NAMES
 from mars_score.store.runtime import progress_bars
 
 ROOT = Path(__file__).parent.parent
@@ -178,7 +182,7 @@ def test_augment(run, write, tmp_path):
     assert run(*argv, "--no-store")[2].endswith(f"2 rows with augmented references written to {out}\n")
 
 
-# Options
+# Options, and --help, which lists what a command takes, in groups, and nothing that it does not use
 
 
 def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path):
@@ -207,6 +211,39 @@ def test_progress_bars_are_for_terminals(run, write, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert "read" in run("score", write())[2]
     assert run("score", write(), "--quiet")[2] == ""
+
+
+UNUSED = {
+    "augment": {"matching", "context_weight", "q", "repetition_penalty", "encoder", "entailment_model"},
+    "train": {"learned"},
+}
+
+
+@pytest.mark.parametrize("command", ["score", "augment", "compare", "references", "meta", "train"])
+def test_help_lists_options_and_settings_once_and_an_example(command, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main([command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shown, flags=re.MULTILINE)
+    assert len(set(options)) == len(options)
+    settings = {name for name in SETTING_NAMES if f"--{name.replace('_', '-')}" in options}
+    assert {"variant", "max_mask_ratio", "language_model"} <= settings
+    assert UNUSED.get(command, set()).isdisjoint(settings)
+    if command not in UNUSED:
+        assert settings == set(SETTING_NAMES)
+    assert re.search(r"^settings: masking:$", shown, flags=re.MULTILINE)
+    assert ("reference_cosine" in shown) == (command == "meta")  # it names the metrics
+    [example] = re.findall(r"^example: mars (.*)$", shown, flags=re.MULTILINE)
+    assert make_parser().parse_args(shlex.split(example)).command == command
+
+
+@pytest.mark.parametrize("policy", ["", "ACTIVE"])
+def test_threads_of_the_command_do_not_spin_unless_asked_to(policy, monkeypatch, capsys):
+    monkeypatch.setenv("OMP_WAIT_POLICY", policy)
+    if not policy:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    assert main(["--version"]) == 0
+    assert os.environ["OMP_WAIT_POLICY"] == (policy or "PASSIVE")
 
 
 # Errors: one line, no traceback, nothing written

@@ -189,27 +189,14 @@ def test_columns_of_parquet_that_json_does_not_have(tmp_path, capsys):
 # Stopped and begun again
 
 
-@pytest.fixture
-def before_chunks(monkeypatch):
-    """Lets a function be called before each chunk is scored, with the chunk's number from 1."""
-
-    def install(act):
-        numbers, score_rows = itertools.count(1), MarsScorer.score_rows
-
-        def noted(*args, **options):
-            act(next(numbers))
-            return score_rows(*args, **options)
-
-        monkeypatch.setattr(MarsScorer, "score_rows", noted)
-
-    return install
-
-
 @pytest.mark.usefixtures("scored")
-def test_a_stopped_run_goes_on_with_what_the_store_has(before_chunks, tmp_path):
-    def stop(number):
-        if number == 4:
+def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
+    chunks, score_rows = itertools.count(1), MarsScorer.score_rows
+
+    def stopping(*args, **options):
+        if next(chunks) == 4:
             raise KeyboardInterrupt
+        return score_rows(*args, **options)
 
     def run(name="out.jsonl", *options):
         return score(path, "--out", tmp_path / name, "--chunk-size", 4, *options)
@@ -220,7 +207,7 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(before_chunks, tmp_path):
     rows = [{**row, "prediction": f"{row['prediction']} {row['id']}"} for row in make_rows(24)]
     path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
     out.write_text("as before")
-    before_chunks(stop)
+    monkeypatch.setattr(MarsScorer, "score_rows", stopping)
     assert run() == 130
     assert out.read_text() == "as before"  # whole or not at all
     done = {text.strip() for row in rows[:12] for text in (row["prediction"], row["reference"])}
@@ -235,9 +222,9 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(before_chunks, tmp_path):
 
 @pytest.mark.usefixtures("scored")
 @pytest.mark.parametrize("changed", [[*make_rows(40), {"other": 1}], [{"x": 1}, *make_rows(39)]])
-def test_an_input_that_changes_during_a_run(before_chunks, tmp_path, capsys, changed):
-    path = write(tmp_path / "rows.jsonl", make_rows(40))
-    before_chunks(lambda _: write(path, changed))
+def test_an_input_that_changes_during_a_run(monkeypatch, tmp_path, capsys, changed):
+    path, score_rows = write(tmp_path / "rows.jsonl", make_rows(40)), MarsScorer.score_rows
+    monkeypatch.setattr(MarsScorer, "score_rows", lambda *args, **_: write(path, changed) and score_rows(*args))
     assert score(path, "--chunk-size", 4) == 2
     assert f"{path} changed during the run; run the command again" in capsys.readouterr().err
 
