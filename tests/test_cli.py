@@ -271,7 +271,7 @@ BAD_FILES = [
     (
         "rows.jsonl",
         GOOD + b'\n{"prediction": "a", "context": ""}',
-        ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it, name another "
+        ":2: column 'reference' is missing (columns here: 'prediction', 'context'); add it or name another "
         "with --reference-column, or pass --no-references to score all rows without",
     ),
     (

@@ -137,8 +137,11 @@ class Columns:
     prediction: str | None = None  # the candidate; None: there are none
     samples: str | None = None  # None: there are none
 
-    def rows(self, file: RowFile) -> list[Row]:
-        """The rows, checked; blank texts and no references or samples where there is no column."""
+    def rows(self, file: RowFile, *, required: bool = False) -> list[Row]:
+        """The rows, checked; blank texts and no references or samples where there is no column.
+
+        ``required``: the command cannot do without references or contexts, so that no error says how.
+        """
         missing = {field: name for field, name in vars(self).items() if name and name not in file.rows[0]}
         if len(missing) > 1:
             names, here = (", ".join(map(repr, names)) for names in (missing.values(), file.rows[0]))
@@ -150,7 +153,8 @@ class Columns:
             name = getattr(self, field)
             if name is None:
                 return [empty] * len(file.rows)
-            return file.checked(check, name, f"add it, name another with --{field}-column{otherwise}")
+            remedy = f"add it or name another with --{field}-column"
+            return file.checked(check, name, remedy if required else f"{remedy}{otherwise}")
 
         check = check_reference_free if self.reference is None else check_contexts
         contexts = column("context", check, "", ", or pass --no-use-context")

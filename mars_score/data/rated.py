@@ -13,9 +13,9 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from mars_score.data.files import RowFile, read_rows
+from mars_score.data.files import Columns, RowFile, read_rows
 from mars_score.data.readers import delimiter_of
-from mars_score.data.validation import Row, check_candidates, check_contexts, check_references, check_samples
+from mars_score.data.validation import Row
 from mars_score.settings.fields import TASKS
 
 
@@ -77,7 +77,8 @@ def read_rated_set(path: str | os.PathLike[str], columns: RatedColumns | None = 
     """
     columns = columns or RatedColumns()
     file = read_rows(path)
-    rows = _texts(file, columns)
+    texts = Columns(columns.reference, columns.context, columns.candidate, columns.samples)
+    rows = texts.rows(file, required=True)
     ratings = _ratings(file, columns.rating)
     ids = _labels(file, columns.id) or [str(number) for number in range(1, len(rows) + 1)]
     groups, systems = _labels(file, columns.group), _labels(file, columns.system)
@@ -122,17 +123,6 @@ def check_names(kind: str, names: Collection[str], known: Collection[str]) -> No
     for name in names:
         if name not in known:
             raise ValueError(f"unknown {kind} {name!r}; choose among: {', '.join(known)}")
-
-
-def _texts(file: RowFile, columns: RatedColumns) -> list[Row]:
-    remedy = "add it or name another one"
-    candidates = file.checked(check_candidates, columns.candidate, remedy)
-    references = file.checked(check_references, columns.reference, remedy)
-    contexts = file.checked(check_contexts, columns.context, remedy)
-    samples: list[tuple[str, ...]] = [()] * len(contexts)
-    if columns.samples:
-        samples = file.checked(check_samples, columns.samples, remedy)
-    return list(map(Row, map(str.strip, candidates), references, contexts, samples))
 
 
 def _ratings(file: RowFile, name: str) -> list[float]:
