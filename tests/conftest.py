@@ -164,6 +164,20 @@ def run(capsys):
 
 
 @pytest.fixture
+def failing(run):
+    """Runs ``mars``, which fails and prints nothing; returns the error, a line on standard error."""
+
+    def run_command(*argv, code=2):
+        failed, out, err = run(*argv)
+        assert (failed, out) == (code, "")
+        assert err.startswith("mars: error: ")
+        assert err.count("\n") == 1
+        return err.removeprefix("mars: error: ").rstrip("\n")
+
+    return run_command
+
+
+@pytest.fixture
 def nothing_loaded():
     """Before and after the test no model is loaded."""
     from mars_score.models import loading

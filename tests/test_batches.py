@@ -14,9 +14,9 @@ ROWS = [
 
 @pytest.fixture
 def run(tmp_path, run):
-    """Augments the rows; returns exit code and standard error."""
+    """Augments the rows; returns exit code, standard output, standard error."""
     path = jsonl.write(tmp_path / "rows.jsonl", ROWS)
-    return lambda *options: run("augment", path, "--preset", "mini", *options)[::2]
+    return lambda *options: run("augment", path, "--preset", "mini", *options)
 
 
 @pytest.fixture
@@ -31,16 +31,10 @@ def answer(request, *texts, finish="stop"):
     return {"custom_id": request["custom_id"], "response": {"status_code": 200, "body": {"choices": choices}}}
 
 
-def joined(run, tmp_path, lines, *options):
-    """The samples of each row, or the exit code; and what was written to standard error."""
-    answers, out = jsonl.write(tmp_path / "answers.jsonl", lines), tmp_path / "out.jsonl"
-    code, errors = run("--responses", answers, "--out", out, *options)
-    if code:
-        assert not out.exists()
-        return code, errors
-    rows = jsonl.read(out)
-    assert [row["id"] for row in rows] == [1, 2, 3, 4, 5]
-    return [row["samples"] for row in rows], errors
+def join(run, tmp_path, lines, *options):
+    """Join the rows with answers, into out.jsonl."""
+    answers = jsonl.write(tmp_path / "answers.jsonl", lines)
+    return run("--responses", answers, "--out", tmp_path / "out.jsonl", *options)
 
 
 def test_requests(requests):
@@ -64,22 +58,21 @@ def test_answers_come_back_in_any_order(run, requests, tmp_path):
         {"custom_id": dialogue["custom_id"], "response": None, "error": {"message": "too long"}},
         answer(data, "The Mill serves English food. It", finish="length"),
     ]
-    samples, errors = joined(run, tmp_path, lines, "--sample-count", "2")
+    code, _, errors = join(run, tmp_path, lines, "--sample-count", "2")
     bus, mill = ["She took the bus."], ["The Mill serves English food."]  # without its unfinished end
-    assert samples == [bus, [], bus, mill, []]
+    samples = [{**row, "samples": texts} for row, texts in zip(ROWS, [bus, [], bus, mill, []], strict=True)]
+    assert (code, jsonl.read(tmp_path / "out.jsonl")) == (0, samples)
     assert "2 answers were dropped: duplicate" in errors
     assert "1 requests failed, the first with: {'message': 'too long'}" in errors
     assert "1 rows have no answer and no samples" in errors
 
 
-def test_answers_to_other_requests(run, requests, tmp_path):
-    code, errors = joined(run, tmp_path, [answer(requests[0], "She took the bus.")], "--task", "summary")
-    assert code == 2
-    assert "holds no answer to these rows" in errors
+def test_answers_to_other_requests(failing, requests, tmp_path):
+    error = join(failing, tmp_path, [answer(requests[0], "She took the bus.")], "--task", "summary")
+    assert "holds no answer to these rows" in error
+    assert not (tmp_path / "out.jsonl").exists()
 
 
 @pytest.mark.parametrize("line", [{"text": "x"}, {"custom_id": "x", "response": {"body": {"choices": [{}]}}}])
-def test_bad_answers(run, tmp_path, line):
-    code, errors = joined(run, tmp_path, [line])
-    assert code == 2
-    assert "answers.jsonl:1: no answer of a batch" in errors
+def test_bad_answers(failing, tmp_path, line):
+    assert "answers.jsonl:1: no answer of a batch" in join(failing, tmp_path, [line])

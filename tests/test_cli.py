@@ -126,7 +126,7 @@ def test_scores_in_a_file(run, write, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
-def test_a_pipe_is_written_and_not_read(run, write, tmp_path):
+def test_a_pipe_is_written_and_not_read(run, failing, write, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -134,7 +134,7 @@ def test_a_pipe_is_written_and_not_read(run, write, tmp_path):
     assert [json.loads(line)["mars"] for line in os.read(reader, 10_000).splitlines()] == SCORES
     os.close(reader)
     assert pipe.is_fifo()
-    assert failing(run, "score", pipe).startswith(f"{pipe} can be read only once")
+    assert failing("score", pipe).startswith(f"{pipe} can be read only once")
 
 
 def test_several_candidates_of_a_row(run, write, tmp_path):
@@ -154,11 +154,11 @@ def test_several_candidates_of_a_row(run, write, tmp_path):
     ]
 
 
-def test_without_contexts(run, write):
+def test_without_contexts(run, failing, write):
     rows = [{"prediction": "a", "reference": "a"}]
     code, out, _ = run("score", write(rows), "--no-use-context", "--json")
     assert (code, json.loads(out)["settings"]["use_context"]) == (0, False)
-    message = failing(run, "score", write(rows))
+    message = failing("score", write(rows))
     assert "column 'context' is missing" in message
     assert "--no-use-context" in message
 
@@ -249,15 +249,6 @@ def test_threads_of_the_command_do_not_spin_unless_asked_to(policy, monkeypatch,
 # Errors: one line, no traceback, nothing written
 
 
-def failing(run, *argv, code=2):
-    """The message of a command that fails as it should."""
-    found, out, err = run(*argv)
-    assert (found, out) == (code, "")
-    assert err.startswith("mars: error: ")
-    assert err.count("\n") == 1
-    return err.removeprefix("mars: error: ").rstrip("\n")
-
-
 GOOD = json.dumps(ROWS[0]).encode()
 NO_CELLS = ": not a CSV or TSV file that can be read: "
 BAD_FILES = [
@@ -296,34 +287,34 @@ BAD_FILES = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), BAD_FILES)
-def test_bad_files(run, scorers, tmp_path, monkeypatch, name, content, message):
+def test_bad_files(failing, scorers, tmp_path, monkeypatch, name, content, message):
     monkeypatch.setattr("mars_score.data.readers.LONGEST_LINE", 5500)
     path, out = tmp_path / name, tmp_path / "out.jsonl"
     path.write_bytes(content)
     out.write_text("as before")
-    assert failing(run, "score", path, "--out", out).startswith(f"{path}{message}")
+    assert failing("score", path, "--out", out).startswith(f"{path}{message}")
     assert out.read_text() == "as before"
     assert scorers == []
     assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl", name}
 
 
-def test_columns_of_other_names(run, write):
+def test_columns_of_other_names(run, failing, write):
     path = write([{"answer": "a", "gold": ["a"], "question": "q"}])
     names = ["--prediction-column=answer", "--reference-column=gold", "--context-column=question"]
     assert json.loads(run("score", path, *names, "--json")[1])["scores"] == [1.0]
-    assert failing(run, "score", path, "--reference-column", "target", names[2]) == (
+    assert failing("score", path, "--reference-column", "target", names[2]) == (
         f"{path}:1: columns 'target', 'prediction' are missing (columns here: 'answer', 'gold', 'question'); "
         "name them with --reference-column, --prediction-column"
     )
 
 
-def test_files_that_are_not_there(run, write, tmp_path, scorers):
+def test_files_that_are_not_there(failing, write, tmp_path, scorers):
     missing = tmp_path / "missing.jsonl"
-    assert failing(run, "score", missing) == f"{missing}: No such file or directory"
-    assert failing(run, "score", tmp_path).startswith(f"{tmp_path}: not a data set that can be read: ")
-    assert failing(run, "score", write(), "--out", tmp_path) == f"{tmp_path}: Is a directory"
+    assert failing("score", missing) == f"{missing}: No such file or directory"
+    assert failing("score", tmp_path).startswith(f"{tmp_path}: not a data set that can be read: ")
+    assert failing("score", write(), "--out", tmp_path) == f"{tmp_path}: Is a directory"
     nowhere = tmp_path / "nowhere" / "out.jsonl"
-    assert failing(run, "score", write(), "--out", nowhere).startswith(f"{nowhere}: the folder")
+    assert failing("score", write(), "--out", nowhere).startswith(f"{nowhere}: the folder")
     assert scorers == []
 
 
@@ -350,9 +341,9 @@ BAD_USAGE = {
 
 
 @pytest.mark.parametrize(("argv", "message"), BAD_USAGE.items())
-def test_bad_usage(run, write, scorers, argv, message):
+def test_bad_usage(failing, write, scorers, argv, message):
     argv = [write() if part == "FILE" else part for part in argv.split()]
-    assert failing(run, *argv).startswith(message)
+    assert failing(*argv).startswith(message)
     assert scorers == []
 
 
@@ -368,7 +359,7 @@ def test_bad_usage(run, write, scorers, argv, message):
     ],
     ids=str,
 )
-def test_errors_while_scoring(run, write, monkeypatch, tmp_path, error, code):
+def test_errors_while_scoring(failing, write, monkeypatch, tmp_path, error, code):
     def fail(*_, **__):
         raise error
 
@@ -376,7 +367,7 @@ def test_errors_while_scoring(run, write, monkeypatch, tmp_path, error, code):
     monkeypatch.setattr(MarsScorer, "augment_rows", fail)
     out = tmp_path / "out.jsonl"
     for command in ("score", "augment"):
-        message = failing(run, command, write(), "--out", out, "--no-store", code=code)
+        message = failing(command, write(), "--out", out, "--no-store", code=code)
         says = "somewhere: No space left on device" if isinstance(error, OSError) and error.errno else str(error)
         assert message == (" ".join(says.split()) or "interrupted")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]

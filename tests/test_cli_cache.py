@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from test_cli import failing
 
 from mars_score.store import results
 from mars_score.store.results import KINDS, ResultStore, digest
@@ -119,15 +118,15 @@ def test_a_damaged_store(run, filled):
     assert run("info")[2] == ""
 
 
-def test_a_store_that_cannot_be_cleared(run, filled, monkeypatch):
+def test_a_store_that_cannot_be_cleared(failing, filled, monkeypatch):
     monkeypatch.setattr(results, "TIMEOUT", 0.05)
     with closing(sqlite3.connect(filled / "results.sqlite3", isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")
-        assert failing(run, "clear") == f"{filled / 'results.sqlite3'}: database is locked"
+        assert failing("clear") == f"{filled / 'results.sqlite3'}: database is locked"
     assert (filled / "models" / MODEL).exists()
 
 
-def test_bad_usage(run, monkeypatch):
-    assert failing(run).startswith("the following arguments are required: ACTION (see: mars cache --help)")
+def test_bad_usage(failing, monkeypatch):
+    assert failing().startswith("the following arguments are required: ACTION (see: mars cache --help)")
     monkeypatch.setenv("MARS_STORE_LIMIT", "much")
-    assert failing(run, "info") == "MARS_STORE_LIMIT must be a positive number (GiB), got 'much'"
+    assert failing("info") == "MARS_STORE_LIMIT must be a positive number (GiB), got 'much'"

@@ -5,7 +5,6 @@ import sys
 
 import jsonl
 import pytest
-from test_cli import failing
 from test_meta_items import row
 
 from mars_score.cli.running import show_table
@@ -85,8 +84,8 @@ def test_columns_and_settings_are_options(rated, run, scored):
         (["--resamples", "0"], "resamples"),
     ],
 )
-def test_bad_usage_is_one_line_and_runs_nothing(rated, run, scored, argv, message):
-    assert message in failing(run, rated(), *argv)
+def test_bad_usage_is_one_line_and_runs_nothing(rated, failing, scored, argv, message):
+    assert message in failing(rated(), *argv)
     assert scored == []
 
 

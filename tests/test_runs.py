@@ -133,11 +133,11 @@ def test_standard_input_and_output(tmp_path, capfdbinary, monkeypatch):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
 @pytest.mark.usefixtures("scored")
-def test_a_device_is_written_to_and_a_file_in_memory_replaced(tmp_path, capsys):
+def test_a_device_is_written_to_and_a_file_in_memory_replaced(tmp_path, failing):
     assert is_stream("/dev/stdout")
     assert not is_stream("/dev/shm/out.jsonl")
-    assert score(write(tmp_path / "rows.jsonl", make_rows(3)), "--out", "/dev/full") == 2
-    assert "/dev/full: No space left on device" in capsys.readouterr().err
+    path = write(tmp_path / "rows.jsonl", make_rows(3))
+    assert failing("score", path, "--out", "/dev/full") == "/dev/full: No space left on device"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
@@ -164,26 +164,24 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
     ],
 )
-def test_what_cannot_be_written_is_found_before_any_scoring(scored, tmp_path, capsys, change, name, message):
+def test_what_cannot_be_written_is_found_before_any_scoring(scored, tmp_path, failing, change, name, message):
     rows = make_rows(3)
     rows[1] |= change
-    assert score(write(tmp_path / "rows.jsonl", rows), "--out", tmp_path / name) == 2
-    assert message in capsys.readouterr().err
+    assert message in failing("score", write(tmp_path / "rows.jsonl", rows), "--out", tmp_path / name)
     assert scored == []
     assert not (tmp_path / name).exists()
 
 
 @pytest.mark.usefixtures("scored")
-def test_columns_of_parquet_that_json_does_not_have(tmp_path, capsys):
+def test_columns_of_parquet_that_json_does_not_have(tmp_path, failing):
     path, out = tmp_path / "rows.parquet", tmp_path / "out.jsonl"
     table = pyarrow.Table.from_pylist(make_rows(2))
     price, number = pyarrow.array([decimal.Decimal("1.5")] * 2), pyarrow.array([math.nan, 1.0])
+    parquet.write_table(table.append_column("raw", [[b"a", b"b"]]), path)
+    assert "rows.parquet:1: column 'raw' cannot be written as JSON" in failing("score", path, "--out", out)
     parquet.write_table(table.append_column("price", price).append_column("x", number), path)
     assert score(path, "--out", out) == 0
     assert [(row["price"], row["x"]) for row in read(out)] == [(1.5, None), (1.5, 1.0)]
-    parquet.write_table(table.append_column("raw", [[b"a", b"b"]]), path)
-    assert score(path, "--out", out) == 2
-    assert "rows.parquet:1: column 'raw' cannot be written as JSON" in capsys.readouterr().err
 
 
 # Stopped and begun again
@@ -222,11 +220,11 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("scored")
 @pytest.mark.parametrize("changed", [[*make_rows(40), {"other": 1}], [{"x": 1}, *make_rows(39)]])
-def test_an_input_that_changes_during_a_run(monkeypatch, tmp_path, capsys, changed):
+def test_an_input_that_changes_during_a_run(monkeypatch, tmp_path, failing, changed):
     path, score_rows = write(tmp_path / "rows.jsonl", make_rows(40)), MarsScorer.score_rows
     monkeypatch.setattr(MarsScorer, "score_rows", lambda *args, **_: write(path, changed) and score_rows(*args))
-    assert score(path, "--chunk-size", 4) == 2
-    assert f"{path} changed during the run; run the command again" in capsys.readouterr().err
+    error = failing("score", path, "--chunk-size", 4)
+    assert error == f"{path} changed during the run; run the command again"
 
 
 # Real processes
