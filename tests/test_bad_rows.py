@@ -4,7 +4,6 @@ import jsonl
 import pytest
 
 import mars_metric
-from mars_score.cli import main
 from mars_score.scorer import MarsScorer
 
 GOOD = {"prediction": "a b", "reference": "a b", "context": "first", "sample": ["c"]}
@@ -48,11 +47,11 @@ def with_plurals(rows):
     return {f"{name}s": [row[name] for row in rows] for name in GOOD}
 
 
-def score(rows, tmp_path, capsys):
+def score(rows, tmp_path, failing):
     MarsScorer("mini", variant="fast").score(**with_plurals(rows))
 
 
-def compute(rows, tmp_path, capsys):
+def compute(rows, tmp_path, failing):
     metric = mars_metric.Mars("fast", cache_dir=str(tmp_path))
     with pytest.raises((TypeError, ValueError)) as caught:
         metric.compute(**with_plurals(rows))
@@ -66,13 +65,12 @@ def compute(rows, tmp_path, capsys):
     raise caught.value
 
 
-def command(rows, tmp_path, capsys):
-    path = str(jsonl.write(tmp_path / "rows.jsonl", rows))
-    assert main(["score", path, "--variant", "fast", "--samples-column", "sample"]) == 2
-    raise ValueError(capsys.readouterr().err)
+def command(rows, tmp_path, failing):
+    path = jsonl.write(tmp_path / "rows.jsonl", rows)
+    raise ValueError(failing("score", path, "--variant", "fast", "--samples-column", "sample"))
 
 
-def update(rows, tmp_path, capsys):
+def update(rows, tmp_path, failing):
     metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore("mini", variant="fast")
     columns = list(with_plurals(rows).values())
     metric.update(*(column[:1] for column in columns))
@@ -93,10 +91,10 @@ SURFACES = {
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize(("column", "value", "message"), BAD_ROWS)
-def test_bad_rows(column, value, message, surface, tmp_path, capsys, scored):
+def test_bad_rows(column, value, message, surface, tmp_path, failing, scored):
     refuse, place = SURFACES[surface]
     if surface == "torchmetrics":
         place = place.replace("{}s?", {"prediction": "preds", "reference": "target"}.get(column, f"{column}s"))
     with pytest.raises((TypeError, ValueError), match=f"{place.format(column)} ?{message}"):
-        refuse([GOOD, {**GOOD, column: value}], tmp_path, capsys)
+        refuse([GOOD, {**GOOD, column: value}], tmp_path, failing)
     assert not scored or surface in ("evaluate", "torchmetrics")  # where the good row was scored

@@ -107,7 +107,6 @@ def test_clear_takes_the_models_folder_that_it_emptied(run, folder):
 
 def test_a_damaged_store(run, filled):
     (filled / "results.sqlite3").write_text("no database" * 1000)
-    (filled / "results.sqlite3-journal").write_text("would be played into the next file")
     code, out, err = run("info")
     assert (code, out.splitlines()[3].split()) == (0, ["infills", "0", "0.0", "MiB"])
     assert err.startswith("mars: notice: ")

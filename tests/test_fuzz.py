@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from mars_score.cli import main
 from mars_score.data.files import row_line
 from mars_score.data.readers import stream_rows
 from mars_score.data.validation import check_candidates, check_contexts, check_references
@@ -381,15 +380,14 @@ FILES = st.one_of(
 
 
 @cases(25, 500)
-def test_the_command(count, tmp_path, scored, capsys):
+def test_the_command(count, tmp_path, scored, run):
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
 
     def check(content, as_json):
         path.write_bytes(content)
         out.unlink(missing_ok=True)
         options = ["--quiet", "--no-store", "--preset", "mini", *(["--json"] if as_json else [])]
-        code = main(["score", str(path), "--out", str(out), *options])
-        printed, errors = capsys.readouterr()
+        code, printed, errors = run("score", path, "--out", out, *options)
         if code == 2:
             assert errors.startswith("mars: error: ")
             assert errors.count("\n") == 1
