@@ -89,9 +89,10 @@ def scores_and_notices(scorer, *arguments):
 
 # The oracle
 
+PLANNED = {"planner": "self", "plan_step": 0.5, "plan_iterations": 1}  # long steps change what is written
 CASES = {
-    "gpt2": {"planner": "self", "max_mask_ratio": 0.4, "sigma": 1},
-    "no context": {"planner": "self", "use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
+    "gpt2": {**PLANNED, "max_mask_ratio": 0.4, "sigma": 1},
+    "no context": {**PLANNED, "use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
     "mean": {"planner": "none", "reference_aggregation": "mean", "q": 0.5, "max_mask_ratio": 0.4},
     "masked": {"infiller": "masked", "augmentation_aggregation": "best"},
     "corpus": {
@@ -100,7 +101,6 @@ CASES = {
         "idf_corpus": ["They win.", "A truck is a truck.", "The end."],
         "sigma": 1,
     },
-    "plain": {"planner": "none", "max_mask_ratio": 0.4},
 }
 
 
@@ -121,24 +121,6 @@ def test_scores_equal_the_oracle(objects, case):
                 (texts.reference, [augmentation.template for augmentation in texts.augmentations])
                 for texts in augmented
             ]
-
-
-def test_the_cases_differ(make):
-    """Each ablation changes a score, and the best text is an augmentation of some references and not of others."""
-    plain = {"variant": "paper", "mask_ratio_step": 0.4}
-    usual = {**plain, "plan_step": 0.5, "plan_iterations": 1}
-    scores = make(**usual).score(*columns(ROWS)).scores
-    for settings in (
-        {**plain, "planner": "none"},
-        {**usual, "use_context": False},
-        {**plain, "infiller": "masked"},
-        {**usual, "q": 0.5},
-        {**usual, "augmentation_aggregation": "best"},
-    ):
-        result = make(**settings).score(*columns(ROWS))
-        assert max(abs(a - b) for a, b in zip(scores, result.scores, strict=True)) > 1e-6, settings
-    references = [reference for row in result.rows for reference in row.references]
-    assert {reference.score > reference.similarities[0] for reference in references} == {True, False}
 
 
 # Odd input
