@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain, compress, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score.augment.augmented import AugmentedReference, notices_of
 from mars_score.augment.augmenter import Augmenter, prepare_rows
@@ -24,6 +24,8 @@ from mars_score.models.served import is_served, served_model
 from mars_score.models.signature import make_signature
 from mars_score.scoring.batch import Batch, read_batches, scorable_row
 from mars_score.scoring.evidence import Reader
+from mars_score.scoring.explain.explainer import explain
+from mars_score.scoring.explain.explanation import Explanation
 from mars_score.scoring.form import Form
 from mars_score.scoring.heads import LearnedHead, check_fits, load_head, read_head
 from mars_score.scoring.result import MarsResult, RowScore, ScoredTexts
@@ -33,9 +35,6 @@ from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.fields import learned_head
 from mars_score.store.results import ResultStore, Store, store_folder
 from mars_score.store.runtime import Progress, Runtime, progress_bars
-
-if TYPE_CHECKING:
-    from mars_score.scoring.explain.explanation import Explanation
 
 _LOADED = ("_augmenter", "_sampler", "_reader", "_head")  # made when first needed
 _CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
@@ -233,8 +232,6 @@ class MarsScorer:
         return self._explain(rows, self.score_rows(rows, idf, with_references=with_references))
 
     def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
-        from mars_score.scoring.explain.explainer import explain
-
         return explain(rows, scores, self._reader, Form.of(self.settings))
 
     def free(self) -> None:

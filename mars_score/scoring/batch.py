@@ -1,11 +1,9 @@
 """Rows whose references are augmented: what must be read of them, and the scores and notices that follow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mars_score import errors
 from mars_score.augment.augmented import AugmentedReference, notices_of
@@ -17,14 +15,11 @@ from mars_score.scoring import evidence
 from mars_score.scoring.entailment import LIKELY, SENTENCES
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence, Needs, Reader
 from mars_score.scoring.form import Form
+from mars_score.scoring.heads import LearnedHead, make_example, rescored
 from mars_score.scoring.result import RowScore
-from mars_score.scoring.row import ScorableRow
+from mars_score.scoring.row import Example, ScorableRow
 from mars_score.scoring.terms import Similarities, score_row
 from mars_score.store.runtime import Progress
-
-if TYPE_CHECKING:
-    from mars_score.scoring.heads import LearnedHead
-    from mars_score.scoring.row import Example
 
 
 def scorable_row(
@@ -76,16 +71,12 @@ class Batch:
         """The score of each row, which a head computes from its own, with its notices."""
         scores = self._own_scores()
         if head is not None:
-            from mars_score.scoring.heads import rescored
-
             scores = rescored(self.rows, scores, head, self.evidence, self.form)
         rows = zip(scores, self.rows, self.needs, strict=True)
         return [replace(score, notices=self._notices(row, items)) for score, row, items in rows]
 
     def examples(self) -> list[Example]:
         """The rows that have references as a learned head sees them."""
-        from mars_score.scoring.heads import make_example
-
         scored = zip(self.rows, self._own_scores(), strict=True)
         return [make_example(row, score, self.evidence, self.form) for row, score in scored if row.references]
 

@@ -1,17 +1,13 @@
 """The form of a score: all its constants, and how they become the weights of a row's terms."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 from mars_score.data.words import split_words
 from mars_score.models import mini_nli
+from mars_score.scoring.row import ScorableRow
 from mars_score.settings import Settings
 from mars_score.settings.stages import SimilaritySettings
-
-if TYPE_CHECKING:
-    from mars_score.scoring.row import ScorableRow
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class Form(SimilaritySettings):
     english_only: bool = False
 
     @classmethod
-    def of(cls, settings: Settings) -> Form:
+    def of(cls, settings: Settings) -> Self:
         """The form that a scorer's settings make; without an entailment model contradictions have no weight."""
         values, model = dict(vars(settings.similarity)), settings.models.entailment_model
         if model is None:

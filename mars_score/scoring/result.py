@@ -1,20 +1,16 @@
 """Results of a scorer: frozen; whatever prints, plots or writes them only reads."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mars_score.augment.augmented import AugmentedReference
 from mars_score.data.contexts import as_prose
 from mars_score.models.signature import Signature
+from mars_score.scoring.explain.explanation import Explanation, whole_page
 from mars_score.scoring.row import Term
-
-if TYPE_CHECKING:
-    from mars_score.scoring.explain.explanation import Explanation
 
 _SHOWN = 10  # rows in a notebook
 
@@ -135,8 +131,6 @@ class MarsResult:
 
     def _repr_html_(self) -> str:
         """For notebooks: the mean, and the explanations of the lowest rows where there are any."""
-        from mars_score.scoring.explain.explanation import Explanation, whole_page
-
         texts = zip(self.texts, self.rows, strict=True)
         plain = [Explanation(text.candidate, row.score, row.terms) for text, row in texts]
         lowest = sorted(self.explanations or plain, key=lambda explanation: explanation.score)[:_SHOWN]
