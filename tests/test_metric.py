@@ -45,7 +45,7 @@ def rows_on_disk(tmp_path):
 WITHOUT_CONTEXTS = {name: column for name, column in ROWS.items() if name != "contexts"}
 
 
-# Results
+# Rows and results
 
 
 @pytest.mark.parametrize("arguments", [{}, {"keep_in_memory": True}])
@@ -76,9 +76,6 @@ def test_strange_characters_come_back(make):
     assert make().compute(predictions=["a\ud83d"], references=["a\ud83d"], contexts=["\ud83d"]) == {"mars": 1.0}
 
 
-# Rows
-
-
 @pytest.mark.parametrize("names", [("prediction", "reference", "context"), tuple(ROWS)])
 def test_rows_keep_their_order_however_they_come(make, scored, names):
     metric = make()
@@ -88,6 +85,33 @@ def test_rows_keep_their_order_however_they_come(make, scored, names):
     metric.compute(predictions=["a"], references=["a"], contexts=["4"])
     [(_, columns)] = scored
     assert columns == [["a"] * 5, [["a"]] * 5, ["0", "1", "2", "3", "4"]]
+
+
+def test_threads_share_a_metric(make):
+    """They take turns; rows may be added in one thread and computed in another."""
+    metric = make()
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: metric.compute(**ROWS), range(12))) == [{"mars": 0.75}] * 12
+        pool.submit(metric.add_batch, **ROWS).result()
+        assert metric.compute() == {"mars": 0.75}
+        assert pool.submit(metric.compute, **ROWS).result() == {"mars": 0.75}
+
+
+def test_without_contexts(make, scored):
+    """They are kept for a call that uses them."""
+    metric = make(use_context=False)
+    assert metric.compute(**WITHOUT_CONTEXTS) == make().compute(**WITHOUT_CONTEXTS, use_context=False)
+    metric.add_batch(**WITHOUT_CONTEXTS)
+    metric.add(prediction="a", reference="b")
+    metric.compute()
+    assert scored[-1][1][2] == ["", "", ""]
+    metric.add_batch(**ROWS)
+    metric.compute(use_context=True)
+    assert scored[-1][1][2] == ["first", "second\npart"]
+    metric.add_batch(**WITHOUT_CONTEXTS)
+    with pytest.raises(ValueError, match=r"added without contexts.*use_context=False"):
+        metric.compute(use_context=True)
+    assert metric.compute() == {"mars": 0.75}
 
 
 # Bad input: refused before any model loads, and before evaluate takes its lock (see tests/test_bad_rows.py)
@@ -132,43 +156,7 @@ def test_bad_row_added(make, rows_on_disk):
     assert metric.compute(detailed=True)["scores"] == [1.0]
 
 
-# Threads
-
-
-def test_threads_share_a_metric(make):
-    """They take turns; rows may be added in one thread and computed in another."""
-    metric = make()
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda _: metric.compute(**ROWS), range(12))) == [{"mars": 0.75}] * 12
-        pool.submit(metric.add_batch, **ROWS).result()
-        assert metric.compute() == {"mars": 0.75}
-        assert pool.submit(metric.compute, **ROWS).result() == {"mars": 0.75}
-
-
-# Contexts
-
-
-def test_without_contexts(make, scored):
-    metric = make(use_context=False)
-    assert metric.compute(**WITHOUT_CONTEXTS) == make().compute(**WITHOUT_CONTEXTS, use_context=False)
-    metric.add_batch(**WITHOUT_CONTEXTS)
-    metric.add(prediction="a", reference="b")
-    metric.compute()
-    assert scored[-1][1][2] == ["", "", ""]
-
-
-def test_contexts_are_kept_for_a_call_that_uses_them(make, scored):
-    metric = make(use_context=False)
-    metric.add_batch(**ROWS)
-    metric.compute(use_context=True)
-    assert scored[-1][1][2] == ["first", "second\npart"]
-    metric.add_batch(**WITHOUT_CONTEXTS)
-    with pytest.raises(ValueError, match=r"added without contexts.*use_context=False"):
-        metric.compute(use_context=True)
-    assert metric.compute() == {"mars": 0.75}
-
-
-# Settings
+# Settings and models
 
 
 def test_settings_at_load_and_at_compute(make, scored):
@@ -189,9 +177,6 @@ def test_config_name_is_the_variant(make):
         make(config_name="plus", variant="fast")
     with pytest.raises(TypeError, match="unknown setting 'max_mask'"):
         make(max_mask=1)
-
-
-# Models
 
 
 def test_models_are_shared_until_they_are_freed(make, named_models):
