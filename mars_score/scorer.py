@@ -199,7 +199,7 @@ class MarsScorer:
         prepared = prepare_rows(rows, self.settings.masking)
         with self._reports.bars():
             batches = self._read(prepared, self.settings)
-            return [example for batch in batches for example in batch.examples()]
+            return [example for batch in batches for example in batch.examples(batch.own_scores()).values()]
 
     @unchanging()
     def score_rows(
@@ -221,7 +221,7 @@ class MarsScorer:
     ) -> list[tuple[list[AugmentedReference], Samples]]:
         """The augmented references of each row and the samples of its context; args as for :meth:`score_rows`."""
         with self._reports.bars():
-            augmented = self._augment(rows, [True] * len(rows), idf)
+            augmented = self._augment(rows, idf, blank_too=True)
             requests, samples = self._draw(rows, [True] * len(rows))
         return [(row, samples[request]) for row, request in zip(augmented, requests, strict=True)]
 
@@ -257,7 +257,7 @@ class MarsScorer:
 
     def _read(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> Iterator[Batch]:
         """Prepared rows with their augmented references and samples, and what is read of them."""
-        augmented = self._augment(rows, [bool(row.candidate) for row in rows], idf)
+        augmented = self._augment(rows, idf)
         requests, drawn = self._draw(rows, [bool(row.candidate) and not row.samples for row in rows])
         scorable = [
             scorable_row(row, references, request, drawn, use_context=settings.use_context)
@@ -266,12 +266,11 @@ class MarsScorer:
         return read_batches(scorable, Form.of(settings), self._reader, _CHUNK_ROWS, self._reports)
 
     def _augment(
-        self, rows: Sequence[Row], needed: Sequence[bool], idf: Idf | None = None
+        self, rows: Sequence[Row], idf: Idf | None, *, blank_too: bool = False
     ) -> list[list[AugmentedReference]]:
-        """Augmented references of each row; those of a row that is not ``needed`` count for the IDF only."""
+        """Augmented references, of blank candidates with ``blank_too`` only; all references count for the IDF."""
         pairs = [
-            [(row.context, text) for text in row.references] if need else []
-            for row, need in zip(rows, needed, strict=True)
+            [(row.context, text) for text in row.references] if row.candidate or blank_too else [] for row in rows
         ]
         others = [text for row in rows for text in row.references]
         augmented = self._augmenter.augment(list(chain.from_iterable(pairs)), others, idf)

@@ -15,9 +15,9 @@ from mars_score.scoring import evidence
 from mars_score.scoring.entailment import LIKELY, SENTENCES
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence, Needs, Reader
 from mars_score.scoring.form import Form
-from mars_score.scoring.heads import LearnedHead, make_example, rescored
+from mars_score.scoring.heads import LearnedHead, make_example
 from mars_score.scoring.result import RowScore
-from mars_score.scoring.row import Example, ScorableRow
+from mars_score.scoring.row import Example, ScorableRow, weighted_sum
 from mars_score.scoring.terms import Similarities, score_row
 from mars_score.store.runtime import Progress
 
@@ -62,23 +62,27 @@ class Batch:
     form: Form  # how they are scored
 
     @one_blas_thread()
-    def _own_scores(self) -> list[RowScore]:
-        """One per row, without a head."""
+    def own_scores(self) -> list[RowScore]:
+        """One per row, without head and notices."""
         similarities = Similarities(self.evidence, self.form)
         return [score_row(row, similarities) for row in self.rows]
 
     def scored(self, head: LearnedHead | None = None) -> list[RowScore]:
-        """The score of each row, which a head computes from its own, with its notices."""
-        scores = self._own_scores()
-        if head is not None:
-            scores = rescored(self.rows, scores, head, self.evidence, self.form)
+        """The score of each row with its notices; a head computes it from its own, but for blank candidates."""
+        scores = self.own_scores()
+        if head is not None and (examples := self.examples(scores)):
+            for place, terms in zip(examples, head.score(list(examples.values())), strict=True):
+                scores[place] = replace(scores[place], score=weighted_sum(terms), terms=terms)
         rows = zip(scores, self.rows, self.needs, strict=True)
         return [replace(score, notices=self._notices(row, items)) for score, row, items in rows]
 
-    def examples(self) -> list[Example]:
-        """The rows that have references as a learned head sees them."""
-        scored = zip(self.rows, self._own_scores(), strict=True)
-        return [make_example(row, score, self.evidence, self.form) for row, score in scored if row.references]
+    def examples(self, own_scores: Sequence[RowScore]) -> dict[int, Example]:
+        """The rows as a learned head sees them, by their places; a blank candidate is not for a head."""
+        return {
+            place: make_example(row, score.terms, self.evidence, self.form)
+            for place, (row, score) in enumerate(zip(self.rows, own_scores, strict=True))
+            if row.candidate
+        }
 
     def _notices(self, row: ScorableRow, items: Needs) -> frozenset[str]:
         """Those that concern a row, of which ``items`` were read."""

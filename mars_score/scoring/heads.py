@@ -24,8 +24,7 @@ from mars_score.models.devices import one_blas_thread
 from mars_score.models.fingerprints import fingerprint
 from mars_score.scoring.evidence import LIKELIHOOD, Evidence
 from mars_score.scoring.form import Form
-from mars_score.scoring.result import RowScore
-from mars_score.scoring.row import Example, ScorableRow, Term, weighted_sum
+from mars_score.scoring.row import Example, ScorableRow, Term
 from mars_score.settings import SETTINGS, Settings
 from mars_score.settings.fields import settings_of
 from mars_score.settings.stages import ModelSettings
@@ -191,8 +190,8 @@ class TermsHead:
 
 
 @one_blas_thread()
-def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Form) -> Example:
-    """A scored row, whose candidate is not blank, as heads see it.
+def make_example(row: ScorableRow, terms: tuple[Term, ...], evidence: Evidence, form: Form) -> Example:
+    """A row, whose candidate is not blank, with the terms of its own score, as heads see it.
 
     Features, each left out where it is not known:
 
@@ -210,16 +209,4 @@ def make_example(row: ScorableRow, score: RowScore, evidence: Evidence, form: Fo
         features["repetition"] = repetition(row.candidate)
     if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):
         features |= {"log_probability": likelihood.alone, "lift": likelihood.lift}
-    return Example(row.candidate, references, row.context, score.terms, features)
-
-
-def rescored(
-    rows: Sequence[ScorableRow], scores: Sequence[RowScore], head: LearnedHead, evidence: Evidence, form: Form
-) -> list[RowScore]:
-    """Scores by a learned head; those of blank candidates stay 0."""
-    written = [place for place, row in enumerate(rows) if row.candidate]
-    examples = [make_example(rows[place], scores[place], evidence, form) for place in written]
-    new = list(scores)
-    for place, terms in zip(written, head.score(examples) if examples else [], strict=True):
-        new[place] = replace(scores[place], score=weighted_sum(terms), terms=terms)
-    return new
+    return Example(row.candidate, references, row.context, terms, features)
