@@ -289,16 +289,6 @@ def test_priorities_and_masks_by_hand():
     ]
 
 
-@pytest.mark.parametrize("text", ["Yes", ".", "😀", ""])
-def test_one_word_and_none(text):
-    analysis = analysis_of(text)
-    templates = make_templates(analysis, [], idf_of(analysis), MaskingSettings(max_mask_ratio=0.8))
-    assert templates == [(ratio, Template(text, ())) for ratio in (0.2, 0.4, 0.6, 0.8)]
-    whole = MaskingSettings(max_mask_ratio=1, mask_ratio_step=1)
-    ((_, template),) = make_templates(analysis, [], idf_of(analysis), whole)
-    assert template.blanks == (((0, len(text)),) if text else ())
-
-
 @pytest.mark.parametrize(
     ("max_ratio", "step", "ratios"),
     [

@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setenv("MARS_API_KEY", SECRET)
+    monkeypatch.setenv("MARS_API_KEY", f" {SECRET}\r\n")  # without the white space it is the key
     monkeypatch.setattr("mars_score.models.served.WAIT", 0.01)
     fake = FakeServer()
     yield fake
@@ -217,12 +217,6 @@ def test_nothing_is_lost_when_the_server_goes(server, scorer):
     server.slow = 0
     assert len(scorer.score(*rows).scores) == 48
     assert len(chats(server)) == 48 + 1
-
-
-def test_white_space_around_a_key_is_no_part_of_it(server, monkeypatch):
-    monkeypatch.setenv("MARS_API_KEY", f" {SECRET}\r\n")
-    assert ServedModel(server.address).name == "some/model"
-    assert server.asked[-1][2]["Authorization"] == f"Bearer {SECRET}"
 
 
 @pytest.mark.parametrize(
