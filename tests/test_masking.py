@@ -22,6 +22,7 @@ from mars_score.augment.masking.template import (
     word_priorities,
 )
 from mars_score.settings import resolve_settings
+from mars_score.settings.language import pipeline_name
 from mars_score.settings.stages import MaskingSettings
 
 # Words and tags, by the real pipeline
@@ -84,7 +85,7 @@ def test_the_official_pipeline_comes_first_and_is_not_imported_for_its_name(monk
     (official / "__init__.py").write_text("raise AssertionError('imported')")
     (official / "meta.json").write_text(json.dumps({"version": "9.9.9"}))
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert WordAnalyser().pipeline == "en_core_web_sm-9.9.9"
+    assert pipeline_name("en") == "en_core_web_sm-9.9.9"
 
 
 @pytest.mark.parametrize(

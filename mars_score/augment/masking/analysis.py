@@ -73,22 +73,13 @@ class WordAnalyser:
         self._language = language
 
     @cached_property
-    def pipeline(self) -> str:
-        """Name and version of the spaCy pipeline, for signatures and keys; does not load it."""
-        return pipeline_name(self._language)
-
-    @property
     def tags(self) -> bool:
         """Whether the words are tagged, as a pipeline is installed."""
-        return self._found is not None
+        return find_pipeline(self._language) is not None
 
-    @cached_property
-    def _found(self) -> tuple[str, str] | None:
-        return find_pipeline(self._language)
-
-    @cached_property
+    @property
     def _nlp(self) -> Any:
-        return _load(self._found[0] if self._found else None, language_code(self._language))
+        return _load(find_pipeline(self._language), language_code(self._language))
 
     def analyse(self, texts: Iterable[str]) -> dict[str, Analysis]:
         """The analysis of each different text. PipelineMissingError: no pipeline is installed."""
@@ -113,9 +104,10 @@ class WordAnalyser:
                 for text, words in zip(missing, compute(missing), strict=True):
                     done(text, words)
 
-        return Results("analyses", lambda: (what, _RULES, self.pipeline, version("spacy")), compute_all).read(
-            self._store, texts
-        )
+        def common() -> tuple[Any, ...]:
+            return what, _RULES, pipeline_name(self._language), version("spacy")
+
+        return Results("analyses", common, compute_all).read(self._store, texts)
 
     def _tag(self, texts: Sequence[str]) -> Iterator[list[tuple[int, int, str]]]:
         """Start, end and tag of each word."""
@@ -133,11 +125,11 @@ class WordAnalyser:
 
 
 @cache
-def _load(name: str | None, code: str) -> Any:
+def _load(installed: tuple[str, str] | None, code: str) -> Any:
     """A pipeline, or a language's tokenizer alone, loaded once in a process (spaCy takes seconds to import)."""
     import spacy
 
-    nlp = spacy.load(name, exclude=_EXCLUDED) if name else blank_pipeline(code)
+    nlp = spacy.load(installed[0], exclude=_EXCLUDED) if installed else blank_pipeline(code)
     # The limit guards the memory of the parser and the entity recogniser, which are not loaded.
     nlp.max_length = sys.maxsize
     if hasattr(nlp.tokenizer, "token_match"):  # not where characters are the words
