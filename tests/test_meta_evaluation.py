@@ -189,6 +189,15 @@ def test_scores_that_are_equal_but_for_rounding_are_ties():
     assert found.sets["toy"].agreements["Rounded"].robustness["reorder"].share == 0.0
 
 
+def test_attacks_and_intervals_depend_on_the_seed():
+    first, again, other = (
+        evaluate(make_set(groups=12), ["length"], attacks=["reorder"], seed=seed).sets["toy"] for seed in (0, 0, 1)
+    )
+    assert first.attacks == again.attacks != other.attacks
+    first, again, other = (result.agreements["length"].interval for result in (first, again, other))
+    assert first == again != other
+
+
 def test_any_object_with_a_score_method_is_a_metric(tmp_path):
     class Letters:
         asked = 0
