@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import Job, make_job
+from mars_score.augment.infilling.jobs import Job
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
@@ -77,6 +77,6 @@ def make_jobs(
     for (context, _), reference in zip(pairs, references, strict=True):
         for _, template in make_templates(analyses[reference], words[context], idf, masking):
             if template.blanks:
-                job, _ = make_job(infiller, context, template)
+                job, _ = infiller.make_job(context, template)
                 jobs[job] = context, template
     return jobs

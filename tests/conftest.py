@@ -73,12 +73,6 @@ def causal(request):
 
 
 @pytest.fixture(scope="session")
-def roberta_mlm():
-    """``(model, tokenizer)`` of a masked language model, float64."""
-    return tiny_models.tiny_roberta_mlm(seed=3)
-
-
-@pytest.fixture(scope="session")
 def encoder():
     """A ``SentenceTransformer``, float64."""
     return tiny_models.tiny_encoder(seed=4)
@@ -100,7 +94,7 @@ def tiny_preset(monkeypatch, encoder):
     """Makes a preset of tiny models; returns its settings."""
 
     def make_preset(name, language_model):
-        models = {"language_model": language_model, "encoder": encoder, "masked_language_model": None}
+        models = {"language_model": language_model, "encoder": encoder}
         monkeypatch.setitem(PRESETS, name, models)
         return models
 

@@ -1,7 +1,7 @@
 """The paper's score said plainly: one reference, one blank, one token at a time, and no cleverness.
 
-A causal model's infills are those of ``benchmarks/sequential.py``; here are a masked model's, and the scores. The
-package must choose the same tokens and come within 1e-9 of these numbers in float64.
+Infills are those of ``benchmarks/sequential.py``; here are the scores. The package must choose the same tokens and
+come within 1e-9 of these numbers in float64.
 """
 
 import functools
@@ -9,22 +9,12 @@ import math
 
 import torch
 
-from benchmarks.sequential import (
-    Blank,
-    Infilled,
-    SequentialInfiller,
-    allowed_tokens,
-    cut_context,
-    decode,
-    fit,
-    is_whole,
-    tokenise,
-)
+from benchmarks.sequential import Infilled, SequentialInfiller
 from mars_score.augment.masking.analysis import prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
 from mars_score.settings import Settings
-from mars_score.settings.stages import InfillingSettings, SimilaritySettings
+from mars_score.settings.stages import SimilaritySettings
 
 
 def window(model) -> int:
@@ -47,38 +37,9 @@ def perplexity(model, prompt: list[int], written: list[int]) -> float:
     return math.exp(-total / len(written))
 
 
-def infill_masked(context: str, template: Template, model, tokenizer, infilling: InfillingSettings) -> Infilled:
-    """The naive variant: one mask per masked token, all predicted at once."""
-    end = window(model) - 1  # one position is the closing token's
-    context_ids = cut_context(context, template.reference, end, tokenizer, infilling)
-    pieces = tokenise(template, tokenizer, after_context=bool(context_ids))
-    prompt = [tokenizer.cls_token_id, *context_ids]
-    pieces = fit(pieces, len(prompt), end, extra=0)
-    mask = tokenizer.mask_token_id
-    ids = [mask if piece.blank else token for piece in pieces for token in piece.ids]
-    logits = logits_of(model, [*prompt, *ids, tokenizer.sep_token_id])
-    infills, blanks, position = [], [], len(prompt)
-    for piece in pieces:
-        if piece.blank:
-            for whole in (False, True):
-                generated = []
-                for i, scores in enumerate(logits[position : position + len(piece.ids)]):
-                    opening = None if i else piece.text
-                    allowed = allowed_tokens(tokenizer, len(scores), template.reference, opening, whole=whole)
-                    generated.append(int(scores.masked_fill(~allowed, -math.inf).argmax()))
-                if is_whole(decode(tokenizer, generated)):
-                    break
-            blanks.append(Blank(generated, length=len(generated)))
-            infills.append(decode(tokenizer, generated))
-        position += len(piece.ids)
-    return Infilled(template.fill(infills).strip(), infills, blanks, prompt)
-
-
 def augment(context: str, template: Template, settings: Settings) -> Infilled:
-    """The augmented reference of a template, with the models (objects) and the infiller of the settings."""
+    """The augmented reference of a template, with the models (objects) of the settings."""
     context = context if settings.use_context else ""
-    if settings.infilling.infiller == "masked":
-        return infill_masked(context, template, *settings.models.masked_language_model, settings.infilling)
     return SequentialInfiller(*settings.models.language_model, settings.planning, settings.infilling).infill(
         context, template
     )

@@ -190,7 +190,7 @@ def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path):
     corpus.write_text("one text\n\n\u05e9 two\u2028still two\n", encoding="utf-8")
     options = {"batch_size": 7, "encoder_batch_size": 9, "device": "cpu", "store": tmp_path / "s"}
     texts = ("one text", "\u05e9 two\u2028still two")
-    settings = {**OTHER_VALUES, "idf_corpus": texts, "infiller": "causal", "use_context": True, "dtype": "float32"}
+    settings = {**OTHER_VALUES, "idf_corpus": texts, "use_context": True, "dtype": "float32"}
     argv = ["--preset", "mini"]
     for name, value in {**options, **settings, "idf_corpus": corpus}.items():
         option = name.replace("_", "-")

@@ -6,7 +6,6 @@ import random
 import weakref
 from pathlib import Path
 
-import oracle
 import pytest
 import tiny_models
 import torch
@@ -16,8 +15,7 @@ from benchmarks.sequential import SequentialInfiller
 from mars_score import MarsScorer
 from mars_score.augment.infilling import drafting, engine
 from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import JobState, augment, make_job
-from mars_score.augment.infilling.masked import MaskedInfiller
+from mars_score.augment.infilling.jobs import JobState
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
 from mars_score.models.engine import language_model
@@ -63,7 +61,7 @@ def pairs(seed=0):
 
 
 def jobs_of(infiller, of_pairs, limit=None):
-    return [make_job(infiller, *pair, limit)[0] for pair in of_pairs]
+    return [infiller.make_job(*pair, limit)[0] for pair in of_pairs]
 
 
 def infill(infiller, jobs):
@@ -76,7 +74,7 @@ def infill(infiller, jobs):
 def texts_of(infiller, work, limit=None):
     """The augmented text of each pair."""
     texts = {}
-    augment(infiller, work, texts.__setitem__, limit)
+    infiller.augment(work, texts.__setitem__, limit)
     return texts
 
 
@@ -154,19 +152,6 @@ def test_position_limit(kind, positions):
     assert model(torch.full((1, positions), 5)).logits.shape[1] == positions
     with pytest.raises((IndexError, RuntimeError)):
         model(torch.full((1, positions + 1), 5))
-
-
-@pytest.mark.parametrize("n_positions", [192, 60])
-@pytest.mark.parametrize("batch_size", [1, 4])
-def test_masked_infiller_equals_oracle(n_positions, batch_size):
-    model, tokenizer = tiny_models.tiny_roberta_mlm(seed=3, n_positions=n_positions)
-    infiller = MaskedInfiller(model, tokenizer, batch_size)
-    work = pairs()
-    expected = [oracle.infill_masked(*pair, model, tokenizer, InfillingSettings()) for pair in work]
-    for infills, of_pair in zip(infill(infiller, jobs_of(infiller, work)), expected, strict=True):
-        assert [infill.tokens for infill in infills] == [tuple(blank.generated) for blank in of_pair.blanks]
-    texts = texts_of(infiller, work)
-    assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
 
 
 def watch(monkeypatch, owner, name, note):

@@ -125,7 +125,7 @@ def test_chinese_is_counted_in_characters():
 @pytest.fixture
 def tiny(monkeypatch, encoder):
     """Preset "multilingual" is of tiny models."""
-    models = {"language_model": tiny_models.tiny_qwen3(seed=5), "encoder": encoder, "masked_language_model": None}
+    models = {"language_model": tiny_models.tiny_qwen3(seed=5), "encoder": encoder}
     monkeypatch.setitem(presets.PRESETS, "multilingual", models)
 
 

@@ -10,7 +10,6 @@ import transformers
 
 from benchmarks.sequential import SequentialInfiller
 from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import make_job
 from mars_score.augment.infilling.planning import plain_step, planned_step
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.masking.template import Template
@@ -205,7 +204,7 @@ def test_supported_models_infill_as_the_sequential_oracle(name):
     for context, text in (("The car broke.", "A truck took her home."), ("", "Nobody knew why.")):
         [analysis] = ANALYSER.analyse([text]).values()
         template = Template.from_mask(analysis, [1])
-        jobs.append(make_job(infiller, context, template)[0])
+        jobs.append(infiller.make_job(context, template)[0])
         expected.append(sequential.infill(context, template).blanks)
     infiller.infill(jobs, infills_of.__setitem__)
     for infills, blanks in zip(map(infills_of.get, jobs), expected, strict=True):

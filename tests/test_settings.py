@@ -21,11 +21,11 @@ def test_contracted_names_and_defaults():
     assert defaults == {**flat(resolve_settings("paper")), **PRESETS["base"]}
     expected = """variant=paper use_context=True max_mask_ratio=0.6 mask_ratio_step=0.2 idf_corpus=None
         strip_urls_hashtags=True planner=self plan_step=0.02 plan_iterations=3 plan_temperature=1.3
-        plan_norm_exponent=1.0 plan_fusion=1.0 infiller=causal sigma=3 max_context_tokens=2048 matching=sentences
+        plan_norm_exponent=1.0 plan_fusion=1.0 sigma=3 max_context_tokens=2048 matching=sentences
         sample_count=0 sample_temperature=0.9 sample_top_p=0.95 sample_seed=0 task=None
         sample_weight=0.0 context_weight=0.0 likelihood_weight=0.0 augmentation_aggregation=weighted q=0.8
         reference_aggregation=max dtype=float32 language_model=openai-community/gpt2
-        encoder=sentence-transformers/all-distilroberta-v1 masked_language_model=FacebookAI/roberta-base"""
+        encoder=sentence-transformers/all-distilroberta-v1"""
     assert set(expected.split()) <= {f"{name}={value}" for name, value in defaults.items()}
 
 
@@ -106,11 +106,11 @@ BAD = by_name(
         "pos_weights": ["ADJ", [("ADJ", 4)], {"adj": 4}, {"SPACE": 1}, {"ADJ": 0}, {"ADJ": -1}, {"ADJ": "4"}],
         "idf_corpus": ["text", [], [None]],
         "use_context strip_urls_hashtags": [0, 1, "yes"],
-        "planner infiller matching augmentation_aggregation reference_aggregation dtype engine": ["", "x", 32],
+        "planner matching augmentation_aggregation reference_aggregation dtype engine": ["", "x", 32],
         "language": ["", "german", "de_no_such", "xy_core_news_sm", 5],
         "task": ["translation", "", 5, "{contexts}"],
         "learned": ["", 5],
-        "language_model masked_language_model entailment_model": [5, ("a",), ("a", "b", "c")],
+        "language_model entailment_model": [5, ("a",), ("a", "b", "c")],
         "encoder": [5, (object(), object())],
     }
 )
@@ -151,7 +151,7 @@ def test_bad_values(name):
             {"q": 0.5, "augmentation_aggregation": "best"},
             "q=0.5 has no effect with augmentation_aggregation='best'",
         ),
-        ({"sigma": 0, "infiller": "masked"}, "sigma=0 has no effect with infiller='masked'"),
+        ({"sigma": 0, "max_mask_ratio": 0}, "sigma=0 has no effect with max_mask_ratio=0"),
         (
             {"planner": "self", "variant": "fast"},
             "with max_mask_ratio=0.0; set max_mask_ratio above 0 or leave planner",
@@ -168,7 +168,7 @@ def test_settings_without_effect_are_refused(settings, message):
 
 
 def test_constants_of_variants_may_be_without_effect():
-    settings = resolve_settings("base", "paper", infiller="masked", use_context=False)
+    settings = resolve_settings("base", "paper", use_context=False)
     assert settings.planning.planner == "self"
     assert resolve_settings("base", **flat(settings)) == settings  # given explicitly, but as they are anyway
 

@@ -43,10 +43,6 @@ def gpt2_of(seed, dtype=torch.float64):
     return tiny_models.tiny_gpt2(seed, dtype, n_positions=128, n_layer=1)
 
 
-def roberta_of(seed, dtype=torch.float64):
-    return tiny_models.tiny_roberta_mlm(seed, dtype, n_positions=128, num_hidden_layers=1)
-
-
 @pytest.fixture(scope="module")
 def objects(encoder):
     """Settings that name tiny ready-made models."""
@@ -54,7 +50,6 @@ def objects(encoder):
         "preset": "mini",
         "variant": "fast",
         "language_model": gpt2_of(1),
-        "masked_language_model": roberta_of(3),
         "encoder": encoder,
         "dtype": "float64",
         "max_mask_ratio": 0.6,
@@ -100,11 +95,9 @@ def growth(store):
 # Settings: each is either reused or recomputed
 
 PLANNED = {"planner": "self", "plan_step": 0.5, "plan_iterations": 1, "sigma": 1}
-MASKED = {"infiller": "masked"}
 SAMPLED = {"sample_count": 2, "task": "story"}
 OTHER_MODELS = {
     "language_model": lambda: gpt2_of(21),
-    "masked_language_model": lambda: roberta_of(22),
     "encoder": lambda: tiny_models.tiny_encoder(seed=23),
     "entailment_model": lambda: tiny_models.tiny_classifier(
         id2label={0: "neutral", 1: "entailment", 2: "contradiction"}
@@ -122,11 +115,9 @@ OTHER = "another"
 CHANGES = {
     "infills": [
         *each({}, variant="paper", planner="self", sigma=2, max_context_tokens=1, dtype="float32", language="de"),
-        *each({}, language_model=OTHER, use_context=False, infiller="masked"),
+        *each({}, language_model=OTHER, use_context=False),
         *each(PLANNED, plan_step=0.51, plan_iterations=2, plan_temperature=1.2, plan_norm_exponent=1.5),
         *each(PLANNED, plan_fusion=0.9),
-        *each(MASKED, infiller="causal", max_context_tokens=1, dtype="float32", masked_language_model=OTHER),
-        *each(MASKED, use_context=False),
     ],
     "samples": [
         ({}, SAMPLED),
@@ -142,7 +133,6 @@ CHANGES = {
         *each({"augmentation_aggregation": "weighted"}, q=0.5),
         *each({}, mask_ratio_step=0.6, max_mask_ratio=0.4, idf_corpus=["Of other words.", "Yes."]),
         *each({}, pos_weights={"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}, strip_urls_hashtags=True),
-        *each({}, masked_language_model=OTHER),  # the signature names it
         *each(SAMPLED, sample_weight=0.5),
     ],
     # Without a corpus rows depend on each other, and are not kept.
@@ -244,10 +234,9 @@ def test_runs_over_files_and_calls_keep_the_same_rows(named_models, store, tmp_p
     assert {kind for kind, count in counts(store).items() if count} == {"rows"}
 
 
-@pytest.mark.parametrize("infiller", ["causal", "masked"])
-def test_what_is_done_is_stored_when_a_call_is_stopped(make, store, infiller):
+def test_what_is_done_is_stored_when_a_call_is_stopped(make, store):
     rows = [*ROWS, NEW]
-    expected = make(store=False, infiller=infiller).score(*columns(rows))
+    expected = make(store=False).score(*columns(rows))
     reports = []
 
     def stop(stage, done, total):
@@ -256,7 +245,7 @@ def test_what_is_done_is_stored_when_a_call_is_stopped(make, store, infiller):
             if done == 3:
                 raise KeyboardInterrupt
 
-    scorer = make(infiller=infiller, batch_size=1, progress=stop)
+    scorer = make(batch_size=1, progress=stop)
     with pytest.raises(KeyboardInterrupt):
         scorer.score(*columns(rows))
     total = reports[0][1]
@@ -272,13 +261,12 @@ def test_what_is_done_is_stored_when_a_call_is_stopped(make, store, infiller):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Two folders with tiny models of the same kind, "model", "masked" and "encoder"."""
+    """Two folders with tiny models of the same kind, "model" and "encoder"."""
     paths = []
     for number in (6, 16):
         paths.append(tmp_path_factory.mktemp("models"))
-        for name, parts in (("model", gpt2_of(number, SINGLE)), ("masked", roberta_of(number, SINGLE))):
-            for part in parts:
-                part.save_pretrained(paths[-1] / name)
+        for part in gpt2_of(number, SINGLE):
+            part.save_pretrained(paths[-1] / "model")
         tiny_models.tiny_encoder(seed=number, dtype=SINGLE).save(str(paths[-1] / "encoder"))
     return paths
 
@@ -287,7 +275,6 @@ def folders(tmp_path_factory):
 def named(folders):
     """Settings that name the first of the folders."""
     names = {"language_model": str(folders[0] / "model"), "encoder": str(folders[0] / "encoder")}
-    names["masked_language_model"] = str(folders[0] / "masked")
     size = {"max_mask_ratio": 0.6, "mask_ratio_step": 0.3}
     return {"preset": "mini", "variant": "fast", "device": "cpu", "entailment_model": None, **names, **size}
 
@@ -316,7 +303,7 @@ PROCESS = """if True:
     [
         {"variant": "paper"},
         {**PLANNED, "augmentation_aggregation": "weighted"},
-        {**MASKED, "use_context": False, "idf_corpus": CORPUS},
+        {"use_context": False, "idf_corpus": CORPUS},
         {"variant": "plus", "idf_corpus": CORPUS},
         {**SAMPLED, "idf_corpus": CORPUS},
     ],

@@ -23,7 +23,7 @@ def install(patch, encoder=None):
         A list that is filled by each call of ``MarsScorer.score``: the scorer and what it scored as three lists.
     """
     models = {"language_model": tiny_models.tiny_gpt2(), "encoder": encoder or tiny_models.word_encoder()}
-    patch.setitem(presets.PRESETS, "mini", {**models, "masked_language_model": None})
+    patch.setitem(presets.PRESETS, "mini", models)
     patch.setitem(presets.VARIANTS, presets.DEFAULT_VARIANT, PLAIN)
     patch.setenv("MARS_PRESET", "mini")
     scored, score = [], MarsScorer.score

@@ -1,22 +1,28 @@
 """References and contexts -> augmented references: masking and infilling joined."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from mars_score.augment.augmented import Augmentation, AugmentedReference
-from mars_score.augment.infilling.jobs import AugmentedText, Infiller, TemplateInContext, augment
+from mars_score.augment.infilling.jobs import AugmentedText, TemplateInContext
 from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
 from mars_score.augment.masking.idf import Idf
 from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.validation import Row
-from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, ModelUnavailableError
+from mars_score.errors import CONTEXT_CUT, REFERENCE_CUT, UNTAGGED
 from mars_score.models.fingerprints import Current
 from mars_score.settings import Settings
 from mars_score.settings.stages import MaskingSettings
 from mars_score.store.lookup import Results
 from mars_score.store.runtime import Runtime
+
+if TYPE_CHECKING:
+    from mars_score.augment.infilling.engine import CausalInfiller
 
 Pair = tuple[str, str]  # context and prepared reference: what augmented references depend on
 Templates = list[tuple[float, Template]]  # with their mask ratios
@@ -93,14 +99,12 @@ class Augmenter:
         infilling, most = settings.infilling, settings.infilling.max_context_tokens
         # Neither the other rows nor how the masked words were chosen matter.
         method = dataclasses.asdict(infilling)
-        if infilling.infiller == "masked":
-            method = {"infiller": infilling.infiller, "max_context_tokens": most}
-        elif planning.planner != "none":
+        if planning.planner != "none":
             method |= dataclasses.asdict(planning)
         results: Results[TemplateInContext, AugmentedText] = self._infiller.results(
             "infills",
             (settings.models.dtype, method, _METHOD),
-            lambda infiller, missing, done: augment(infiller, missing, done, most),
+            lambda infiller, missing, done: infiller.augment(missing, done, most),
             parts=lambda blank: (blank[0], blank[1].reference, blank[1].blanks),
             decode=lambda encoded: AugmentedText(*json.loads(encoded)),
         )
@@ -126,24 +130,13 @@ class Augmenter:
         return AugmentedReference(reference, augmentations, notices)
 
     @cached_property
-    def _infiller(self) -> Current[Infiller]:
-        models, masked = self.settings.models, self.settings.infilling.infiller == "masked"
-        model = models.masked_language_model if masked else models.language_model
-        return Current(model, partial(_make_infiller, self.settings, self.runtime))
+    def _infiller(self) -> Current[CausalInfiller]:
+        return Current(self.settings.models.language_model, self._load)
 
+    def _load(self) -> CausalInfiller:
+        from mars_score.augment.infilling.engine import CausalInfiller
+        from mars_score.models.loading import shared_model
 
-def _make_infiller(settings: Settings, runtime: Runtime) -> Infiller:
-    from mars_score.augment.infilling.engine import CausalInfiller
-    from mars_score.augment.infilling.masked import MaskedInfiller
-    from mars_score.models.loading import shared_model
-
-    if settings.infilling.infiller == "causal":
-        model = shared_model("language_model", settings.models, runtime, in_torch=True)
-        return CausalInfiller(model, settings.planning, settings.infilling, runtime.batch_size)
-    if settings.models.masked_language_model is None:
-        raise ModelUnavailableError(
-            'infiller="masked" has no model in this preset: no masked language model is known to come in '
-            "a wheel. Name one with masked_language_model=... or use another preset"
-        )
-    model, tokenizer = shared_model("masked_language_model", settings.models, runtime, in_torch=True)
-    return MaskedInfiller(model, tokenizer, runtime.batch_size)
+        settings = self.settings
+        model = shared_model("language_model", settings.models, self.runtime, in_torch=True)
+        return CausalInfiller(model, settings.planning, settings.infilling, self.runtime.batch_size)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _HUB_SECONDS = 5.0  # for an answer of the Hub
 _MODEL_CLASSES = {
     "language_model": "AutoModelForCausalLM",
-    "masked_language_model": "AutoModelForMaskedLM",
     "entailment_model": "AutoModelForSequenceClassification",
 }
 # Models by name, folder or wheel, with their fingerprints; the process's scorers share them.

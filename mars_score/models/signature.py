@@ -12,7 +12,7 @@ from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.language import pipeline_name
 from mars_score.settings.version import __version__
 
-_MODELS = ("language_model", "encoder", "masked_language_model", "entailment_model")
+_MODELS = ("language_model", "encoder", "entailment_model")
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
 _OF_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # of no effect where no word is masked
 _installed = cache(version)
@@ -86,13 +86,11 @@ def make_signature(settings: Settings, reference_counts: Iterable[int], samples:
 
 def used_models(settings: Settings) -> list[str]:
     """The settings of the models that scores may depend on."""
-    masks, causal = settings.masking.max_mask_ratio > 0, settings.infilling.infiller == "causal"
     used = {
-        "language_model": (masks and causal)
+        "language_model": settings.masking.max_mask_ratio > 0
         or settings.similarity.likelihood_weight > 0
         or settings.sampling.sample_count > 0,
         "encoder": True,
-        "masked_language_model": masks and not causal,
         "entailment_model": settings.similarity.contradiction_penalty > 0,
     }
     return [name for name in _MODELS if used[name]]

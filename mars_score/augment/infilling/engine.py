@@ -1,23 +1,34 @@
 """Batched infilling (Algorithm 2): jobs are at different blanks, and a finished one makes room for the next."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
 from mars_score.augment.infilling.drafting import Batch, Drafter
-from mars_score.augment.infilling.jobs import Infill, Job, JobState, OnInfilled
+from mars_score.augment.infilling.jobs import (
+    AugmentedText,
+    Blank,
+    Infill,
+    Job,
+    JobState,
+    OnInfilled,
+    TemplateInContext,
+)
+from mars_score.augment.masking.template import Template
 from mars_score.models.engine.cache import KeyValueCache
 from mars_score.models.engine.language_model import CausalLanguageModel, PromptMemory
+from mars_score.models.engine.tokens import has_line_break
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
+RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
+_SHORTEST_START = 2  # tokens before the first blank: one in the cache to plan with, and one to feed
 MOST_JOBS, MOST_JOBS_ON_GPU = 128, 1024  # default batch sizes; larger batches are hardly faster on a CPU
 
 
 class CausalInfiller:
     """Fills the blanks of jobs with a causal language model."""
-
-    shortest_start = 2  # one token in the cache to plan with, and one to feed
 
     def __init__(
         self,
@@ -32,6 +43,74 @@ class CausalInfiller:
         self.sigma = infilling.sigma
         self.batch = BatchSize(batch_size or (MOST_JOBS if model.device.type == "cpu" else MOST_JOBS_ON_GPU))
         self.drafter = Drafter(model, planning, infilling.sigma)
+
+    def augment(
+        self,
+        pairs: Sequence[TemplateInContext],
+        done: Callable[[TemplateInContext, AugmentedText], None],
+        max_context_tokens: int | None = None,
+    ) -> None:
+        """Infill templates, given their contexts; ``done`` is called with each different pair and its text."""
+        pairs_of: dict[Job, list[tuple[TemplateInContext, bool]]] = {}
+        for pair in dict.fromkeys(pairs):
+            job, context_cut = self.make_job(*pair, max_context_tokens)
+            pairs_of.setdefault(job, []).append((pair, context_cut))
+
+        def join(job: Job, infills: tuple[Infill, ...]) -> None:
+            texts = [self.codec.decode(infill.tokens) for infill in infills]
+            for pair, context_cut in pairs_of[job]:
+                template = pair[1]
+                # The space between context and reference belongs to a leading blank's infill, but not to the text.
+                text = template.fill(texts).strip()
+                done(pair, AugmentedText(text, context_cut, reference_cut=len(infills) < len(template.blanks)))
+
+        self.infill(pairs_of, join)
+
+    def make_job(
+        self, context: str, template: Template, max_context_tokens: int | None = None
+    ) -> tuple[Job, bool]:
+        """Tokenise a template piece by piece and put it after its context; what is beyond the window is left out.
+
+        Whatever is masked, the first ``window - (2 x reference tokens + RESERVE)`` tokens of the context are
+        kept, and at most ``max_context_tokens``. Returns the job and whether some of the context is left out.
+        """
+        codec, window, sigma = self.codec, self.window, self.sigma
+        of_context = codec.encode_context(context)
+        of_reference = codec.encode(" " + template.reference if of_context else template.reference)
+        limit = max(0, window - (2 * len(of_reference) + RESERVE))
+        if max_context_tokens is not None:
+            limit = min(limit, max_context_tokens)
+        prompt = codec.prompt(of_context[:limit])
+        pieces = template.pieces
+        texts = [piece.text for piece in pieces]
+        if of_context[:limit]:
+            texts[0] = " " + texts[0]
+        tokens = [codec.encode(text) for text in texts]
+        while len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < _SHORTEST_START:
+            prompt.insert(0, codec.begin)
+
+        lead: tuple[int, ...] = ()
+        blanks: list[Blank] = []
+        position = len(prompt)
+        for piece, text, ids in zip(pieces, texts, tokens, strict=True):
+            space = window - position
+            if piece.blank:
+                length = max(1, len(ids))
+                if length + sigma > space:
+                    break
+                blanks.append(Blank(length, text[:1].isspace(), ()))
+                position += length + sigma
+                continue
+            fitting = tuple(ids[:space])
+            if blanks:
+                blanks[-1] = replace(blanks[-1], after=fitting)
+            else:
+                lead = fitting
+            position += len(fitting)
+            if len(fitting) < len(ids):
+                break
+        job = Job(tuple(prompt), lead, tuple(blanks), has_line_break(template.reference))
+        return job, len(of_context) > limit
 
     def infill(self, jobs: Iterable[Job], done: OnInfilled) -> None:
         """Call ``done`` with each different job and the infills of its blanks."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mars_score.augment.masking.template import Template
-from mars_score.models.engine.tokens import TextCodec, has_line_break
 
-RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
 TemplateInContext = tuple[str, Template]  # the context may be blank; the template has at least one blank
 
 
@@ -121,85 +119,3 @@ class JobState:
 
 
 OnInfilled = Callable[[Job, tuple[Infill, ...]], None]  # called when all blanks of a job are filled
-
-
-class Infiller(Protocol):
-    """Fills the blanks of jobs, with a causal or a masked language model."""
-
-    codec: TextCodec
-    window: int  # positions of the model
-    sigma: int  # tokens that an infill may have beyond those of its blank
-    shortest_start: int  # tokens before the first blank, at least
-
-    def infill(self, jobs: Iterable[Job], done: OnInfilled) -> None:
-        """Call ``done`` with each different job and the infills of its blanks."""
-
-
-def augment(
-    infiller: Infiller,
-    pairs: Sequence[TemplateInContext],
-    done: Callable[[TemplateInContext, AugmentedText], None],
-    max_context_tokens: int | None = None,
-) -> None:
-    """Infill templates, given their contexts; ``done`` is called with each different pair and its text."""
-    pairs_of: dict[Job, list[tuple[TemplateInContext, bool]]] = {}
-    for pair in dict.fromkeys(pairs):
-        job, context_cut = make_job(infiller, *pair, max_context_tokens)
-        pairs_of.setdefault(job, []).append((pair, context_cut))
-
-    def join(job: Job, infills: tuple[Infill, ...]) -> None:
-        texts = [infiller.codec.decode(infill.tokens) for infill in infills]
-        for pair, context_cut in pairs_of[job]:
-            template = pair[1]
-            # The space between context and reference belongs to a leading blank's infill, but not to the text.
-            text = template.fill(texts).strip()
-            done(pair, AugmentedText(text, context_cut, reference_cut=len(infills) < len(template.blanks)))
-
-    infiller.infill(pairs_of, join)
-
-
-def make_job(
-    infiller: Infiller, context: str, template: Template, max_context_tokens: int | None = None
-) -> tuple[Job, bool]:
-    """Tokenise a template piece by piece and put it after its context; what is beyond the window is left out.
-
-    Whatever is masked, the first ``window - (2 x reference tokens + RESERVE)`` tokens of the context are kept, and
-    at most ``max_context_tokens``. Returns the job and whether some of the context is left out.
-    """
-    codec, window, sigma = infiller.codec, infiller.window, infiller.sigma
-    of_context = codec.encode_context(context)
-    of_reference = codec.encode(" " + template.reference if of_context else template.reference)
-    limit = max(0, window - (2 * len(of_reference) + RESERVE))
-    if max_context_tokens is not None:
-        limit = min(limit, max_context_tokens)
-    prompt = codec.prompt(of_context[:limit])
-    pieces = template.pieces
-    texts = [piece.text for piece in pieces]
-    if of_context[:limit]:
-        texts[0] = " " + texts[0]
-    tokens = [codec.encode(text) for text in texts]
-    while len(prompt) + (0 if pieces[0].blank else len(tokens[0])) < infiller.shortest_start:
-        prompt.insert(0, codec.begin)
-
-    lead: tuple[int, ...] = ()
-    blanks: list[Blank] = []
-    position = len(prompt)
-    for piece, text, ids in zip(pieces, texts, tokens, strict=True):
-        space = window - position
-        if piece.blank:
-            length = max(1, len(ids))
-            if length + sigma > space:
-                break
-            blanks.append(Blank(length, text[:1].isspace(), ()))
-            position += length + sigma
-            continue
-        fitting = tuple(ids[:space])
-        if blanks:
-            blanks[-1] = replace(blanks[-1], after=fitting)
-        else:
-            lead = fitting
-        position += len(fitting)
-        if len(fitting) < len(ids):
-            break
-    job = Job(tuple(prompt), lead, tuple(blanks), has_line_break(template.reference))
-    return job, len(of_context) > limit

@@ -25,7 +25,6 @@ VARIANTS = {
     "mars_no_references": ("MARS, plus, without references", "variant=plus,references=false"),
     "mars_fast_no_references": ("MARS, fast, without references", "variant=fast,references=false"),
     "mars_no_planning": ("MARS, paper, without planning", "variant=paper,planner=none"),
-    "mars_naive": ("MARS, naive (masked LM)", "variant=paper,planner=self,infiller=masked"),
     "reference_cosine": ("cosine with reference", "variant=paper,max_mask_ratio=0,strip_urls_hashtags=false"),
 }
 # Name -> module and class; a module is imported with the first of its metrics.

@@ -30,7 +30,7 @@ class Reading:
 
     @classmethod
     def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str, most: int | None) -> Reading:
-        """At most ``most`` tokens of the context's beginning, fewer where they do not fit; as in ``make_job``."""
+        """At most ``most`` tokens of the context's beginning, fewer where they do not fit."""
         tokens = codec.encode((" " if context else "") + text.strip())
         beginning = context[:most]
         prompt = codec.prompt(beginning)
