@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import jsonl
 import pytest
 import spacy
 import tiny_models
@@ -13,13 +14,12 @@ import tiny_models
 from mars_score import MarsScorer
 from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.augment.sampling.prompts import make_prompt
-from mars_score.cli import main
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.sentences import sentences
 from mars_score.data.words import is_english, plain_words, repetition, split_words, word_spans
 from mars_score.learning.pairs import drop_words
 from mars_score.models.engine.tokens import TextCodec
-from mars_score.settings import language, presets, resolve_settings
+from mars_score.settings import language, resolve_settings
 from mars_score.settings.language import PipelineMissingError, pipeline_name
 from mars_score.store.results import ResultStore
 
@@ -123,10 +123,9 @@ def test_chinese_is_counted_in_characters():
 
 
 @pytest.fixture
-def tiny(monkeypatch, encoder):
+def tiny(tiny_preset):
     """Preset "multilingual" is of tiny models."""
-    models = {"language_model": tiny_models.tiny_qwen3(seed=5), "encoder": encoder}
-    monkeypatch.setitem(presets.PRESETS, "multilingual", models)
+    tiny_preset("multilingual", tiny_models.tiny_qwen3(seed=5))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -256,19 +255,17 @@ def test_samples_are_stored_by_their_language(tmp_path):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_the_page_runs(tmp_path, monkeypatch, capsys):
+def test_the_page_runs(tmp_path, monkeypatch, run):
     page = (Path(__file__).parent.parent / "docs" / "languages.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^mars (.*)$", page, flags=re.MULTILINE)
+    context, reference, good, _ = TEXTS["de"]
+    jsonl.write(tmp_path / "rows.jsonl", [{"prediction": good, "reference": reference, "context": context}])
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(*command.split(), "--json", "--variant", "fast", "--max-mask-ratio", "0.6")
+    scored = json.loads(out)
+    assert (code, scored["settings"]["language"]) == (0, "de")
+    assert "part of speech: 1 of 1 rows" in " ".join(scored["notices"])
     (snippet,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     left = {}
     exec(snippet, left)
     assert len(left["result"].scores) == 2
-    (command,) = re.findall(r"^mars (.*)$", page, flags=re.MULTILINE)
-    context, reference, good, _ = TEXTS["de"]
-    row = {"prediction": good, "reference": reference, "context": context}
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
-    monkeypatch.chdir(tmp_path)
-    capsys.readouterr()
-    assert main([*command.split(), "--json", "--variant", "fast", "--max-mask-ratio", "0.6"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert "part of speech: 1 of 1 rows" in " ".join(found["notices"])
-    assert found["settings"]["language"] == "de"

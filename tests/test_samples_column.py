@@ -142,17 +142,16 @@ def test_systems(scorer):
     ("options", "origin"),
     [(["--samples-from-others"], "others"), (["--samples-column", "texts"], "given"), ([], None)],
 )
-def test_the_command_compares(tmp_path, capsys, options, origin):
+def test_the_command_compares(tmp_path, run, options, origin):
     second = table(SAMPLES).assign(prediction=AS_CELLS)
     files = {"a.jsonl": table(SAMPLES), "b.jsonl": second}
     paths = [str(jsonl.write(tmp_path / name, frame.to_dict("records"))) for name, frame in files.items()]
     command = ["compare", *paths, "--variant", "fast", "--quiet", "--json", *options]
-    assert main(command) == 0
-    signature = json.loads(capsys.readouterr().out)["signature"]
+    signature = json.loads(run(*command)[1])["signature"]
     assert f"|samples:{origin}|" in signature if origin else "samples" not in signature
     if origin == "given":
-        assert main([*command, "--samples-from-others"]) == 2
-        assert "exclude each other" in capsys.readouterr().err
+        code, _, err = run(*command, "--samples-from-others")
+        assert (code, "exclude each other" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ import pytest
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.cli import main
 from mars_score.errors import MarsWarning, ServerError, UnsupportedModelError
 from mars_score.models.served import AT_ONCE, TRIES, ServedModel, served_model
 from mars_score.scoring.evidence import LIKELIHOOD, Reader
@@ -255,16 +254,15 @@ def test_a_server_that_cannot_be_asked_is_no_reason_to_go_without(server, scorer
         scorer.score(*ROWS)
 
 
-def test_what_cannot_be_served(server, scorer, capsys, tmp_path):
+def test_what_cannot_be_served(server, scorer, failing, tmp_path):
     models = scorer.settings.models
     with pytest.raises(UnsupportedModelError, match=r'infills nothing: choose variant="plus"'):
         MarsScorer("mini", language_model=models.language_model, encoder=models.encoder, store=False).score(*ROWS)
     with pytest.raises(ServerError, match=r"has no model 'third'.*check the address"):
         write(ServedModel(f"{server.address}#third"))
     rows = jsonl.write(tmp_path / "rows.jsonl", [{"prediction": "a b", "reference": "a", "context": "c"}])
-    command = ["score", str(rows), "--variant", "plus", "--language-model", "http://127.0.0.1:9/v1", "--quiet"]
-    assert main(command) == 1
-    assert capsys.readouterr().err.count("\n") == 1
+    address = "http://127.0.0.1:9/v1"
+    assert address in failing("score", rows, "--variant", "plus", "--language-model", address, "--quiet", code=1)
 
 
 @pytest.mark.slow
