@@ -282,20 +282,20 @@ def test_infills_hold_no_barred_tokens(causal, monkeypatch, sigma):
 
 
 @pytest.mark.parametrize("settings", [{"variant": "plus", "sample_count": 1}, {"variant": "paper"}])
-def test_a_discarded_scorer_frees_its_keys_and_values_at_once(llama, encoder, settings):
-    def caches():
-        return sum(isinstance(thing, KeyValueCache) for thing in gc.get_objects())
+def test_a_discarded_scorer_frees_its_models_and_their_memory_at_once(llama, encoder, settings):
+    def held():
+        return sum(isinstance(thing, (CausalLanguageModel, KeyValueCache)) for thing in gc.get_objects())
 
     gc.collect()
-    before = caches()
+    before = held()
     gc.disable()
     try:
         scorer = MarsScorer("mini", language_model=llama, encoder=encoder, store=False, **settings)
         scorer.score(["She took a train."], ["A truck took her."], ["The car broke. It was late."])
-        assert scorer.settings.variant == "paper" or caches() > before
+        assert held() > before
         reference = weakref.ref(scorer)
         del scorer
         assert reference() is None
-        assert caches() == before
+        assert held() == before
     finally:
         gc.enable()

@@ -131,12 +131,13 @@ class Augmenter:
 
     @cached_property
     def _infiller(self) -> Current[CausalInfiller]:
-        return Current(self.settings.models.language_model, self._load)
+        return Current(self.settings.models.language_model, partial(_load, self.settings, self.runtime))
 
-    def _load(self) -> CausalInfiller:
-        from mars_score.augment.infilling.engine import CausalInfiller
-        from mars_score.models.loading import shared_model
 
-        settings = self.settings
-        model = shared_model("language_model", settings.models, self.runtime, in_torch=True)
-        return CausalInfiller(model, settings.planning, settings.infilling, self.runtime.batch_size)
+def _load(settings: Settings, runtime: Runtime) -> CausalInfiller:
+    """No method: with the model in a cycle of references, memory would not be free at once."""
+    from mars_score.augment.infilling.engine import CausalInfiller
+    from mars_score.models.loading import shared_model
+
+    model = shared_model("language_model", settings.models, runtime, in_torch=True)
+    return CausalInfiller(model, settings.planning, settings.infilling, runtime.batch_size)

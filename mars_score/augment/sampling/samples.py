@@ -192,7 +192,7 @@ class ContextSampler:
         self._results: Results[Request, Samples] = Current(spec, make).results(
             "samples",
             ("samples", _METHOD, method, "served" if self._served else settings.models.dtype),
-            self._compute,
+            partial(_draw_missing, settings),
             parts=lambda request: request,
             encode=lambda samples: to_json(samples._asdict()),
             decode=_decode,
@@ -207,12 +207,18 @@ class ContextSampler:
         wanted = [request for request in requests if drawn and request.context and request.task not in unsampled]
         return dict.fromkeys(requests, Samples(())) | self._results.read(self._store, wanted, progress)
 
-    def _compute(self, model: Any, missing: list[Request], done: Done[Request, Samples]) -> None:
-        if self._served:
-            model.each(lambda request: draw_samples(model, request, self._settings), missing, done)
-        else:
-            for request in missing:
-                done(request, draw_samples(model, request, self._settings))
+
+def _draw_missing(
+    settings: Settings,
+    model: CausalLanguageModel | ServedModel,
+    missing: list[Request],
+    done: Done[Request, Samples],
+) -> None:
+    if isinstance(model, ServedModel):
+        model.each(lambda request: draw_samples(model, request, settings), missing, done)
+    else:
+        for request in missing:
+            done(request, draw_samples(model, request, settings))
 
 
 def _decode(encoded: bytes) -> Samples:
