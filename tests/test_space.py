@@ -1,6 +1,5 @@
 """The parts of the Space, with tiny models and without a browser."""
 
-import asyncio
 import json
 import re
 import subprocess
@@ -15,19 +14,19 @@ from urllib.parse import urlencode
 import gradio as gr
 import httpx
 import pytest
-import tiny_models
-import torch
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
 
 from mars_score.augment.masking.template import Template
 from mars_score.errors import ModelUnavailableError
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.row import Term
 from mars_score.settings import resolve_settings
-from mars_score.space import limits, questions
+from mars_score.space import questions
 from mars_score.space.answer import METRICS, Engine
 from mars_score.space.handlers import BY_FORM, Handlers
 from mars_score.space.layout import build
-from mars_score.space.limits import Allowance, Gate, Refused, Work
+from mars_score.space.limits import BODY_BYTES, Allowance, Gate, Refused, Work
 from mars_score.space.pages import SCORING, TERMS, compared_page, headline, ranking_page, ranks_of
 from mars_score.space.questions import (
     DEFAULTS,
@@ -70,11 +69,11 @@ def answer(*candidates, references=("a b c",), context="c", **settings):
 
 
 def test_each_line_is_a_text():
-    question = read_question(" It rained.\nA lot. ", "One.\r\nTwo.\n", " a \n\nb\n")
+    question = read_question(" It rained.\nA lot. ", "One.\r\nTwo.\n", " a \n\nb\n\u200b")
     assert question == Question(
-        " It rained.\nA lot. ", ("One.", "Two."), ("a", "b"), notices=("1 blank line was left out.",)
+        " It rained.\nA lot. ", ("One.", "Two."), ("a", "b"), notices=("2 blank lines were left out.",)
     )
-    assert "context is empty" in read_question(" ", "r", "c").notices[0]
+    assert "context is empty" in read_question("\u200b", "r", "c").notices[0]
     assert read_question("a\0b", "\ud83d r", "x") == Question("a\ufffdb", ("\ufffd r",), ("x",))
 
 
@@ -113,7 +112,8 @@ def test_defaults_are_those_of_the_package(handlers):
     package = dict(resolve_settings(PRESET, variant="plus").items())
     assert {name: package[name] for name in SETTINGS} == QUESTION.settings
     examples = read_examples(ROOT / "examples")
-    assert [replace(example.question, paper=True) for example in examples if example.question.references]
+    papers = [replace(example.question, paper=True) for example in examples if example.question.references]
+    assert len(papers) == len(examples) - 1 > 0  # the paper's MARS takes all that have references
     assert read_examples(ROOT / "missing") == []
     page = build(handlers, examples)
     score = next(event for event in page.fns.values() if event.fn == handlers.page)
@@ -152,33 +152,20 @@ def test_an_allowance_waits_and_forgets():
     assert allowance._uses == []
 
 
-def gated(gate, method="POST", path="/gradio_api/queue/join", host="203.0.113.1", length=b"1"):
-    """The status of a request."""
-    sent = []
-
-    async def send(message):
-        sent.append(message)
-
-    headers = [] if length is None else [(b"content-length", length)]
-    scope = {"type": "http", "method": method, "path": path, "headers": headers, "client": (host, 1)}
-    asyncio.run(gate(scope, None, send))
-    return sent[0]["status"]
-
-
-async def fine(scope, receive, send):
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-
-
 def test_requests_are_limited_in_size_and_number_and_uploads_refused():
-    gate = Gate(fine, Allowance(3, 60, "requests"))
-    assert gated(gate, length=str(limits.BODY_BYTES + 1).encode()) == 413
-    assert gated(gate, length=None) == gated(gate, length=b"-1") == 411
-    assert gated(gate, path="/gradio_api/upload/") == 403
-    assert [gated(gate) for _ in range(4)] == [200] * 3 + [429]
-    assert gated(gate, host="203.0.113.2") == 200
+    gate = Gate(PlainTextResponse("fine"), Allowance(3, 60, "requests"))
+
+    def status(host="203.0.113.1", method="POST", path="/gradio_api/queue/join", **sent):
+        return TestClient(gate, client=(host, 1)).request(method, path, **sent).status_code
+
+    assert status(content=b"x" * (BODY_BYTES + 1)) == 413
+    assert status(content=iter([b"x"])) == status(headers={"content-length": "-1"}) == 411
+    assert status(path="/gradio_api/upload/") == 403
+    assert [status() for _ in range(4)] == [200] * 3 + [429]
+    assert status("203.0.113.2") == 200
     networks = ["2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::7", "2001:db8:1:2::8", "2001:db8:1:3::1"]
-    assert [gated(gate, host=host) for host in networks] == [200] * 3 + [429, 200]
-    assert gated(gate, "GET", length=None) == 200
+    assert [status(host) for host in networks] == [200] * 3 + [429, 200]
+    assert status(method="GET", content=iter([b"x"])) == 200
 
 
 def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
@@ -338,13 +325,10 @@ def test_nothing_is_cut_to_fit_into_a_link(handlers):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("?" + "candidate=a&" * 13 + "context=c", "13 candidates"),
         ("?context=a&context=b", "2 times 'context'"),
         ("?candidate=a%0Ab&reference=r", "several lines"),
         ("?task=story", "reference"),
         ("?reference=r&candidate=c&use_context=maybe", "use_context must be"),
-        ("?context=x&candidate=c&use_context=false", "has to count"),
-        ("?reference=r&candidate=c&task=evil", "setting"),
         ("?reference=r&candidate=%ff", "damaged"),
         ("?reference=r&candidate=c" + "&x=1" * 100, "too many"),
         ("?context=" + "c" * LINK_CHARACTERS, "at most 7,500"),
@@ -360,10 +344,9 @@ def test_arrival_by_a_link(handlers):
     question = Question("It rained.", ("She took a bus.",), ("A bus.", HOSTILE), task="story")
     linked, lesson, shown, page = handlers.arrive(to_query(question), example)
     assert (linked, lesson, shown, page.ranking) == (question, "", question, SCORING)
-    followed = handlers.follow(visitor(), linked)
+    followed = handlers.question(visitor(), linked)
     assert followed.ranking.count("mars-card") == 2
     assert followed.link == to_query(question)
-    assert "<img" not in followed.ranking
     bad = f"?{urlencode({'candidate': HOSTILE, 'context': 'c', 'task': HOSTILE})}"
     linked, lesson, shown, page = handlers.arrive(bad, example)
     assert (linked, lesson, shown) == (None, "Look.", QUESTION)
@@ -380,7 +363,7 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
     assert page.ranking.count("mars-card") == 2
     assert "MARS paper" not in page.ranking
     assert page.paper["visible"]
-    page = handlers.paper(visitor(), page.question)
+    page = handlers.question(visitor(), page.question, paper=True)
     assert "MARS paper" in page.ranking
     assert "masked</small>" in page.compared
     assert not page.paper["visible"]
@@ -446,17 +429,13 @@ def test_examples_are_answered_before_they_are_asked_for():
 
 
 @pytest.mark.slow
-def test_first_requests_from_several_threads_of_a_new_process(tmp_path):
+def test_first_requests_from_several_threads_of_a_new_process(named_models):
     """While transformers is being imported in one thread, its lazy imports fail in another."""
-    for model in tiny_models.tiny_gpt2(dtype=torch.float32):
-        model.save_pretrained(tmp_path / "model")
-    tiny_models.tiny_encoder(dtype=torch.float32).save(str(tmp_path / "encoder"))
     code = f"""
 from concurrent.futures import ThreadPoolExecutor
 from mars_score import MarsScorer
 def score(number):
-    scorer = MarsScorer("mini", language_model={str(tmp_path / "model")!r}, encoder={str(tmp_path / "encoder")!r},
-        variant="plus")
+    scorer = MarsScorer("mini", variant="plus", **{named_models!r})
     return scorer.score([f"A cat {{number}}."], [f"A dog sat {{number}}."], ["It rained."]).score
 with ThreadPoolExecutor(4) as pool:
     assert len(list(pool.map(score, range(4)))) == 4

@@ -76,8 +76,7 @@ class Answer:
             }
             for index in self.order
         ]
-        rows = self.paper.rows if self.paper else ()
-        augmented = next((row.references for row in rows if row.references), ())
+        augmented = self.paper.rows[0].references if self.paper else ()
         return {
             "ranking": ranking,
             "augmented": [augmented_to_dict(reference.augmented) for reference in augmented],
@@ -106,8 +105,6 @@ class Engine:
 
         What ``progress`` raises stops the work.
         """
-        if prepared := self.prepared(question):
-            return prepared
         candidates, references = question.candidates, question.references
         references_of_rows = [references] * len(candidates) if references else None
         rows = candidates, references_of_rows, [question.context] * len(candidates)

@@ -105,15 +105,10 @@ class Handlers:
         page = page._replace(notices=f"{notices_page(notices)}{page.notices}")
         return None, example.lesson, example.question, page
 
-    def follow(self, request: gr.Request, question: Question) -> Page:
-        """Score what a link asks for."""
+    def question(self, request: gr.Request, question: Question, paper: bool = False) -> Page:
+        """Score what a link asks for, or what is shown already by the paper's MARS, too."""
         with friendly():
-            return show(self._answer(request, question))
-
-    def paper(self, request: gr.Request, question: Question) -> Page:
-        """Add the paper's MARS to what is shown; its button is there once something is."""
-        with friendly():
-            return show(self._answer(request, replace(question, paper=True)))
+            return show(self._answer(request, replace(question, paper=paper or question.paper)))
 
 
 def show(answer: Answer) -> Page:

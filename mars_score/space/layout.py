@@ -33,52 +33,47 @@ def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
     """The page, with its queue."""
     with gr.Blocks(title="MARS", analytics_enabled=False) as page:
         gr.HTML(_HEAD)
-        _compare(page, handlers, examples)
+        with gr.Row(elem_id="mars-examples"):
+            buttons = [gr.Button(example.title, size="sm") for example in examples]
+        lesson = gr.HTML(elem_id="mars-lesson")
+        with gr.Row(equal_height=False):
+            with gr.Column(scale=5, elem_id="mars-inputs"):
+                inputs = _texts()
+                button = gr.Button("Score", variant="primary", elem_id="mars-score")
+            with gr.Column(scale=6):
+                notices = gr.HTML(elem_id="mars-notices")
+                ranking = gr.HTML(WAITING, elem_id="mars-ranking")
+                paper = gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper")
+        question, linked = gr.State(), gr.State()  # that was answered, and that a link asks for
+        link = _copied("Link to these texts, settings and scores", "mars-link", max_lines=1)
+        with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
+            compared = gr.HTML(elem_id="mars-compared")
+            signature = _copied("Signature, to quote beside the scores", "mars-signature", lines=2)
+        with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
+            controls = _controls()
+        outputs = [notices, ranking, compared, signature, link, question, paper]
+        values = [*inputs, *controls]
+        scoring: dict[str, Any] = {"show_progress_on": ranking, **_MODEL, **_PRIVATE}
+        scored = [
+            button.click(handlers.page, values, outputs, **scoring),
+            paper.click(handlers.question, [question, gr.State(True)], outputs, **scoring),
+        ]
+        for example, chosen in zip(examples, buttons, strict=True):
+            filled = chosen.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **_PRIVATE)
+            scored.append(filled.then(handlers.page, values, outputs, **scoring))
+        for event in scored:
+            event.success(None, link, link, js=_TO_SHOWN_ADDRESS, **_PRIVATE)
+        if examples:
+            arrive, query = partial(_arrive, handlers, examples[0]), gr.Textbox(visible=False)
+            arrived = [linked, lesson, *values, *outputs]
+            for event in (
+                page.load(arrive, query, arrived, js=_QUERY, show_progress="hidden", **_PRIVATE),
+                linked.change(handlers.question, linked, outputs, **scoring),
+            ):
+                event.success(None, link, link, js=_TO_ADDRESS, **_PRIVATE)
         gr.api(handlers.api, api_name="score", **_MODEL)
     page.queue(max_size=64, api_open=False, default_concurrency_limit=4)
     return page
-
-
-def _compare(page: gr.Blocks, handlers: Handlers, examples: list[Example]) -> None:
-    """All of the page but its head."""
-    with gr.Row(elem_id="mars-examples"):
-        buttons = [gr.Button(example.title, size="sm") for example in examples]
-    lesson = gr.HTML(elem_id="mars-lesson")
-    with gr.Row(equal_height=False):
-        with gr.Column(scale=5, elem_id="mars-inputs"):
-            inputs = _texts()
-            button = gr.Button("Score", variant="primary", elem_id="mars-score")
-        with gr.Column(scale=6):
-            notices = gr.HTML(elem_id="mars-notices")
-            ranking = gr.HTML(WAITING, elem_id="mars-ranking")
-            paper = gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper")
-    question, linked = gr.State(), gr.State()  # that was answered, and that a link asks for
-    link = _copied("Link to these texts, settings and scores", "mars-link", max_lines=1)
-    with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
-        compared = gr.HTML(elem_id="mars-compared")
-        signature = _copied("Signature, to quote beside the scores", "mars-signature", lines=2)
-    with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
-        controls = _controls()
-    outputs = [notices, ranking, compared, signature, link, question, paper]
-    values = [*inputs, *controls]
-    scoring: dict[str, Any] = {"show_progress_on": ranking, **_MODEL, **_PRIVATE}
-    scored = [
-        button.click(handlers.page, values, outputs, **scoring),
-        paper.click(handlers.paper, question, outputs, **scoring),
-    ]
-    for example, chosen in zip(examples, buttons, strict=True):
-        filled = chosen.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **_PRIVATE)
-        scored.append(filled.then(handlers.page, values, outputs, **scoring))
-    for event in scored:
-        event.success(None, link, link, js=_TO_SHOWN_ADDRESS, **_PRIVATE)
-    if examples:
-        arrive, query = partial(_arrive, handlers, examples[0]), gr.Textbox(visible=False)
-        arrived = [linked, lesson, *values, *outputs]
-        for event in (
-            page.load(arrive, query, arrived, js=_QUERY, show_progress="hidden", **_PRIVATE),
-            linked.change(handlers.follow, linked, outputs, **scoring),
-        ):
-            event.success(None, link, link, js=_TO_ADDRESS, **_PRIVATE)
 
 
 def _texts() -> list[Any]:

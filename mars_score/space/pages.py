@@ -10,7 +10,7 @@ from mars_score.scoring.result import MarsResult, RowScore
 from mars_score.scoring.row import Term
 from mars_score.space.answer import METRICS, Answer
 
-# What the terms of a score are (mars_score.scoring.result.Term), in plain words.
+# What the terms of a score are (mars_score.scoring.row.Term), in plain words.
 TERMS = {
     "references": "how much of the reference the candidate holds",
     "sentences": "how near its meaning is to that of a reference, where the context is data",
@@ -157,13 +157,10 @@ def _blocks(answer: Answer, result: MarsResult, name: str) -> str:
     """A part of the table for each reference, under one variant."""
     rows = [result.rows[index].references for index in answer.order]
     blocks = ""
-    for number, reference in enumerate(next(filter(None, rows), ())):
+    for scores in zip(*rows, strict=True):
         lines = ""
-        for label, index, text in _texts(reference.augmented):
-            cells = "".join(
-                _similarity(place, row[number].similarities if row else (), index)
-                for place, row in enumerate(rows, 1)
-            )
+        for label, index, text in _texts(scores[0].augmented):
+            cells = "".join(_similarity(place, score.similarities, index) for place, score in enumerate(scores, 1))
             lines += f'<tr><th scope="row"><small>{name}: {label}</small>{text}</th>{cells}</tr>'
         blocks += f"<tbody>{lines}</tbody>"
     return blocks
@@ -184,8 +181,6 @@ def _texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
 
 
 def _similarity(place: int, similarities: Sequence[float], index: int) -> str:
-    if not similarities:  # of a blank candidate
-        return "<td>-</td>"
     value = similarities[index]
     best = "mars-best" if value == max(similarities) else ""
     shade = round(55 * min(max(value, 0), 1))

@@ -85,13 +85,14 @@ def read_question(
     Raises:
         Refused: not texts, too many, too long, or nothing to score; an unknown setting or a bad value.
     """
-    context = "" if context is None else context
-    if not isinstance(context, str):
+    if not isinstance(context, str | None):
         raise Refused("The context must be a text.")
-    given = zip(LIMITS, (references, candidates, samples), strict=True)
-    sent = {name: _texts(name, column) for name, column in given}
-    texts = {name: tuple(whole(text.strip()) for text in lines if text.strip()) for name, lines in sent.items()}
-    if not (context.strip() or texts["references"]):
+    context = whole(context or "")
+    without_context = values.is_blank(context)
+    columns = zip(LIMITS, (references, candidates, samples), strict=True)
+    sent = {name: _texts(name, column) for name, column in columns}
+    texts = {name: tuple(text for text in lines if not values.is_blank(text)) for name, lines in sent.items()}
+    if without_context and not texts["references"]:
         raise Refused("Please give a reference, which is a text that says it right, or a context.")
     if not texts["candidates"]:
         raise Refused("Please give at least one candidate: a text to score.")
@@ -104,12 +105,12 @@ def read_question(
     blank = sum(len(sent[name]) - len(texts[name]) for name in LIMITS)
     if blank:
         notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
-    if not context.strip():
+    if without_context:
         notices.append("The context is empty, so only the references count.")
     elif not texts["references"]:
         notices.append(WITHOUT_REFERENCES)
-    columns = texts["references"], texts["candidates"], texts["samples"]
-    return Question(whole(context), *columns, **_checked(settings or {}), notices=tuple(notices))
+    fields: dict[str, Any] = {**texts, **_checked(settings or {})}
+    return Question(context, **fields, notices=tuple(notices))
 
 
 def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,14 +141,12 @@ def whole(text: str) -> str:
 
 
 def _texts(name: str, value: Any) -> list[str]:
-    if value is None:
-        return []
     if isinstance(value, str):
         text = value.replace("\r\n", "\n").replace("\r", "\n").rstrip()  # blank lines at the end are no texts
-        return text.split("\n") if text else []
-    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+        value = text.split("\n") if text else None
+    if not isinstance(value, list | tuple | None) or not all(isinstance(text, str) for text in value or ()):
         raise Refused(f"The {name} must be a list of texts.")
-    return list(value)
+    return [whole(text.strip()) for text in value or ()]
 
 
 # Links
