@@ -1,7 +1,6 @@
-"""The snippets of docs/recipes.md run, most of them with the scores of tests/word_recall.py."""
+"""The snippets of docs/recipes.md run; fixture ``scored``: with the scores of tests/word_recall.py."""
 
 import re
-import sys
 from pathlib import Path
 
 import evaluate
@@ -17,15 +16,16 @@ import mars_score
 from mars_metric import Mars
 from mars_score.scorer import MarsScorer
 
-pytestmark = pytest.mark.usefixtures("scored")
 RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def real(monkeypatch, tmp_path):
-    """The scores of the variants as they are."""
-    monkeypatch.undo()
-    monkeypatch.setenv("MARS_STORE", str(tmp_path))
+# How the output of a section begins.
+PRINTED = {
+    "Tables": r" +row +prediction +mars +terms\.references\n0 +0 +She took.*\n1 +1 +She walk.*\n2 +1 +By bus",
+    "Streams": r"0 \d.*\n1 \d.*\n2 \d.*\n$",
+    "Several systems": "C cannot be told apart from ",
+    "torchmetrics": r"tensor\(0\.7500\)\n",
+}
 
 
 def blocks(heading, language="python"):
@@ -41,7 +41,13 @@ def run(heading, replaced=("", ""), **names):
     return names
 
 
-def test_trainer(tmp_path, monkeypatch):
+@pytest.mark.parametrize("heading", PRINTED)
+def test_what_is_printed(heading, scored, capsys):
+    run(heading)
+    assert re.match(PRINTED[heading], capsys.readouterr().out)
+
+
+def test_trainer(scored, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tokenizer = tiny_models.roberta_tokenizer()
     ids = np.array([tokenizer("the road")["input_ids"] + [-100]])
@@ -54,14 +60,14 @@ def test_trainer(tmp_path, monkeypatch):
     assert names["arguments"].include_for_metrics == ["inputs"]
 
 
-def test_combine(tmp_path, monkeypatch, capsys):
+def test_combine(scored, tmp_path, monkeypatch, capsys):
     load = evaluate.load
     monkeypatch.setattr(evaluate, "load", lambda path: load(str(Path(__file__).with_name("toy_metric.py"))))
     run("Combine", mars=Mars(preset="mini", cache_dir=str(tmp_path)))
     assert "'mars': " in capsys.readouterr().out
 
 
-def test_datasets_map(real, tiny_mini):
+def test_datasets_map(tiny_mini):
     """The scores of batches are those of one call, which they are not without the corpus."""
     references = [
         ["A friend sold the car to the town library."],
@@ -79,7 +85,7 @@ def test_datasets_map(real, tiny_mini):
 
 
 @pytest.mark.slow
-def test_ray(real, tmp_path, monkeypatch):
+def test_ray(tmp_path, monkeypatch):
     """A real cluster of this machine, with the models of preset "mini"."""
     ray = pytest.importorskip("ray")
     monkeypatch.chdir(tmp_path)
@@ -98,33 +104,27 @@ def test_ray(real, tmp_path, monkeypatch):
     )
 
 
-def test_torchmetrics(capsys):
-    pytest.importorskip("torchmetrics")
-    run("torchmetrics")
-    assert capsys.readouterr().out == "tensor(0.7500)\n"
-
-
 def assert_score(score, rows, **settings):
     """Of rows of candidate, references and context."""
     expected = MarsScorer("mini", **settings).score(*map(list, zip(*rows, strict=True))).score
     assert score == pytest.approx(expected, abs=1e-6)
 
 
-def test_lm_evaluation_harness(real, evaluated):
+def test_lm_evaluation_harness(evaluated):
     (metric,) = blocks("lm-evaluation-harness", "yaml")
     results, samples = harnesses.run_lm_eval(evaluated, metric)
     docs = [(sample["resps"][0][0], sample["doc"]["reference"], sample["doc"]["context"]) for sample in samples]
     assert_score(results["mars,none"], docs)
 
 
-def test_lighteval(real, evaluated, monkeypatch):
+def test_lighteval(evaluated, monkeypatch):
     (metric,) = blocks("lighteval")
     results, details = harnesses.run_lighteval(monkeypatch, evaluated, metric)
     rows = [(detail.model_response.text[0], detail.doc.choices, detail.doc.query) for detail in details]
     assert_score(results["mars:preset=mini"], rows)
 
 
-def test_inspect(real, evaluated):
+def test_inspect(evaluated):
     inspect_ai = pytest.importorskip("inspect_ai")
     from inspect_ai.dataset import Sample
 
@@ -144,7 +144,7 @@ PASSAGES = ["It rained.", "A bus."]
 COLUMNS = ["She walked.", "She walked home."], ["She walked home."] * 2, [{"passages": PASSAGES}] * 2
 
 
-def test_ragas(real, tiny_mini):
+def test_ragas(tiny_mini):
     pytest.importorskip("ragas")
     names = run("ragas")
     row = {"reference": "She walked home.", "retrieved_contexts": PASSAGES}
@@ -153,7 +153,7 @@ def test_ragas(real, tiny_mini):
     assert [result.value for result in scores] == pytest.approx(expected, abs=1e-6)
 
 
-def test_deepeval(real, tiny_mini, tmp_path, monkeypatch):
+def test_deepeval(tiny_mini, tmp_path, monkeypatch):
     monkeypatch.setenv("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
     monkeypatch.chdir(tmp_path)
     deepeval = pytest.importorskip("deepeval")
@@ -170,37 +170,20 @@ def test_deepeval(real, tiny_mini, tmp_path, monkeypatch):
     assert [metrics[text].success for text in COLUMNS[0]] == [False, True]
 
 
-def test_tables(capsys):
-    names = run("Tables")
-    assert [record["row"] for record in names["result"].to_records()] == [0, 1, 1]
-    assert "terms.references" in capsys.readouterr().out
-
-
-def test_chats_and_passages():
+def test_chats_and_passages(scored):
     names = run("Chats and passages")
     first, second = (record["context"] for record in names["result"].to_records())
     assert first.splitlines()[-1] == names["chat"][-1]["content"]
     assert second.split("\n\n") == names["passages"]["passages"]
 
 
-def test_streams(capsys, scored):
-    run("Streams")
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["0", "1", "2"]
-    assert len(scored) == 1
-
-
-def test_several_systems(capsys):
-    run("Several systems")
-    assert capsys.readouterr().out.startswith("C cannot be told apart from ")
-
-
-def test_gates():
+def test_gates(scored):
     run("Gates")
     with pytest.raises(AssertionError):
         run("Gates", ("0.1", "1.1"))
 
 
-def test_mlflow(tmp_path, monkeypatch):
+def test_mlflow(scored, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -214,7 +197,7 @@ def test_mlflow(tmp_path, monkeypatch):
     assert list(table["mars"]) == result.scores
 
 
-def test_contradictions(presets_as_they_are, real, capsys):
+def test_contradictions(presets_as_they_are, capsys):
     """With the models of preset "mini"; the sentence that is denied is not said to be supported."""
     run("Contradictions")
     lines = capsys.readouterr().out.splitlines()
@@ -224,5 +207,5 @@ def test_contradictions(presets_as_they_are, real, capsys):
 
 def test_every_heading_is_tested():
     headings = re.findall(r"^## (.*)$", RECIPES, flags=re.MULTILINE)
-    tested = {name.removeprefix("test_") for name in vars(sys.modules[__name__]) if name.startswith("test_")}
-    assert {re.sub(r"\W", "_", heading.lower()) for heading in headings} <= tested
+    others = {re.sub(r"\W", "_", heading.lower()) for heading in headings if heading not in PRINTED}
+    assert {f"test_{name}" for name in others} <= set(globals())
