@@ -23,7 +23,6 @@ from mars_score.cli import main
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models.loading import load_model
 from mars_score.models.wheels import stored_folder
-from mars_score.scorer import MarsScorer
 from mars_score.store.results import ResultStore, digest
 from mars_score.store.runtime import Runtime
 
@@ -50,40 +49,36 @@ def sprung(tmp_path):
     return tmp_path / "sprung"
 
 
+@pytest.fixture(params=["language_model", "encoder"])
+def kind(request):
+    return request.param
+
+
 @pytest.fixture
-def language_model(tmp_path):
-    """The folder of a tiny language model."""
-    for part in tiny_models.tiny_gpt2(seed=1):
-        part.save_pretrained(tmp_path / "model")
+def folder(kind, tmp_path):
+    """That of a tiny model; an encoder has a dense layer."""
+    if kind == "language_model":
+        for part in tiny_models.tiny_gpt2(seed=1):
+            part.save_pretrained(tmp_path / "model")
+    else:
+        encoder = tiny_models.tiny_encoder(seed=4)
+        encoder.append(Dense(tiny_models.HIDDEN, 8))
+        encoder.save(str(tmp_path / "model"))
     return tmp_path / "model"
 
 
-@pytest.fixture
-def dense_encoder(tmp_path):
-    """The folder of an encoder with a dense layer."""
-    encoder = tiny_models.tiny_encoder(seed=4)
-    encoder.append(Dense(tiny_models.HIDDEN, 8))
-    encoder.save(str(tmp_path / "encoder"))
-    return tmp_path / "encoder"
-
-
 def load(kind, folder):
-    return load_model(kind, str(folder), "float64", Runtime(device="cpu"))
+    """A language model, or the dense layer of an encoder."""
+    model = load_model(kind, str(folder), "float64", Runtime(device="cpu"))
+    return model[0] if kind == "language_model" else model[-1]
 
 
-@pytest.mark.parametrize("kind", ["language_model", "encoder"])
-def test_a_pickle_file_of_weights_gives_tensors_and_runs_nothing(kind, language_model, dense_encoder, sprung):
-    folder = language_model if kind == "language_model" else dense_encoder
+def test_a_pickle_file_of_weights_gives_tensors_and_runs_nothing(kind, folder, sprung):
     inside = folder if kind == "language_model" else folder / "2_Dense"
-
-    def weights():
-        model = load(kind, folder)
-        return (model[0] if kind == "language_model" else model[-1]).state_dict()
-
-    before = weights()
+    before = load(kind, folder).state_dict()
     (inside / "model.safetensors").unlink()
     torch.save(before, inside / "pytorch_model.bin")
-    assert all(torch.equal(before[name], weight) for name, weight in weights().items())
+    assert all(torch.equal(before[name], weight) for name, weight in load(kind, folder).state_dict().items())
     torch.save({"weight": Trap(sprung)}, inside / "pytorch_model.bin")
     with pytest.raises((ModelUnavailableError, pickle.UnpicklingError), match=r"[Ww]eights"):
         load(kind, folder)
@@ -92,18 +87,17 @@ def test_a_pickle_file_of_weights_gives_tensors_and_runs_nothing(kind, language_
     assert sprung.exists()  # it would have
 
 
-@pytest.mark.parametrize("kind", ["language_model", "encoder"])
-def test_a_models_own_code_never_runs(kind, language_model, dense_encoder, sprung):
-    folder, file = (language_model, "config.json") if kind == "language_model" else (dense_encoder, "modules.json")
+def test_a_models_own_code_never_runs(kind, folder, sprung):
     code = f"open({str(sprung)!r}, 'w')\nclass Model:\n    pass\nclass Config:\n    pass\n"
     (folder / "own.py").write_text(code)
-    about = json.loads((folder / file).read_text())
+    file = folder / ("config.json" if kind == "language_model" else "modules.json")
+    about = json.loads(file.read_text())
     if kind == "language_model":
         about["auto_map"] = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
         about["model_type"] = "own"
     else:
         about[1]["type"] = "own.Model"
-    (folder / file).write_text(json.dumps(about))
+    file.write_text(json.dumps(about))
     with pytest.raises(ModelUnavailableError, match="its own code, which MARS never runs"):
         load(kind, folder)
     assert not sprung.exists()
@@ -181,63 +175,47 @@ def test_a_store_of_another_user_is_told():
 # Rows are texts: they name no files
 
 TEXTS = ["{path}", "file://{path}", "@{path}", "../{path}", "<(cat {path})", "{path}\0", "$(touch {path}.new)"]
-opened: list[str] = []
-watching = False
-
-
-def watch(event, arguments):
-    if watching and event in ("open", "os.listdir", "subprocess.Popen", "os.system", "socket.connect"):
-        opened.append(f"{event} {arguments}")
-
-
-@pytest.fixture
-def secret(tmp_path):
-    path = tmp_path / "secret.txt"
-    path.write_text("secret")
-    return path
 
 
 @contextlib.contextmanager
 def watched():
-    """All files opened, processes started and connections made meanwhile (a hook cannot be removed)."""
-    global watching
-    if not opened:
-        sys.addaudithook(watch)
-    opened[:] = ["watched"]
-    watching = True
+    """All files opened, processes started and connections made meanwhile, as texts."""
+    events, watching = [], True
+
+    def watch(event, arguments):
+        if watching and event in ("open", "os.listdir", "subprocess.Popen", "os.system", "socket.connect"):
+            events.append(f"{event} {arguments}")
+
+    sys.addaudithook(watch)
     try:
-        yield opened
+        yield events
     finally:
-        watching = False
-
-
-def test_texts_are_never_paths(secret, gpt2, encoder, tmp_path):
-    texts = [text.format(path=secret) for text in TEXTS]
-    models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
-    scorer = MarsScorer("mini", max_mask_ratio=0.2, sample_count=2, variant="plus", **models)
-    scorer.score(["a"], ["b"], ["c"])  # loads libraries, which may start processes
-    with watched() as events:
-        scorer.score(texts, texts, texts)
-        secret.open().close()
-    assert [event for event in events if str(secret) in event] == events[-1:]  # the last one was ours
-    assert not [event for event in events if event.startswith(("os.system", "socket", "subprocess"))]
-    assert [path for path in tmp_path.iterdir() if path.name != "store"] == [secret]
+        watching = False  # as a hook cannot be removed
 
 
 @pytest.mark.parametrize("command", ["score", "augment"])
-def test_columns_and_texts_of_a_file_are_never_paths(command, secret, tmp_path, named_models):
+def test_columns_and_texts_of_a_file_are_never_paths(command, tmp_path, named_models):
+    secret, file, out = (tmp_path / name for name in ("secret.txt", "rows.jsonl", "out.jsonl"))
+    secret.write_text("secret")
+    models = ["--language-model", named_models["language_model"], "--dtype", "float64"]
+    options = ["--preset", "mini", "--max-mask-ratio", "0.2", "--sample-count", "2", "--quiet"]
+    argv = [command, str(file), "--out", str(out), *models, *options]
+    if command == "score":
+        argv += ["--encoder", named_models["encoder"], "--variant", "plus"]
     texts = [text.format(path=secret) for text in TEXTS]
     rows = [{"prediction": text, "reference": text, "context": text, str(secret): text} for text in texts]
     rows = [{**row, "store": str(secret), "encoder": str(secret), "idf_corpus": str(secret)} for row in rows]
-    jsonl.write(tmp_path / "rows.jsonl", rows)
+    jsonl.write(file, [{"prediction": "a", "reference": "b", "context": "c"}])
+    assert main(argv) == 0  # loads libraries, which may start processes
+    jsonl.write(file, rows)
+    out.unlink()
     before = set(tmp_path.iterdir())
-    models = ["--language-model", named_models["language_model"], "--dtype", "float64"]
-    models += ["--encoder", named_models["encoder"]] if command == "score" else []
-    argv = [command, str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "out.jsonl"), "--preset", "mini"]
     with watched() as events:
-        assert main([*argv, *models, "--max-mask-ratio", "0.2", "--quiet"]) == 0
-    assert not [event for event in events if str(secret) in event]
-    assert set(tmp_path.iterdir()) - before <= {tmp_path / "out.jsonl", tmp_path / "store"}
+        assert main(argv) == 0
+        secret.open().close()
+    assert [event for event in events if str(secret) in event] == events[-1:]  # the last one was ours
+    assert not [event for event in events if event.startswith(("os.system", "socket", "subprocess"))]
+    assert set(tmp_path.iterdir()) - before == {out}
 
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
