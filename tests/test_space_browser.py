@@ -125,13 +125,9 @@ def test_typed_texts_are_ranked_their_words_coloured_and_the_papers_mars_added(p
     assert scores == sorted(scores, reverse=True)
     assert "1 blank line" in page.inner_text("#mars-notices")
     assert page.locator(PAPER).count() == 0
-    assert page.input_value("#mars-signature textarea").startswith("mars|version:")
     page.click("#mars-paper")
     page.wait_for_selector(PAPER)
     assert page.locator(PAPER).count() == 3
-    labels = page.locator("#mars-compared small").all_inner_texts()
-    assert labels[:2] == ["MARS plus: reference", "MARS paper: reference"]
-    assert all(label.endswith("masked") for label in labels[2:])
     assert page.locator("#mars-compared u").count() > 0
     assert not page.is_visible("#mars-paper")
     words = page.locator("li.mars-card:first-child .mars-explained > .mars-match .mars-word")
@@ -190,23 +186,14 @@ def test_the_api(space):
     api = client(space[0])
     answer = api.predict(**QUESTION, api_name="/score")
     assert [line["index"] for line in answer["ranking"]] == [0, 1]
-    assert set(answer["ranking"][0]) == {"candidate", "index", "mars", "bleu", "rouge_l", "terms"}
     answer = api.predict(**QUESTION, settings={"paper": True, "use_context": False}, api_name="/score")
-    terms = {term["name"]: term for term in answer["ranking"][0]["terms"]}
-    assert set(terms) == {"references", "likelihood", "repetition", "contradiction"}
+    terms = {term["name"] for term in answer["ranking"][0]["terms"]}
+    assert terms == {"references", "likelihood", "repetition", "contradiction"}
     assert answer["ranking"][0]["paper"] > answer["ranking"][1]["paper"]
     assert answer["augmented"][0]["augmentations"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"candidates": [[["x"]]]},
-        {"context": "c" * 100_000},
-        {"settings": {"encoder": "../evil"}},
-        {"settings": ["paper"]},
-    ],
-)
+@pytest.mark.parametrize("change", [{"candidates": [[["x"]]]}, {"settings": ["paper"]}])
 def test_the_api_refuses_without_giving_anything_away(space, change):
     with pytest.raises(Exception) as error:  # noqa: PT011 (gradio_client's own)
         client(space[0]).predict(**{**QUESTION, **change}, api_name="/score")
@@ -216,45 +203,39 @@ def test_the_api_refuses_without_giving_anything_away(space, change):
     assert "site-packages" not in message
 
 
-def test_large_requests_uploads_and_files_of_the_server_are_refused(space):
-    visitor = httpx.Client(base_url=f"{space[0]}/gradio_api/", headers=new_visitor())
-    assert visitor.post("queue/join", content=b"x" * 2_000_000).status_code == 413
-    assert visitor.post("queue/join", content=iter([b"x"] * 9)).status_code == 411
-    assert visitor.post("upload", files={"files": ("x.csv", b"x")}).status_code == 403
-    for path in (ROOT / "pyproject.toml", "/etc/passwd"):
-        assert visitor.get(f"file={path}").status_code in (403, 404)
-
-
-def test_one_address_cannot_fill_the_queue(space):
+def test_one_address_cannot_fill_the_queue_nor_send_or_read_files(space):
     """With a new session for each request; others are answered meanwhile."""
     flood = httpx.Client(base_url=f"{space[0]}/gradio_api/", headers=new_visitor(), timeout=60)
+    assert flood.post("queue/join", content=b"x" * 2_000_000).status_code == 413
+    assert flood.post("upload", files={"files": ("x.csv", b"x")}).status_code == 403
+    for path in (ROOT / "pyproject.toml", "/etc/passwd"):
+        assert flood.get(f"file={path}").status_code in (403, 404)
     data = [*QUESTION.values(), None, None]
     joined = [flood.post("call/score", json={"data": data, "session_hash": f"s{number}"}) for number in range(100)]
     assert [answer.status_code for answer in joined].count(429) >= 40
     assert client(space[0]).predict(**QUESTION, api_name="/score")["ranking"]
 
 
-def test_fifty_requests_at_once_are_all_answered(space):
-    address, process, _ = space
-    with ThreadPoolExecutor(10) as pool:
-        clients = list(pool.map(client, [address] * 10))
-    questions = [{**QUESTION, "candidates": [f"Candidate {number}.", "A cat."]} for number in range(50)]
-    jobs = [
-        clients[number % 10].submit(**question, api_name="/score") for number, question in enumerate(questions)
-    ]
-    for number, job in enumerate(jobs):
-        assert f"Candidate {number}." in [line["candidate"] for line in job.result(timeout=300)["ranking"]]
-    assert process.poll() is None
-
-
-def test_memory_stays_where_it_is(space):
+def test_under_load_all_are_answered_and_memory_stays_where_it_is(space):
+    """Fifty requests at once from ten visitors, five times."""
     address, process, log = space
     memory = psutil.Process(process.pid).memory_info
+    with ThreadPoolExecutor(10) as pool:
+        clients = list(pool.map(client, [address] * 10))
+
+    def burst(turn):
+        jobs = []
+        for number in range(50):
+            context, reference = f"For {turn} days it had rained.", f"Person {number % 5} took a bus."
+            texts = context, [reference], [f"Try {turn} {number}."]
+            jobs.append(clients[number % 10].submit(*texts, api_name="/score"))
+        for number, job in enumerate(jobs):
+            [scored] = job.result(timeout=300)["ranking"]
+            assert scored["candidate"] == f"Try {turn} {number}."
+
+    burst(0)
     before = memory().rss
-    for round_ in range(8):
-        api = client(address)
-        for number in range(25):
-            context, reference = f"For {round_} days it had rained.", f"Person {number % 5} took a bus."
-            api.predict(context, [reference], [f"Try {round_} {number}."], api_name="/score")
+    for turn in range(1, 5):
+        burst(turn)
     assert memory().rss < before + 150 * 2**20
     assert "Traceback" not in log.read_text()
