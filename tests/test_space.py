@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from functools import partial
@@ -185,15 +186,17 @@ def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
 
 def test_work_stops_when_the_client_leaves():
     """Of a call that would go on for a minute, on a real server."""
-    steps = []
+    started, stopped = threading.Event(), threading.Event()
 
     class Endless(Engine):
         def answer(self, question, progress):
-            for step in range(600):
-                steps.append(step)
-                time.sleep(0.1)
-                progress("step", step, 600)
-            raise AssertionError("never stopped")
+            started.set()
+            try:
+                for step in range(600):
+                    time.sleep(0.1)
+                    progress("step", step, 600)
+            finally:
+                stopped.set()
 
     page = build(Handlers(Endless()), [])
     _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, show_error=False)
@@ -201,14 +204,9 @@ def test_work_stops_when_the_client_leaves():
         texts = {"data": ["c", ["a"], ["x"], None, None]}
         event = httpx.post(f"{url}gradio_api/call/score", json=texts).json()["event_id"]
         with httpx.stream("GET", f"{url}gradio_api/call/score/{event}", timeout=30):
-            for _ in range(200):
-                if steps:
-                    break
-                time.sleep(0.05)
-        time.sleep(2)
-        stopped = len(steps)
-        time.sleep(1)
-        assert 0 < len(steps) == stopped < 100
+            assert started.wait(10)
+            assert not stopped.wait(1)
+        assert stopped.wait(10)
     finally:
         page.close()
 
@@ -341,7 +339,7 @@ def test_bad_links_are_refused(query, message):
 
 def test_arrival_by_a_link(handlers):
     example = Example("A bus", "Look.", QUESTION)
-    question = Question("It rained.", ("She took a bus.",), ("A bus.", HOSTILE), task="story")
+    question = Question("It rained.", ("She took a bus.",), ("A bus.", HOSTILE), task="story", paper=True)
     linked, lesson, shown, page = handlers.arrive(to_query(question), example)
     assert (linked, lesson, shown, page.ranking) == (question, "", question, SCORING)
     followed = handlers.question(visitor(), linked)
