@@ -139,18 +139,10 @@ def test_settings_presets_and_the_limit_of_the_store_are_those_of_the_code():
     assert settings.render(page) == page, "run python -m docs.settings"
     assert re.findall(r"^\| `(\w+)` \|", settings.tables(), flags=re.MULTILINE) == list(SETTING_NAMES)
     section = page.split("\n## Presets\n")[1].split("\n## ")[0]
-    rows = {}
-    for line in re.findall(r"^\|(.*)\|$", section, flags=re.MULTILINE)[2:]:
-        title, *cells = line.split(" | ")
-        rows[re.search(r"`(\w+)`", title)[1]] = (
-            "default" in title,
-            *(re.findall("`(.*?)`", cell) for cell in cells[:3]),
-        )
+    rows = [re.findall("`(.*?)`", line) for line in re.findall(r"^\| `.*$", section, flags=re.MULTILINE)]
     parts = ("language_model", "encoder", "entailment_model")
-    assert rows == {
-        name: (name == presets.DEFAULT_PRESET, *([preset[part]] if preset[part] else [] for part in parts))
-        for name, preset in presets.PRESETS.items()
-    }
+    assert rows == [[name, *(preset[part] for part in parts)] for name, preset in presets.PRESETS.items()]
+    assert re.findall(r"`(\w+)` \(default\)", section) == [presets.DEFAULT_PRESET]
     assert f"at most {LIMIT / 2**30:g} GiB" in PAGES["docs/store.md"]
 
 
