@@ -76,3 +76,8 @@ def test_answers_to_other_requests(failing, requests, tmp_path):
 @pytest.mark.parametrize("line", [{"text": "x"}, {"custom_id": "x", "response": {"body": {"choices": [{}]}}}])
 def test_bad_answers(failing, tmp_path, line):
     assert "answers.jsonl:1: no answer of a batch" in join(failing, tmp_path, [line])
+
+
+def test_rows_that_have_samples_already(failing, requests, tmp_path):
+    jsonl.write(tmp_path / "rows.jsonl", [{**ROWS[0], "samples": ["She walked."]}])
+    assert "a column 'samples' of its own" in join(failing, tmp_path, [answer(requests[0], "She took the bus.")])
