@@ -85,7 +85,7 @@ def test_datasets_map(tiny_mini):
 
 
 @pytest.mark.slow
-def test_ray(tmp_path, monkeypatch):
+def test_ray(presets_as_they_are, tmp_path, monkeypatch):
     """A real cluster of this machine, with the models of preset "mini"."""
     ray = pytest.importorskip("ray")
     monkeypatch.chdir(tmp_path)
