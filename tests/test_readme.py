@@ -68,12 +68,12 @@ def test_python():
     assert left["found"].sets["rated"].pearson("Overlap") == pytest.approx(-0.341, abs=1e-3)
 
 
-def assert_printed(ours, shown):
+def assert_printed(ours, shown, tolerance=0.011):
     """Text is as it is shown, but for the last digit of a number, which may differ with the machine."""
     number = re.compile(r"-?\d+\.\d+(?![\w.])")
     assert number.sub("", ours) == number.sub("", shown)
     values = [[float(digits) for digits in number.findall(text)] for text in (ours, shown)]
-    assert values[0] == pytest.approx(values[1], abs=0.011)
+    assert values[0] == pytest.approx(values[1], abs=tolerance)
 
 
 @pytest.mark.slow

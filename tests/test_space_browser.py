@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from test_readme import assert_printed
 
 from docs.pictures import make
 
@@ -54,22 +55,26 @@ def browser():
 
 
 @pytest.fixture
-def page(space, browser):
+def context(space, browser):
+    """What a new visitor's pages share; they load nothing from elsewhere."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, extra_http_headers=new_visitor())
     urls = []
     context.on("request", lambda request: urls.append(request.url))
-    yield make.visit(context, space[0])
+    yield context
     context.close()
     assert [url for url in urls if not url.startswith((space[0], "data:", "blob:"))] == []
 
 
-def test_the_first_visitor_sees_a_result_without_a_click(space, browser):
+@pytest.fixture
+def page(space, context):
+    return make.visit(context, space[0])
+
+
+def test_the_first_visitor_sees_a_result_without_a_click(space, context):
     """On a server that has just started: its example was answered before it opened."""
-    context = browser.new_context(extra_http_headers=new_visitor())
     page = context.new_page()
     page.goto(space[0], wait_until="commit")
     page.wait_for_selector(".mars-main")
-    context.close()
 
 
 def client(address):
@@ -110,11 +115,7 @@ def test_an_example_waits_on_arrival_and_others_are_a_click_away(page):
 
 def test_the_picture_shows_this_page(page):
     recorded = json.loads((ROOT / "docs" / "pictures" / "space-desktop.json").read_text(encoding="utf-8"))
-    lines = make.visible_text(page)
-    number = r"-?\d+\.\d+"
-    assert [re.sub(number, "#", line) for line in lines] == [re.sub(number, "#", line) for line in recorded]
-    values = [[float(value) for line in text for value in re.findall(number, line)] for text in (lines, recorded)]
-    assert values[0] == pytest.approx(values[1], abs=0.02)
+    assert_printed("\n".join(make.visible_text(page)), "\n".join(recorded), tolerance=0.02)
 
 
 def test_typed_texts_are_ranked_their_words_coloured_and_the_papers_mars_added(page):
@@ -169,9 +170,8 @@ def test_huge_and_hostile_input(page):
     assert page.locator("#mars-ranking img, #mars-compared img").count() == 0
 
 
-def test_it_fits_a_phone(space, browser):
-    context = browser.new_context(viewport={"width": 390, "height": 844}, extra_http_headers=new_visitor())
-    page = make.visit(context, space[0])
+def test_it_fits_a_phone(page):
+    page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     first = page.locator(".mars-main").first.bounding_box()
     assert first["y"] + first["height"] < 844  # the first result is on the first screen
@@ -179,7 +179,6 @@ def test_it_fits_a_phone(space, browser):
         page.locator(name).bounding_box()["y"] for name in ("#mars-ranking", "#mars-details", "#mars-settings")
     ]
     assert below == sorted(below)
-    context.close()
 
 
 def test_the_api(space):
