@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import urlencode
 
 import gradio as gr
 import httpx
@@ -28,18 +27,14 @@ from mars_score.space.answer import METRICS, Engine
 from mars_score.space.handlers import BY_FORM, Handlers
 from mars_score.space.layout import build
 from mars_score.space.limits import BODY_BYTES, Allowance, Gate, Refused, Work
-from mars_score.space.pages import SCORING, TERMS, compared_page, headline, ranking_page, ranks_of
+from mars_score.space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
 from mars_score.space.questions import (
     DEFAULTS,
-    LINK_CHARACTERS,
     PRESET,
     SETTINGS,
-    Example,
     Question,
     read_examples,
-    read_query,
     read_question,
-    to_query,
 )
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
@@ -48,9 +43,6 @@ ROOT = Path(__file__).parent.parent
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
 REST = ["", BY_FORM, DEFAULTS["reference_aggregation"], DEFAULTS["use_context"]]  # samples, and the controls
 STORY = "It had been raining for three days."
-QUESTION = Question(
-    "It rained & 5 < 6?\nIn Köln = “so”. 雨 +1%20", ("She took a bus.", "A tram."), ("a b #c d", "+ 2 x")
-)
 
 
 def visitor(address="203.0.113.1", session="any"):
@@ -111,7 +103,7 @@ def test_bad_questions_are_refused(texts, settings, message):
 def test_defaults_are_those_of_the_package(handlers):
     """In the code, on the page and in the API; none is written down a second time."""
     package = dict(resolve_settings(PRESET, variant="plus").items())
-    assert {name: package[name] for name in SETTINGS} == QUESTION.settings
+    assert {name: package[name] for name in SETTINGS} == Question("", ("r",), ()).settings
     examples = read_examples(ROOT / "examples")
     papers = [replace(example.question, paper=True) for example in examples if example.question.references]
     assert len(papers) == len(examples) - 1 > 0  # the paper's MARS takes all that have references
@@ -287,71 +279,6 @@ def test_what_the_language_model_wrote_is_underlined():
     assert "new words are underlined" in page
 
 
-# Links
-
-
-@pytest.mark.parametrize(
-    "settings", [{}, {"use_context": False, "reference_aggregation": "mean"}, {"task": "story", "paper": True}]
-)
-def test_a_link_restores_texts_and_settings(settings):
-    question = replace(QUESTION, **settings)
-    query = to_query(question)
-    assert re.fullmatch(r"\?[\w.~%+&=-]+", query)
-    assert read_query(query) == question
-    assert len(re.findall("[?&]", query)) == 5 + len(settings)
-    assert read_query("?") is read_query("?__theme=dark&fbclid=") is None
-    without = read_query("?context=true&candidate=x")
-    assert (without.context, without.references) == ("true", ())
-    assert "no reference" in without.notices[0]
-
-
-def test_nothing_is_cut_to_fit_into_a_link(handlers):
-    def link(length):
-        return to_query(Question("é" * length, ("r",), ("c",)))
-
-    fits = (LINK_CHARACTERS - len(link(0))) // len("%C3%A9")
-    assert read_query(link(fits)).context == "é" * fits
-    with pytest.raises(Refused, match="too long for a link: it would have 7,5"):
-        link(fits + 1)
-    page = handlers.page(visitor(), "é" * 1_400, "r", "c", *REST)
-    assert page.link == ""
-    assert "too long for a link" in page.notices
-    assert "(1 of 1 candidate)" in page.notices  # without the numbers of rows
-    assert "mars-card" in page.ranking
-
-
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ("?context=a&context=b", "2 times 'context'"),
-        ("?candidate=a%0Ab&reference=r", "several lines"),
-        ("?task=story", "reference"),
-        ("?reference=r&candidate=c&use_context=maybe", "use_context must be"),
-        ("?reference=r&candidate=%ff", "damaged"),
-        ("?reference=r&candidate=c" + "&x=1" * 100, "too many"),
-        ("?context=" + "c" * LINK_CHARACTERS, "at most 7,500"),
-    ],
-)
-def test_bad_links_are_refused(query, message):
-    with pytest.raises(Refused, match=message):
-        read_query(query)
-
-
-def test_arrival_by_a_link(handlers):
-    example = Example("A bus", "Look.", QUESTION)
-    question = Question("It rained.", ("She took a bus.",), ("A bus.", HOSTILE), task="story", paper=True)
-    linked, lesson, shown, page = handlers.arrive(to_query(question), example)
-    assert (linked, lesson, shown, page.ranking) == (question, "", question, SCORING)
-    followed = handlers.question(visitor(), linked)
-    assert followed.ranking.count("mars-card") == 2
-    assert followed.link == to_query(question)
-    bad = f"?{urlencode({'candidate': HOSTILE, 'context': 'c', 'task': HOSTILE})}"
-    linked, lesson, shown, page = handlers.arrive(bad, example)
-    assert (linked, lesson, shown) == (None, "Look.", QUESTION)
-    assert "Here is an example instead" in page.notices
-    assert "&lt;img" in page.notices
-
-
 # What the buttons and the API do
 
 
@@ -361,18 +288,20 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
     assert page.ranking.count("mars-card") == 2
     assert "MARS paper" not in page.ranking
     assert page.paper["visible"]
-    page = handlers.question(visitor(), page.question, paper=True)
+    page = handlers.paper(visitor(), page.question)
     assert "MARS paper" in page.ranking
     assert "masked</small>" in page.compared
     assert not page.paper["visible"]
-    assert page.link.endswith("&paper=true")
+
+
+def test_notices_are_without_the_numbers_of_rows(handlers):
+    assert "(1 of 1 candidate)" in handlers.page(visitor(), "é" * 1_400, "r", "c", *REST).notices
 
 
 def test_settings_and_samples_count(handlers):
     page = handlers.page(visitor(), STORY, "a b c", "a b x", "a b x", "story", "mean", True)
     direct = MarsScorer(PRESET, variant="plus", task="story", reference_aggregation="mean")
     assert page.signature == str(direct.score(["a b x"], ["a b c"], [STORY], samples=[["a b x"]]).signature)
-    assert "sample=a+b+x&task=story&reference_aggregation=mean" in page.link
 
 
 def test_without_references_the_context_counts(handlers):
@@ -408,13 +337,12 @@ def test_unexpected_errors_show_no_details(fault):
 def test_examples_are_answered_before_they_are_asked_for():
     """Also by the paper's MARS, and without a visitor's time."""
     engine, question = Engine(), Question(STORY, ("She took a bus.",), ("A bus.",))
-    example = Example("A bus", "Look at it.", question)
     allowance = Allowance(1, 60, "seconds of computing")
     allowance.charge("203.0.113.1")
     handlers = Handlers(engine, Work(allowance))
-    assert "Press" in handlers.arrive("", example)[-1].ranking
+    assert "Press" in handlers.arrive(question).ranking
     engine.prepare([replace(question, paper=True), read_question(STORY, "", "A bus.")])
-    assert "MARS paper" in handlers.arrive("", example)[-1].ranking
+    assert "MARS paper" in handlers.arrive(question).ranking
     assert "MARS paper" in handlers.page(visitor(), STORY, "She took a bus.", "A bus.", *REST).ranking
     assert "mars-card" in handlers.page(visitor(), STORY, "", "A bus.", *REST).ranking
     with pytest.raises(gr.Error, match="wait"):

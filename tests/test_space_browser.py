@@ -96,12 +96,6 @@ def score(page, context, references, candidates):
     page.wait_for_selector("#mars-ranking .mars-headline:not([data-old])")
 
 
-def shared_link(page):
-    """The link, once the browser has added its address."""
-    page.wait_for_function("document.querySelector('#mars-link input').value.startsWith('http')")
-    return page.input_value("#mars-link input")
-
-
 def cards(page):
     return page.locator("li.mars-card .mars-text").all_inner_texts()
 
@@ -140,23 +134,6 @@ def test_typed_texts_are_ranked_their_words_coloured_and_the_papers_mars_added(p
     assert bus.evaluate(tooltip) == "none"
     bus.focus()
     assert re.fullmatch(r'"bus 0\.\d\d"', bus.evaluate(tooltip))
-
-
-def test_a_link_restores_texts_and_settings(page):
-    page.click("#mars-settings button")
-    page.get_by_label("Story").check()
-    texts = "It rained & 5 < 6?\nIn Köln = “so” +1%20.", "She took a #1 bus.", "He took a bus. + 2\nA cat & a dog."
-    score(page, *texts)
-    page.wait_for_url("**/?context=*")
-    link, ranking = shared_link(page), page.inner_text("#mars-ranking")
-    assert page.url == link
-    page.goto(link)
-    page.wait_for_selector("li.mars-card")
-    names = "context", "references", "candidates"
-    assert tuple(page.input_value(f"#mars-{name} textarea") for name in names) == texts
-    assert page.inner_text("#mars-ranking") == ranking
-    assert "|task:story|" in page.input_value("#mars-signature textarea")
-    assert shared_link(page) == link
 
 
 def test_huge_and_hostile_input(page):

@@ -12,8 +12,8 @@ import gradio as gr
 from mars_score.errors import ModelUnavailableError
 from mars_score.space.answer import Answer, Engine
 from mars_score.space.limits import Refused, Work
-from mars_score.space.pages import SCORING, WAITING, compared_page, notices_page, ranking_page
-from mars_score.space.questions import SETTINGS, Example, Question, read_query, read_question, to_query
+from mars_score.space.pages import WAITING, compared_page, notices_page, ranking_page
+from mars_score.space.questions import SETTINGS, Question, read_question
 
 BY_FORM = "form"  # what the page has for a task of None
 _log = logging.getLogger(__name__)
@@ -26,7 +26,6 @@ class Page(NamedTuple):
     ranking: str = WAITING
     compared: str = ""
     signature: str = ""
-    link: str = ""  # its query alone, as only the browser knows the address of the page
     question: Question | None = None  # that was answered
     paper: Any = None  # the button that adds the paper's MARS
 
@@ -88,37 +87,19 @@ class Handlers:
         with self._work.of(request) as progress:
             return self._engine.answer(question, progress)
 
-    def arrive(self, query: str, example: Example) -> tuple[Question | None, str, Question, Page]:
-        """What a visitor sees on arrival: what the link asks for, else an example, with its answer if ready.
+    def arrive(self, example: Question) -> Page:
+        """What a visitor sees on arrival: the answer to an example, if it is ready."""
+        prepared = self._engine.prepared(example)
+        return show(prepared) if prepared else Page()
 
-        Returns:
-            What is still to be scored, the lesson of the example, what the fields hold, and the page.
-        """
-        notices = []
-        try:
-            if linked := read_query(query):
-                return linked, "", linked, Page(ranking=SCORING)
-        except Refused as error:
-            notices = [f"{str(error).removesuffix('.')}. Here is an example instead."]
-        prepared = self._engine.prepared(example.question)
-        page = show(prepared) if prepared else Page()
-        page = page._replace(notices=f"{notices_page(notices)}{page.notices}")
-        return None, example.lesson, example.question, page
-
-    def question(self, request: gr.Request, question: Question, paper: bool = False) -> Page:
-        """Score what a link asks for, or what is shown already by the paper's MARS, too."""
+    def paper(self, request: gr.Request, question: Question) -> Page:
+        """Score what is shown already by the paper's MARS, too."""
         with friendly():
-            return show(self._answer(request, replace(question, paper=paper or question.paper)))
+            return show(self._answer(request, replace(question, paper=True)))
 
 
 def show(answer: Answer) -> Page:
     """An answer as the parts of the page."""
-    question, notices = answer.question, answer.notices
-    try:
-        link = to_query(question)
-    except Refused as error:
-        link = ""
-        notices.append(str(error))
-    pages = notices_page(notices), ranking_page(answer), compared_page(answer)
-    addable = bool(question.references) and not question.paper
-    return Page(*pages, answer.signature, link, question, gr.update(visible=addable))
+    pages = notices_page(answer.notices), ranking_page(answer), compared_page(answer)
+    addable = bool(answer.question.references) and not answer.question.paper
+    return Page(*pages, answer.signature, answer.question, gr.update(visible=addable))

@@ -9,7 +9,7 @@ import gradio as gr
 from mars_score.settings.fields import TASKS
 from mars_score.space.handlers import BY_FORM, Handlers
 from mars_score.space.pages import WAITING
-from mars_score.space.questions import DEFAULTS, PRESET, Example, Question
+from mars_score.space.questions import DEFAULTS, PRESET, Example
 
 CSS = Path(__file__).with_name("look.css")
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
@@ -18,15 +18,6 @@ _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context<
 the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
 _PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 _MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
-_QUERY = "() => window.location.search"
-# The server knows the query of a link, the browser the address of the page.
-_ADDRESS = "link.startsWith('?') ? window.location.origin + window.location.pathname + link : link"
-_TO_ADDRESS = f"(link) => {_ADDRESS}"
-_TO_SHOWN_ADDRESS = f"""(link) => {{
-    const address = {_ADDRESS};
-    window.history.replaceState(null, '', address || window.location.pathname);
-    return address;
-}}"""
 
 
 def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
@@ -44,33 +35,29 @@ def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
                 notices = gr.HTML(elem_id="mars-notices")
                 ranking = gr.HTML(WAITING, elem_id="mars-ranking")
                 paper = gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper")
-        question, linked = gr.State(), gr.State()  # that was answered, and that a link asks for
-        link = _copied("Link to these texts, settings and scores", "mars-link", max_lines=1)
+        question = gr.State()  # that was answered
         with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
             compared = gr.HTML(elem_id="mars-compared")
-            signature = _copied("Signature, to quote beside the scores", "mars-signature", lines=2)
+            signature = gr.Textbox(
+                label="Signature, to quote beside the scores",
+                lines=2,
+                interactive=False,
+                buttons=["copy"],
+                elem_id="mars-signature",
+            )
         with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
             controls = _controls()
-        outputs = [notices, ranking, compared, signature, link, question, paper]
+        outputs = [notices, ranking, compared, signature, question, paper]
         values = [*inputs, *controls]
         scoring: dict[str, Any] = {"show_progress_on": ranking, **_MODEL, **_PRIVATE}
-        scored = [
-            button.click(handlers.page, values, outputs, **scoring),
-            paper.click(handlers.question, [question, gr.State(True)], outputs, **scoring),
-        ]
+        button.click(handlers.page, values, outputs, **scoring)
+        paper.click(handlers.paper, question, outputs, **scoring)
         for example, chosen in zip(examples, buttons, strict=True):
             filled = chosen.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **_PRIVATE)
-            scored.append(filled.then(handlers.page, values, outputs, **scoring))
-        for event in scored:
-            event.success(None, link, link, js=_TO_SHOWN_ADDRESS, **_PRIVATE)
+            filled.then(handlers.page, values, outputs, **scoring)
         if examples:
-            arrive, query = partial(_arrive, handlers, examples[0]), gr.Textbox(visible=False)
-            arrived = [linked, lesson, *values, *outputs]
-            for event in (
-                page.load(arrive, query, arrived, js=_QUERY, show_progress="hidden", **_PRIVATE),
-                linked.change(handlers.question, linked, outputs, **scoring),
-            ):
-                event.success(None, link, link, js=_TO_ADDRESS, **_PRIVATE)
+            arrive = partial(_arrive, handlers, examples[0])
+            page.load(arrive, None, [lesson, *inputs, *outputs], show_progress="hidden", **_PRIVATE)
         gr.api(handlers.api, api_name="score", **_MODEL)
     page.queue(max_size=64, api_open=False, default_concurrency_limit=4)
     return page
@@ -94,11 +81,6 @@ def _texts() -> list[Any]:
         )
         for label, lines, max_lines, hint in fields
     ]
-
-
-def _copied(label: str, elem_id: str, **lines: int) -> gr.Textbox:
-    """A text to be copied from the page."""
-    return gr.Textbox(label=label, interactive=False, buttons=["copy"], elem_id=elem_id, **lines)
 
 
 def _controls() -> list[Any]:
@@ -128,17 +110,13 @@ def _controls() -> list[Any]:
 
 
 def _fill(example: Example) -> list[str]:
-    return [example.lesson, *_fields(example.question)]
+    question = example.question
+    texts = map("\n".join, (question.references, question.candidates, question.samples))
+    return [example.lesson, question.context, *texts]
 
 
-def _arrive(handlers: Handlers, example: Example, query: str) -> list[Any]:
-    linked, lesson, shown, page = handlers.arrive(query, example)
-    controls = shown.task or BY_FORM, shown.reference_aggregation, shown.use_context
-    return [linked, lesson, *_fields(shown), *controls, *page]
-
-
-def _fields(question: Question) -> list[str]:
-    return [question.context, *map("\n".join, (question.references, question.candidates, question.samples))]
+def _arrive(handlers: Handlers, example: Example) -> list[Any]:
+    return [*_fill(example), *handlers.arrive(example.question)]
 
 
 def theme() -> Any:

@@ -21,7 +21,6 @@ TERMS = {
     "repetition": "the share of its words that repeat others nearby; in a dialogue, also of those copied from it",
 }
 WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
-SCORING = '<div class="mars-empty">Scoring what the link asks for …</div>'
 
 
 def ranking_page(answer: Answer) -> str:

@@ -1,7 +1,4 @@
-"""What a visitor asks: texts and settings, checked; no name of a model and no path is among the settings.
-
-A link has them as query parameters of the page's address.
-"""
+"""What a visitor asks: texts and settings, checked; no name of a model and no path is among the settings."""
 
 import json
 import os
@@ -10,7 +7,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode
 
 from mars_score.data import values
 from mars_score.data.files import read_rows
@@ -20,7 +16,6 @@ from mars_score.space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000
 PAPER_CHARACTERS = 400  # of all references together, where the paper's MARS is computed
-LINK_CHARACTERS = 7_500  # servers commonly take 8,192 bytes for the first line of a request
 # How many texts there may be, and of how many characters.
 LIMITS = {"references": (4, 600), "candidates": (12, 1_500), "samples": (4, 600)}
 WITHOUT_REFERENCES = (
@@ -147,55 +142,6 @@ def _texts(name: str, value: Any) -> list[str]:
     if not isinstance(value, list | tuple | None) or not all(isinstance(text, str) for text in value or ()):
         raise Refused(f"The {name} must be a list of texts.")
     return [whole(text.strip()) for text in value or ()]
-
-
-# Links
-
-
-def to_query(question: Question) -> str:
-    """``?context=...&reference=...&candidate=...`` with the settings that differ from the defaults.
-
-    Raises:
-        Refused: it would be longer than servers accept.
-    """
-    parameters: dict[str, Any] = {"context": question.context}
-    parameters |= {name.removesuffix("s"): getattr(question, name) for name in LIMITS}
-    for name, default in DEFAULTS.items():
-        if (value := getattr(question, name)) != default:
-            parameters[name] = str(value).lower() if isinstance(value, bool) else value
-    query = f"?{urlencode(parameters, doseq=True)}"
-    if len(query) > LINK_CHARACTERS:
-        raise Refused(
-            f"These texts are too long for a link: it would have {len(query):,} characters, and more than "
-            f"{LINK_CHARACTERS:,} are not safe to send."
-        )
-    return query
-
-
-def read_query(query: str) -> Question | None:
-    """The question of a link; None for one that has neither texts nor settings.
-
-    Raises:
-        Refused: too long, or not a question that the page itself could send.
-    """
-    if len(query) > LINK_CHARACTERS:
-        raise Refused(f"The link has {len(query):,} characters; at most {LINK_CHARACTERS:,} are allowed here.")
-    try:
-        sent = parse_qs(query.removeprefix("?"), keep_blank_values=True, errors="strict", max_num_fields=100)
-    except ValueError:
-        raise Refused("The link cannot be read: its letters are damaged, or its parameters too many.") from None
-    lists = {name: sent.get(name.removesuffix("s"), []) for name in LIMITS}
-    once = {name: sent[name] for name in ("context", *DEFAULTS) if name in sent}
-    if not (once or any(lists.values())):
-        return None
-    for name, given in once.items():
-        if len(given) > 1:
-            raise Refused(f"The link has {len(given)} times {name!r}; it may be there once.")
-    if any("\n" in text or "\r" in text for texts in lists.values() for text in texts):
-        raise Refused("In the link a text has several lines; each but the context has to be one.")
-    context, *_ = once.pop("context", [""])
-    settings = {name: {"true": True, "false": False}.get(text, text) for name, [text] in once.items()}
-    return read_question(context, **lists, settings=settings)
 
 
 # Examples
