@@ -53,7 +53,11 @@ class ComparedRow:
     references: tuple[str, ...]
     candidates: tuple[str, ...]
     scores: tuple[float, ...]
-    spread: float  # the highest score minus the lowest
+
+    @property
+    def spread(self) -> float:
+        """The highest score minus the lowest."""
+        return max(self.scores) - min(self.scores)
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class SystemRanking:
             "resamples": self.resamples,
             "signature": str(self.signature),
             "notices": list(self.notices),
-            "most_different": [asdict(row) for row in self.most_different(rows)],
+            "most_different": [{**asdict(row), "spread": row.spread} for row in self.most_different(rows)],
         }
 
 
@@ -195,7 +199,7 @@ def rank_systems(
         for name, values in zip(order, scores, strict=True)
     ]
     by_row = zip(context_of, texts, zip(*written, strict=True), zip(*scores, strict=True), strict=True)
-    rows = [ComparedRow(row, *cells, max(cells[-1]) - min(cells[-1])) for row, cells in enumerate(by_row)]
+    rows = [ComparedRow(row, *cells) for row, cells in enumerate(by_row)]
     group_count = int(codes.max()) + 1
     # Notices count the rows through all systems.
     places = [f"rows {place * count}-{(place + 1) * count - 1}: {name}" for place, name in enumerate(systems)]

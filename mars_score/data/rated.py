@@ -40,9 +40,8 @@ class RatedSet:
     name: str  # of the data set
     rows: list[Row]  # candidate, references and context of each item
     ratings: list[float]  # by people, larger is better
-    groups: list[
-        str
-    ]  # items of a group share their context and references; they are not independent of each other
+    # Items of a group share their context and references; they are not independent of each other.
+    groups: list[str]
     systems: list[str]  # what wrote the candidates
     ids: list[str]  # labels of the items
     # The different references of the whole file, over which document frequencies are counted, so that a sample's

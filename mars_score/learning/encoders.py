@@ -124,9 +124,8 @@ def train_encoder(
         arrays,
         kind=kind,
         models={"encoder": str(fingerprint(settings.models.encoder))},
-        settings={
-            "variant": "fast"
-        },  # of the score that it replaces: the cheapest, which has no part in the head's
+        # Of the score that it replaces: the cheapest, which has no part in the head's.
+        settings={"variant": "fast"},
         parameters={"objective": objective, "learning_rate": arguments["learning_rate"], "seed": seed},
         learned_from=learned_from,
     )
