@@ -20,7 +20,7 @@ from mars_score.errors import MarsWarning
 try:
     from starlette.middleware import Middleware
 
-    from mars_score.scoring.explain.explanation import CSS as WORDS_CSS
+    from mars_score.metrics.explanation import CSS as WORDS_CSS
     from mars_score.space import limits
     from mars_score.space.answer import Engine
     from mars_score.space.handlers import Handlers

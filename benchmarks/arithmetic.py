@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import torch
 
-from mars_score.augment.infilling.jobs import Infill, Job
-from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.infilling.jobs import Infill, Job
+from mars_score.models.causal_lm import CausalLanguageModel
 
 SIZES = (1024, 2048, 4096)
 

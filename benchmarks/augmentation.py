@@ -23,9 +23,9 @@ from benchmarks.common import (
 from benchmarks.sampling import make_jobs
 from benchmarks.sequential import Infilled, SequentialInfiller
 from benchmarks.texts import example_pairs
-from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import Infill, Job
-from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.infilling.batched import CausalInfiller
+from mars_score.infilling.jobs import Infill, Job
+from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.settings import resolve_settings
 
 

@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mars_score.cli.running import show_table
+from mars_score.cache import store_folder
+from mars_score.cli.shown import show_table
 from mars_score.models.devices import wait_asleep
-from mars_score.report import Table
-from mars_score.store.results import store_folder
+from mars_score.tables import Table
 
 wait_asleep()  # as `mars` does: threads of what ran before would spin beside those of what runs now
 Runs = Mapping[str, Callable[[], float | None]]
@@ -60,10 +60,10 @@ def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
 @cache
 def language_model() -> tuple[Any, Any]:
     """Model and tokenizer of preset mini; converted once in the store."""
+    from mars_score.cache import ResultStore
     from mars_score.models.loading import load_model
+    from mars_score.progress import Runtime
     from mars_score.settings import resolve_settings
-    from mars_score.store.results import ResultStore
-    from mars_score.store.runtime import Runtime
 
     models = resolve_settings("mini").models
     runtime = Runtime(store=ResultStore(store_folder(None)))

@@ -23,8 +23,8 @@ from benchmarks.common import (
     seconds_of,
     speed_parser,
 )
-from mars_score.augment.infilling.planning import plain_step, planned_step
-from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.infilling.planning import plain_step, planned_step
+from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.running import ordinary_mode
 from mars_score.settings.stages import PlanningSettings
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import Job
-from mars_score.augment.masking.analysis import WordAnalyser, prepare_reference
-from mars_score.augment.masking.idf import Idf
-from mars_score.augment.masking.template import Template, make_templates
 from mars_score.data.files import read_rows
+from mars_score.infilling.batched import CausalInfiller
+from mars_score.infilling.jobs import Job
+from mars_score.metrics.idf import Idf
+from mars_score.metrics.template import Template, make_templates
+from mars_score.models.tagger import WordAnalyser, prepare_reference
 from mars_score.settings.stages import MaskingSettings
 
 

@@ -1,6 +1,6 @@
 """Infilling in its plain form (Algorithm 2): one template, one blank and one token at a time.
 
-This is the readable statement of the method: the engine of ``mars_score.augment.infilling`` must choose the same
+This is the readable statement of the method: the engine of ``mars_score.infilling`` must choose the same
 tokens, and its perplexities must be within 1e-9 of these in float64. What was read stays in transformers' own
 cache, so this is also a fair opponent in time. It shares no code with the engine, and takes byte-level tokenizers
 only.
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from mars_score.augment.masking.template import Template
+from mars_score.metrics.template import Template
 from mars_score.models.running import exclusive, ordinary_mode
 from mars_score.settings.stages import InfillingSettings, PlanningSettings
 

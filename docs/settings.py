@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.settings import STAGES, Settings, resolve_settings
-from mars_score.settings.fields import NAMED, POSITIVE, Setting, settings_of
+from mars_score.settings.options import NAMED, POSITIVE, Setting, settings_of
 from mars_score.settings.presets import PRESETS, VARIANTS
 
 PAGE = Path(__file__).with_suffix(".md")

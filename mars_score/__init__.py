@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mars_score.settings.version import __version__
+from mars_score.version import __version__
 
 if TYPE_CHECKING:
     from mars_score.scorer import MarsScorer, score, score_iter

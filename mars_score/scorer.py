@@ -11,30 +11,30 @@ from functools import cached_property, partial
 from itertools import chain, compress, islice
 from typing import Any
 
-from mars_score.augment.augmented import AugmentedReference, notices_of
-from mars_score.augment.augmenter import Augmenter, prepare_rows
-from mars_score.augment.masking.idf import Idf
-from mars_score.augment.sampling.samples import ContextSampler, Request, Samples, make_request
-from mars_score.data.tables import columns_of, is_tabular
+from mars_score.cache import ResultStore, Store, store_folder
+from mars_score.data.frames import columns_of, is_tabular
 from mars_score.data.validation import Row, check_candidate_lists, check_rows
 from mars_score.errors import NOT_TOLD, Notices, warn
+from mars_score.infilling.augmented import AugmentedReference, notices_of
+from mars_score.infilling.augmenter import Augmenter, prepare_rows
+from mars_score.learning.heads import LearnedHead, check_fits, load_head, read_head
+from mars_score.metrics.explain import explain
+from mars_score.metrics.explanation import Explanation
+from mars_score.metrics.idf import Idf
 from mars_score.models.devices import check_device
 from mars_score.models.fingerprints import unchanging
 from mars_score.models.served import is_served, served_model
 from mars_score.models.signature import make_signature
+from mars_score.progress import Progress, Runtime, progress_bars
+from mars_score.sampling.samples import ContextSampler, Request, Samples, make_request
 from mars_score.scoring.batch import Batch, read_batches, scorable_row
 from mars_score.scoring.evidence import Reader
-from mars_score.scoring.explain.explainer import explain
-from mars_score.scoring.explain.explanation import Explanation
 from mars_score.scoring.form import Form
-from mars_score.scoring.heads import LearnedHead, check_fits, load_head, read_head
 from mars_score.scoring.result import MarsResult, RowScore, ScoredTexts
 from mars_score.scoring.row import Example
 from mars_score.scoring.rows import row_results
 from mars_score.settings import Settings, resolve_settings
-from mars_score.settings.fields import learned_head
-from mars_score.store.results import ResultStore, Store, store_folder
-from mars_score.store.runtime import Progress, Runtime, progress_bars
+from mars_score.settings.options import learned_head
 
 _LOADED = ("_augmenter", "_sampler", "_reader", "_head")  # made when first needed
 _CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
@@ -109,7 +109,7 @@ class MarsScorer:
         Args:
             predictions: one candidate per row, stripped of outer whitespace; a blank one scores 0.0. Or a list of
                 candidates, which are scored each. Or, alone, a table (see
-                :func:`mars_score.data.tables.columns_of`).
+                :func:`mars_score.data.frames.columns_of`).
             references: a string or a list of strings per row; None: candidates are scored given their contexts
                 alone, as variants ``"plus"`` and ``"fast"`` can.
             contexts: per row a string; a list of strings, the turns of a dialogue, which become the lines of one;

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.attacks import ATTACKS, attack
-from mars_score.data.rated import RatedSet, read_rated_sets
 from mars_score.data.validation import Row
+from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.metrics import make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
+from mars_score.meta.rated import RatedSet, read_rated_sets
 
 METRICS = "mars_plus,mars_fast,mars_no_planning,bertscore,rouge_l,reference_cosine,context_cosine,length"
 RESAMPLES = 1000

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score import MarsScorer
-from mars_score.augment.augmented import AugmentedReference
-from mars_score.augment.augmenter import prepare_rows
-from mars_score.augment.sampling.samples import make_request
 from mars_score.data.overlap import RUN_WORDS, copied_share, windows
-from mars_score.data.rated import RatedSet, read_rated_sets
 from mars_score.data.validation import Row
 from mars_score.data.words import plain_words, repetition, split_words
+from mars_score.infilling.augmented import AugmentedReference
+from mars_score.infilling.augmenter import prepare_rows
+from mars_score.meta.rated import RatedSet, read_rated_sets
+from mars_score.sampling.samples import make_request
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Reader
 from mars_score.scoring.row import ScorableRow
 from mars_score.scoring.terms import token_recall

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from mars_score import MarsScorer
-from mars_score.data.rated import read_rated_sets
+from mars_score.learning.heads import TermsHead
 from mars_score.learning.ratings import TrainingSet, training_sets
-from mars_score.learning.terms import learn_weights
-from mars_score.scoring.heads import TermsHead
+from mars_score.learning.train_terms import learn_weights
+from mars_score.meta.rated import read_rated_sets
 from mars_score.scoring.row import Example, weighted_sum
 from research.agreement import drawn, pearson
 

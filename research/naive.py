@@ -15,14 +15,14 @@ import numpy as np
 import torch
 
 from benchmarks.sequential import allowed_tokens, cut_context, decode, fit, is_whole, tokenise
-from mars_score.augment.augmenter import prepare_rows
-from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.masking.idf import Idf
-from mars_score.augment.masking.template import Template, make_templates
-from mars_score.data.rated import read_rated_sets
 from mars_score.data.validation import Row
+from mars_score.infilling.augmenter import prepare_rows
 from mars_score.meta.metrics.base import Models
+from mars_score.meta.rated import read_rated_sets
+from mars_score.metrics.idf import Idf
+from mars_score.metrics.template import Template, make_templates
 from mars_score.models.running import position_limit
+from mars_score.models.tagger import WordAnalyser
 from mars_score.settings import Settings
 from mars_score.settings.stages import InfillingSettings
 

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mars_score import MarsScorer
-from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.masking.idf import Idf
-from mars_score.augment.masking.template import CONTEXT_COST, PLAIN_COST, context_carrying, word_priorities
-from mars_score.data.attacks import ATTACKS, attack
 from mars_score.data.files import read_rows
-from mars_score.data.rated import RatedSet, read_rated_set
 from mars_score.data.validation import Row
 from mars_score.data.words import split_words
+from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.meta.metrics.mars import Mars
+from mars_score.meta.metrics.mars_variants import Mars
+from mars_score.meta.rated import RatedSet, read_rated_set
+from mars_score.metrics.idf import Idf
+from mars_score.metrics.template import CONTEXT_COST, PLAIN_COST, context_carrying, word_priorities
+from mars_score.models.tagger import WordAnalyser
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
 
 STORIES = Path(__file__).parent.parent / "examples" / "stories.jsonl"

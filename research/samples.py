@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score import MarsScorer
-from mars_score.data.rated import RatedSet
+from mars_score.meta.rated import RatedSet
 from mars_score.scoring.evidence import MATCH, Reader
 from mars_score.scoring.terms import token_recall
 from research.agreement import pearson

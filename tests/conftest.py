@@ -8,12 +8,12 @@ import pytest
 import tiny_models
 from filelock import FileLock
 
+from mars_score.cache import ResultStore
 from mars_score.cli import main
 from mars_score.models import loading
 from mars_score.models.wheels import language_model_source
+from mars_score.progress import Runtime
 from mars_score.settings.presets import PRESETS
-from mars_score.store.results import ResultStore
-from mars_score.store.runtime import Runtime
 
 
 @pytest.fixture(autouse=True)

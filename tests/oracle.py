@@ -10,9 +10,9 @@ import math
 import torch
 
 from benchmarks.sequential import Infilled, SequentialInfiller
-from mars_score.augment.masking.analysis import prepare_reference
-from mars_score.augment.masking.idf import Idf
-from mars_score.augment.masking.template import Template, make_templates
+from mars_score.metrics.idf import Idf
+from mars_score.metrics.template import Template, make_templates
+from mars_score.models.tagger import prepare_reference
 from mars_score.settings import Settings
 from mars_score.settings.stages import SimilaritySettings
 
@@ -68,7 +68,7 @@ def reference_score(encoder, candidate: str, references: list[str], settings: Si
 
 
 def oracle_templates(rows, settings: Settings, analyser) -> list[list[tuple[str, list[Template]]]]:
-    """Per row and reference the prepared reference and its templates, by ``mars_score.augment.masking``."""
+    """Per row and reference the prepared reference and its templates, by ``mars_score.metrics``."""
     strip = settings.masking.strip_urls_hashtags
     prepared = [[prepare_reference(text, strip_urls_hashtags=strip) for text in row[1]] for row in rows]
     corpus = settings.masking.idf_corpus or [text for texts in prepared for text in texts]

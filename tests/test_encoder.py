@@ -5,7 +5,7 @@ import pytest
 import tiny_models
 
 from mars_score.errors import UNKNOWN, MarsWarning
-from mars_score.models.engine.encoder import SentenceEncoder
+from mars_score.models.encoder import SentenceEncoder
 from mars_score.scorer import MarsScorer
 
 EMOJI, THAI = "\U0001f600", "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 \u0e0a\u0e32\u0e27\u0e42\u0e25\u0e01"

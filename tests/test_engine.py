@@ -13,16 +13,16 @@ import transformers
 
 from benchmarks.sequential import SequentialInfiller
 from mars_score import MarsScorer
-from mars_score.augment.infilling import drafting, engine
-from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.jobs import JobState
-from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.masking.template import Template
-from mars_score.models.engine import language_model
-from mars_score.models.engine.cache import KeyValueCache
-from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.surprisal import surprisals
+from mars_score.infilling import drafting, engine
+from mars_score.infilling.batched import CausalInfiller
+from mars_score.infilling.jobs import JobState
+from mars_score.metrics.template import Template
+from mars_score.models import language_model
+from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.models.kv_cache import KeyValueCache
+from mars_score.models.log_probability import surprisals
 from mars_score.models.running import BatchSize, is_out_of_memory, position_limit
+from mars_score.models.tagger import WordAnalyser
 from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

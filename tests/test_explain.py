@@ -8,10 +8,10 @@ import pytest
 import tiny_models
 
 import mars_metric
-from mars_score.models.engine.encoder import SentenceEncoder
+from mars_score.metrics.explain import words_of
+from mars_score.metrics.explanation import Explanation, Match, Word, whole_page
+from mars_score.models.encoder import SentenceEncoder
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.explain.explainer import words_of
-from mars_score.scoring.explain.explanation import Explanation, Match, Word, whole_page
 
 SENTENCES = ["The baker opens her shop.", "The children walk along the river to look at the boats."]
 CONTEXT = " ".join(SENTENCES)

@@ -6,9 +6,9 @@ import pytest
 import tiny_models
 from tokenizers import Tokenizer
 
+from mars_score.cache import ResultStore
 from mars_score.models.fingerprints import Fingerprint, fingerprint
 from mars_score.scorer import MarsScorer
-from mars_score.store.results import ResultStore
 
 
 def test_language_models_that_write_other_texts():

@@ -13,10 +13,10 @@ from jsonl import columns
 from tokenizers import normalizers
 
 from mars_score import MarsScorer
-from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.data.overlap import copied_share, windows
 from mars_score.data.words import repetition
-from mars_score.models.engine.encoder import Encoded
+from mars_score.models.encoder import Encoded
+from mars_score.models.tagger import WordAnalyser
 from mars_score.scoring.embeddings import pack, unpack
 from mars_score.settings import resolve_settings
 

@@ -15,13 +15,13 @@ import pytest
 
 import mars_score
 from mars_score import MarsScorer
-from mars_score.augment.sampling.prompts import task_of
 from mars_score.data.contexts import as_prose
+from mars_score.data.frames import columns_of
 from mars_score.data.overlap import windows
 from mars_score.data.readers import stream_rows
-from mars_score.data.tables import columns_of
 from mars_score.data.validation import check_candidates, check_contexts, check_references
 from mars_score.errors import BLANK, MarsWarning
+from mars_score.sampling.prompts import task_of
 
 ROWS = [
     {"prediction": "She took the bus.", "reference": "She went by bus.", "context": "The car broke down again."},

@@ -12,16 +12,16 @@ import spacy
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.sampling.prompts import make_prompt
+from mars_score.cache import ResultStore
 from mars_score.data.overlap import WINDOW_WORDS, copied_share, windows
 from mars_score.data.sentences import sentences
 from mars_score.data.words import is_english, plain_words, repetition, split_words, word_spans
 from mars_score.learning.pairs import drop_words
-from mars_score.models.engine.tokens import TextCodec
+from mars_score.models.codec import TextCodec
+from mars_score.models.tagger import WordAnalyser
+from mars_score.sampling.prompts import make_prompt
 from mars_score.settings import language, resolve_settings
 from mars_score.settings.language import PipelineMissingError, pipeline_name
-from mars_score.store.results import ResultStore
 
 # A context, a reference, a good and a bad candidate for each language.
 TEXTS = {

@@ -12,13 +12,13 @@ import pytest
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.data.rated import RatedSet
 from mars_score.data.validation import Row
 from mars_score.data.words import repetition
 from mars_score.errors import MarsWarning
+from mars_score.learning.heads import read_head, write_head
 from mars_score.learning.ratings import centred, training_sets
-from mars_score.learning.terms import fit_weights, train_terms
-from mars_score.scoring.heads import read_head, write_head
+from mars_score.learning.train_terms import fit_weights, train_terms
+from mars_score.meta.rated import RatedSet
 
 RATINGS = [1.0 + index % 5 for index in range(40)]
 TWOS = [str(index // 2) for index in range(40)]

@@ -9,17 +9,17 @@ import tiny_models
 import torch
 
 from mars_score import MarsScorer
-from mars_score.augment.augmenter import Augmenter
 from mars_score.data.validation import Row
 from mars_score.errors import UnsupportedModelError
-from mars_score.learning.encoders import ContrastLoss, SignalLoss, train_encoder
+from mars_score.infilling.augmenter import Augmenter
+from mars_score.learning.heads import load_head, write_head
 from mars_score.learning.pairs import Source, contrasts, make_pairs, read_signals, with_sentences
 from mars_score.learning.ratings import TrainingSet
-from mars_score.scoring.head_encoder import ALPHA, TEXT_HEADS
-from mars_score.scoring.heads import load_head, write_head
+from mars_score.learning.text_heads import ALPHA, TEXT_HEADS
+from mars_score.learning.train_encoders import ContrastLoss, SignalLoss, train_encoder
+from mars_score.progress import Runtime
 from mars_score.scoring.row import Example
 from mars_score.settings import resolve_settings
-from mars_score.store.runtime import Runtime
 
 WORDS = [
     *("baker", "opens", "shop", "window", "bread", "fishermen", "weather"),

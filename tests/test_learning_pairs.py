@@ -6,10 +6,10 @@ import pytest
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.augment.augmenter import Augmenter
+from mars_score.infilling.augmenter import Augmenter
 from mars_score.learning.pairs import Source, contrasts, make_pairs, read_corpus, read_signals, with_sentences
+from mars_score.progress import Runtime
 from mars_score.settings import resolve_settings
-from mars_score.store.runtime import Runtime
 
 TEXTS = [
     "The old harbour town wakes early in the summer.",

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from mars_score.store.results import ResultStore, digest
+from mars_score.cache import ResultStore, digest
 
 ROOT = Path(__file__).parent.parent
 METRICS = ("lexical", "context")
 CASES = {  # code -> what it must not import
     "import mars_score; mars_score.MarsScorer('mini')": "torch transformers spacy sentence_transformers evaluate",
-    "import mars_score.scorer, mars_score.scoring.result, mars_score.augment.masking.template, "
-    "mars_score.runs.workers": ("spacy torch"),
-    "from mars_score.augment.masking.analysis import WordAnalyser; assert WordAnalyser().tags": "spacy torch",
-    "import mars_score.store.results": "torch numpy transformers platformdirs",
+    "import mars_score.scorer, mars_score.scoring.result, mars_score.metrics.template, mars_score.workers": (
+        "spacy torch"
+    ),
+    "from mars_score.models.tagger import WordAnalyser; assert WordAnalyser().tags": "spacy torch",
+    "import mars_score.cache": "torch numpy transformers platformdirs",
     "import mars_score.integrations.trainer, mars_score.cli": "torchmetrics",
     "; ".join(f"import mars_score.meta.metrics.{one}" for one in METRICS): (
         "sacrebleu nltk rouge_score spacy sentence_transformers"

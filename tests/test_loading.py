@@ -3,11 +3,11 @@
 import huggingface_hub.constants
 import pytest
 
+from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import wheels
 from mars_score.models.loading import load_model
-from mars_score.store.results import ResultStore
-from mars_score.store.runtime import Runtime
+from mars_score.progress import Runtime
 
 
 @pytest.mark.parametrize("kind", ["language_model", "encoder"])

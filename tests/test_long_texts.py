@@ -4,8 +4,8 @@ import pytest
 
 from mars_score.data.sentences import sentences
 from mars_score.errors import CONTEXT_CUT
-from mars_score.models.engine.surprisal import TEXT_TOKENS, Reading
-from mars_score.models.engine.tokens import TextCodec
+from mars_score.models.codec import TextCodec
+from mars_score.models.log_probability import TEXT_TOKENS, Reading
 
 
 def test_a_long_run_without_spaces_is_one_token_of_a_sentence():

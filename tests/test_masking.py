@@ -11,16 +11,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mars_score.augment.masking.analysis import Analysis, Word, WordAnalyser, prepare_reference
-from mars_score.augment.masking.idf import Idf
-from mars_score.augment.masking.knapsack import knapsack
-from mars_score.augment.masking.template import (
+from mars_score.metrics.idf import Idf
+from mars_score.metrics.knapsack import knapsack
+from mars_score.metrics.template import (
     Template,
     context_carrying,
     make_templates,
     mask_ratios,
     word_priorities,
 )
+from mars_score.models.tagger import Analysis, Word, WordAnalyser, prepare_reference
 from mars_score.settings import resolve_settings
 from mars_score.settings.language import pipeline_name
 from mars_score.settings.stages import MaskingSettings

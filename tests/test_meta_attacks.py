@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mars_score.data.attacks import attack, reorder, retrieve
 from mars_score.data.validation import Row
+from mars_score.meta.attacks import attack, reorder, retrieve
 from mars_score.scorer import MarsScorer
 from research.ladders import KINDS, in_order, score_ladders, to_markdown
 

@@ -8,15 +8,15 @@ import jsonl
 import numpy as np
 import pytest
 
-from mars_score.data.attacks import ATTACKS
-from mars_score.data.rated import RatedSet
 from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
+from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.evaluation import meta_evaluate
+from mars_score.meta.meta_report import write_report
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.meta.report import write_report
-from mars_score.meta.scoring import scores_of
+from mars_score.meta.rated import RatedSet
+from mars_score.meta.set_scores import scores_of
 from mars_score.stats.correlation import correlation
 
 WORDS = ["the", "old", "dog", "slept", "on", "a", "red", "sofa", "while", "nobody", "came", "to", "see", "it"]

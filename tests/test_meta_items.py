@@ -3,8 +3,8 @@
 import jsonl
 import pytest
 
-from mars_score.data.rated import RatedColumns, read_rated_set, read_rated_sets
 from mars_score.data.validation import Row
+from mars_score.meta.rated import RatedColumns, read_rated_set, read_rated_sets
 
 
 def row(number=0, **changes):

@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 
+from mars_score.cache import digest
 from mars_score.data.sentences import sentences
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import PEERS, lexical, make_metric
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.store.results import digest
 
 ROWS = [
     ("The cat sat on the mat.", ("A cat was sitting on the mat.",), "There is a mat. A cat likes it."),

@@ -10,9 +10,9 @@ import pytest
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
-from mars_score.meta.metrics.tokens import TokenReader, Tokens, bag, movers_distance
-from mars_score.models.engine import surprisal
-from mars_score.models.engine.language_model import CausalLanguageModel, PromptMemory
+from mars_score.meta.metrics.matching import TokenReader, Tokens, bag, movers_distance
+from mars_score.models import surprisal
+from mars_score.models.causal_lm import CausalLanguageModel, PromptMemory
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from markdown_it import MarkdownIt
 
-from mars_score.report import Table, line_to_markdown, showable, table_to_markdown
+from mars_score.tables import Table, line_to_markdown, showable, table_to_markdown
 
 HOSTILE = (
     "<script>alert(1)</script>",

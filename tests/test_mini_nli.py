@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from mars_score import MarsScorer
 from mars_score.errors import ModelUnavailableError
 from mars_score.models import mini_nli
-from mars_score.models.engine.entailment import classes, classify
+from mars_score.models.nli import classes, classify
 from mars_score.models.wheels import wheel_folder
 
 PREMISE = "The library opens at nine on Saturdays, and its cafe is closed for repairs until March."

@@ -9,13 +9,13 @@ import torch
 import transformers
 
 from benchmarks.sequential import SequentialInfiller
-from mars_score.augment.infilling.engine import CausalInfiller
-from mars_score.augment.infilling.planning import plain_step, planned_step
-from mars_score.augment.masking.analysis import WordAnalyser
-from mars_score.augment.masking.template import Template
 from mars_score.errors import UnsupportedModelError
+from mars_score.infilling.batched import CausalInfiller
+from mars_score.infilling.planning import plain_step, planned_step
+from mars_score.metrics.template import Template
 from mars_score.models import loading as models
-from mars_score.models.engine.language_model import CausalLanguageModel
+from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.models.tagger import WordAnalyser
 from mars_score.scorer import MarsScorer
 from mars_score.settings.stages import InfillingSettings, PlanningSettings
 

@@ -12,10 +12,10 @@ import torch
 from mars_score import MarsScorer
 from mars_score.errors import MarsWarning, UnsupportedModelError
 from mars_score.models import loading
-from mars_score.models.engine.encoder import SentenceEncoder
-from mars_score.models.engine.openvino import converted
+from mars_score.models.encoder import SentenceEncoder
+from mars_score.models.openvino import converted
+from mars_score.progress import Runtime
 from mars_score.settings import stages
-from mars_score.store.runtime import Runtime
 
 pytestmark = pytest.mark.usefixtures("nothing_loaded")
 TEXTS = [
@@ -140,7 +140,7 @@ def test_a_model_that_cannot_be_converted(folders, monkeypatch):
     with pytest.raises(UnsupportedModelError, match='padded on the right; choose engine="torch"'):
         converted("encoder", encoder, None)
     encoder.tokenizer.padding_side = "right"
-    monkeypatch.setattr("mars_score.models.engine.openvino.TOLERANCE", 1e-9)
+    monkeypatch.setattr("mars_score.models.openvino.TOLERANCE", 1e-9)
     with pytest.raises(UnsupportedModelError, match="in OpenVINO the model gives other numbers"):
         converted("encoder", encoder, None)
     monkeypatch.setattr(openvino, "convert_model", not_installed)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from benchmarks.sequential import SequentialInfiller, best_prefix, encode, reward_of, tokenise
-from mars_score.augment.masking.analysis import Analysis, Word
-from mars_score.augment.masking.template import Template
+from mars_score.metrics.template import Template
+from mars_score.models.tagger import Analysis, Word
 from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
 CONTEXT = "The old town wakes early in the summer."

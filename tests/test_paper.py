@@ -9,7 +9,7 @@ import pytest
 import tiny_models
 import torch
 
-from mars_score.augment.masking.template import Template
+from mars_score.metrics.template import Template
 from mars_score.settings.stages import InfillingSettings
 from research import naive, paper, paper_measures
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from docs import settings
+from mars_score.cache import LIMIT
 from mars_score.cli import main
 from mars_score.settings import SETTING_NAMES, presets
-from mars_score.store.results import LIMIT
 from research import typical_values
 
 ROOT = Path(__file__).parent.parent

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mars_score import MarsScorer
-from mars_score.augment.sampling.samples import Samples
 from mars_score.cli import main
-from mars_score.meta.references import reference_row, survey_references
+from mars_score.meta.reference_survey import reference_row, survey_references
+from mars_score.sampling.samples import Samples
 
 CONTEXT = "It was late and they lost the old game."
 SAMPLES = ("They won.", "By the river, where they waited.")
@@ -51,7 +51,7 @@ def tiny(monkeypatch, tiny_mini):
     """Preset "mini" is of tiny models, whose samples are two set texts."""
     monkeypatch.setenv("MARS_PRESET", "mini")
     monkeypatch.setattr(
-        "mars_score.augment.sampling.samples.draw_samples",
+        "mars_score.sampling.samples.draw_samples",
         lambda model, request, settings: Samples(SAMPLES),
     )
 

@@ -20,13 +20,13 @@ from jsonl import read, write
 from pyarrow import parquet
 
 from mars_score import MarsScorer
+from mars_score.cache import ResultStore
 from mars_score.cli import main
 from mars_score.data.readers import stream_rows
 from mars_score.data.validation import Row
+from mars_score.data.writers import is_stream
 from mars_score.errors import BLANK, WorkerError
-from mars_score.runs.output import is_stream
-from mars_score.runs.workers import Work, in_processes, process_of
-from mars_score.store.results import ResultStore
+from mars_score.workers import Work, in_processes, process_of
 
 ROOT = Path(__file__).parent.parent
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]

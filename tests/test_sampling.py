@@ -8,11 +8,11 @@ import tiny_models
 import torch
 
 from mars_score import MarsScorer
-from mars_score.augment.sampling.drawing import draw_texts
-from mars_score.augment.sampling.prompts import SYSTEM, SYSTEM_OF_DIALOGUE, make_prompt, task_of
-from mars_score.augment.sampling.samples import Request, draw_samples, fault_of, make_request, tidy
-from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.tokens import TextCodec
+from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.models.codec import TextCodec
+from mars_score.sampling.drawing import draw_texts
+from mars_score.sampling.prompts import SYSTEM, SYSTEM_OF_DIALOGUE, make_prompt, task_of
+from mars_score.sampling.samples import Request, draw_samples, fault_of, make_request, tidy
 from mars_score.settings import resolve_settings
 from mars_score.settings.stages import SamplingSettings
 

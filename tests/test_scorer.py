@@ -19,18 +19,18 @@ from transformers import EvalPrediction
 
 import mars_metric
 from mars_score import scorer as scorer_module
-from mars_score.augment.masking.analysis import WordAnalyser
 from mars_score.errors import BLANK_CONTEXT, MarsWarning
 from mars_score.integrations.trainer import compute_metrics
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.signature import make_signature
+from mars_score.models.tagger import WordAnalyser
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.batch import Batch
 from mars_score.scoring.evidence import Reader
 from mars_score.settings import SETTINGS, resolve_settings
-from mars_score.settings.fields import POSITIVE
 from mars_score.settings.language import pipeline_name
+from mars_score.settings.options import POSITIVE
 
 # (candidate, references, context)
 ROWS = [

@@ -19,12 +19,12 @@ import torch
 from sentence_transformers.sentence_transformer.modules import Dense
 from users import unprivileged
 
+from mars_score.cache import ResultStore, digest
 from mars_score.cli import main
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models.loading import load_model
 from mars_score.models.wheels import stored_folder
-from mars_score.store.results import ResultStore, digest
-from mars_score.store.runtime import Runtime
+from mars_score.progress import Runtime
 
 ROOT = Path(__file__).parent.parent
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX permissions")

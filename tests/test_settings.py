@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mars_score.settings import SETTING_NAMES, SETTINGS, resolve_settings
-from mars_score.settings.fields import NAMED, POSITIVE
+from mars_score.settings.options import NAMED, POSITIVE
 from mars_score.settings.presets import PAPER_POS_WEIGHTS, PRESETS, VARIANTS
 
 

@@ -11,14 +11,14 @@ import pytest
 import tiny_models
 import torch
 
-from mars_score.models.engine.encoder import SentenceEncoder
-from mars_score.models.engine.language_model import CausalLanguageModel
-from mars_score.models.engine.surprisal import surprisals
+from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.models.encoder import SentenceEncoder
 from mars_score.models.loading import shared_model
+from mars_score.models.log_probability import surprisals
 from mars_score.models.running import exclusive
+from mars_score.progress import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.settings.stages import ModelSettings
-from mars_score.store.runtime import Runtime
 
 ROWS = (
     ["She took a train home.", "Nobody came."],

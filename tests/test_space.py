@@ -17,8 +17,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from mars_score.augment.masking.template import Template
 from mars_score.errors import ModelUnavailableError
+from mars_score.metrics.template import Template
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.row import Term
 from mars_score.settings import resolve_settings

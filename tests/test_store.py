@@ -16,13 +16,13 @@ import tiny_models
 import torch
 from jsonl import columns
 
+from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import loading as models
 from mars_score.models.fingerprints import fingerprint
+from mars_score.progress import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
-from mars_score.store.results import ResultStore
-from mars_score.store.runtime import Runtime
 
 pytestmark = pytest.mark.usefixtures("nothing_loaded")
 ROOT = Path(__file__).parent.parent

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from mars_score.store import lookup, results
 from users import unprivileged
 
+from mars_score.cache import CHEAP, KINDS, LIMIT, ResultStore, digest
 from mars_score.errors import MarsWarning
-from mars_score.store import lookup, results
-from mars_score.store.lookup import Results
-from mars_score.store.results import CHEAP, KINDS, LIMIT, ResultStore, digest
+from mars_score.lookup import Results
 
 NOTHING = dict.fromkeys(KINDS, (0, 0))
 

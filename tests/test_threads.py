@@ -9,8 +9,8 @@ import pytest
 import threadpoolctl
 
 from mars_score import MarsScorer
-from mars_score.runs.workers import Work, _start
 from mars_score.scoring import terms
+from mars_score.workers import Work, _start
 
 
 def blas_threads():

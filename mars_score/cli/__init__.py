@@ -12,13 +12,29 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from mars_score.cli import augment, cache, compare, meta, references, score, train
+from mars_score.cli import (
+    augment_command,
+    cache_command,
+    compare_command,
+    meta_command,
+    references_command,
+    score_command,
+    train_command,
+)
 from mars_score.data.values import one_line
 from mars_score.errors import ModelUnavailableError, WorkerError
 from mars_score.models.devices import wait_asleep
-from mars_score.settings.version import __version__
+from mars_score.version import __version__
 
-COMMANDS = (score, augment, compare, references, meta, train, cache)
+COMMANDS = (
+    score_command,
+    augment_command,
+    compare_command,
+    references_command,
+    meta_command,
+    train_command,
+    cache_command,
+)
 
 
 class Parser(argparse.ArgumentParser):

@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from mars_score.augment.sampling.prompts import prompts_of
-from mars_score.augment.sampling.samples import Request, keep_good, make_request, sampling_options
+from mars_score.cache import digest
 from mars_score.cli.options import columns, scorer_arguments
-from mars_score.cli.running import print_notices
+from mars_score.cli.shown import print_notices
 from mars_score.data.readers import stream_rows
+from mars_score.data.writers import run_folder, write
 from mars_score.models.served import choices_of
-from mars_score.runs.output import run_folder, write
-from mars_score.runs.run import Input
+from mars_score.runs import Input
+from mars_score.sampling.prompts import prompts_of
+from mars_score.sampling.samples import Request, keep_good, make_request, sampling_options
 from mars_score.scorer import MarsScorer
 from mars_score.settings import Settings
-from mars_score.store.results import digest
 
 SAMPLES = 4  # answers to each request, unless sample_count says otherwise
 

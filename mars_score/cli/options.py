@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from mars_score.data.files import Columns
-from mars_score.data.rated import RatedColumns
+from mars_score.meta.rated import RatedColumns
 from mars_score.settings import SETTING_NAMES, STAGES, Settings
-from mars_score.settings.fields import Setting, settings_of
+from mars_score.settings.options import Setting, settings_of
 from mars_score.settings.presets import DEFAULT_PRESET, PRESETS
 
 OUT = (

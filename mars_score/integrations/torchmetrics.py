@@ -16,7 +16,7 @@ from mars_score.data.validation import (
     check_references,
     check_samples,
 )
-from mars_score.integrations.once import score_once
+from mars_score.integrations.distributed import score_once
 from mars_score.scorer import MarsScorer
 from mars_score.settings import ARGUMENTS, SETTINGS
 
@@ -31,7 +31,7 @@ class MarsScore(Metric):
 
     The rows are scored at ``compute``, so that IDF is counted over all of them. In distributed runs the first
     process scores the rows of all processes and broadcasts the score (see
-    :func:`mars_score.integrations.once.score_once`). Call ``update``: ``forward`` also scores each batch alone.
+    :func:`mars_score.integrations.distributed.score_once`). Call ``update``: ``forward`` also scores each batch alone.
 
     Args:
         preset: which models: ``"mini"``, ``"base"``, ``"paper"`` or ``"multilingual"``.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mars_score.integrations.once import distributed, score_once
+from mars_score.integrations.distributed import distributed, score_once
 
 
 def compute_metrics(

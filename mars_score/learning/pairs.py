@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from mars_score.augment.augmenter import Augmenter
-from mars_score.augment.masking.analysis import Analysis, Word
-from mars_score.augment.masking.template import Template
-from mars_score.data.attacks import ATTACKS, reorder
 from mars_score.data.files import read_rows
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row, check_contexts, check_references
 from mars_score.data.words import split_words, word_spans
 from mars_score.errors import MarsWarning
+from mars_score.infilling.augmenter import Augmenter
 from mars_score.learning.ratings import Floats
+from mars_score.meta.attacks import ATTACKS, reorder
+from mars_score.metrics.template import Template
+from mars_score.models.tagger import Analysis, Word
+from mars_score.progress import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.evidence import ENTAILMENT, LIKELIHOOD, Reader
 from mars_score.settings import Settings
-from mars_score.store.runtime import Runtime
 
 FEWEST_WORDS, MOST_WORDS = 4, 100  # of a text to make pairs from
 RANDOM, SPAN = (0.15, 0.4), 0.3  # shares of the words that are masked: at random positions, and in a row

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.rated import RatedSet, check_names
 from mars_score.data.validation import Row
+from mars_score.meta.rated import RatedSet, check_names
 
 Floats = NDArray[np.float64]
 FEWEST_GROUPS = 10

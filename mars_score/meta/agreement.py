@@ -8,9 +8,9 @@ from typing import get_args
 
 import numpy as np
 
-from mars_score.data.attacks import Attacked
-from mars_score.data.rated import RatedSet
-from mars_score.meta.scoring import MetricScores
+from mars_score.meta.attacks import Attacked
+from mars_score.meta.rated import RatedSet
+from mars_score.meta.set_scores import MetricScores
 from mars_score.stats.correlation import (
     Coefficient,
     Comparison,

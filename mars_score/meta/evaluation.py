@@ -4,17 +4,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mars_score.data.attacks import ATTACKS, Attacked, attack
-from mars_score.data.rated import RatedSet, check_names
 from mars_score.data.values import plain
 from mars_score.meta.agreement import Agreement, agreements
+from mars_score.meta.attacks import ATTACKS, Attacked, attack
 from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import Models, Scoring
-from mars_score.meta.scoring import MetricScores, score_set
+from mars_score.meta.rated import RatedSet, check_names
+from mars_score.meta.set_scores import MetricScores, score_set
 from mars_score.models.fingerprints import unchanging
+from mars_score.progress import Progress
 from mars_score.stats.correlation import MainLevel
 from mars_score.stats.resampling import check_resampling
-from mars_score.store.runtime import Progress
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def meta_evaluate(
     """Measure how well metrics agree with people. With a store a run that was stopped continues where it was.
 
     Args:
-        sets: rated candidates; see :func:`mars_score.data.rated.read_rated_sets`.
+        sets: rated candidates; see :func:`mars_score.meta.rated.read_rated_sets`.
         metrics: names of :data:`METRICS`, variants such as ``mars[sigma=0]``, or objects with a ``score`` method
             (see :class:`mars_score.meta.metrics.base.Scoring`).
         within_groups: names of sets whose ratings compare within a group only.

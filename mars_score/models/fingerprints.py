@@ -13,10 +13,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from mars_score.lookup import Done, Item, Results, Value
 from mars_score.models import mini_nli
 from mars_score.models.served import is_served, served_model
 from mars_score.models.wheels import is_wheel, wheel_version
-from mars_score.store.lookup import Done, Item, Results, Value
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from mars_score.models.served import is_served
 from mars_score.models.wheels import is_wheel, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
+    from mars_score.progress import Runtime
     from mars_score.settings.stages import ModelSettings
-    from mars_score.store.runtime import Runtime
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
 _MODEL_CLASSES = {
@@ -73,7 +73,7 @@ def shared_model(setting: str, models: ModelSettings, runtime: Runtime, *, in_to
 
 def _convert(setting: str, spec: Any, dtype: str, runtime: Runtime, numbers: str) -> Any:
     """A model for OpenVINO, converted once in the store's folder."""
-    from mars_score.models.engine.openvino import converted
+    from mars_score.models.openvino import converted
 
     if not is_name(spec):
         raise UnsupportedModelError(
@@ -97,7 +97,7 @@ def _load(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
     model = load_model(setting, spec, dtype, runtime)
     if setting != "language_model":
         return model
-    from mars_score.models.engine.language_model import CausalLanguageModel
+    from mars_score.models.causal_lm import CausalLanguageModel
 
     return CausalLanguageModel(*model)
 

@@ -10,7 +10,7 @@ from typing import Any
 from mars_score.models.fingerprints import fingerprint
 from mars_score.settings import Settings, resolve_settings
 from mars_score.settings.language import pipeline_name
-from mars_score.settings.version import __version__
+from mars_score.version import __version__
 
 _MODELS = ("language_model", "encoder", "entailment_model")
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")

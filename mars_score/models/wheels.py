@@ -10,12 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mars_score.cache import make_private
 from mars_score.data.files import replaced
 from mars_score.errors import ModelUnavailableError, warn
-from mars_score.store.results import make_private
 
 if TYPE_CHECKING:
-    from mars_score.store.runtime import Runtime
+    from mars_score.progress import Runtime
 
 # Wheel -> version, module with the model, folder in it, how to install it.
 _WHEELS = {

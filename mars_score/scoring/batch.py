@@ -6,20 +6,20 @@ from functools import partial
 from typing import Any
 
 from mars_score import errors
-from mars_score.augment.augmented import AugmentedReference, notices_of
-from mars_score.augment.sampling.samples import Request, Samples
 from mars_score.data.sentences import sentences
 from mars_score.data.validation import Row
+from mars_score.infilling.augmented import AugmentedReference, notices_of
+from mars_score.learning.heads import LearnedHead, make_example
 from mars_score.models.devices import one_blas_thread
+from mars_score.progress import Progress
+from mars_score.sampling.samples import Request, Samples
 from mars_score.scoring import evidence
 from mars_score.scoring.entailment import LIKELY, SENTENCES
 from mars_score.scoring.evidence import CONTRADICTION, EMBED, LIKELIHOOD, MATCH, Evidence, Needs, Reader
 from mars_score.scoring.form import Form
-from mars_score.scoring.heads import LearnedHead, make_example
 from mars_score.scoring.result import RowScore
 from mars_score.scoring.row import Example, ScorableRow, weighted_sum
 from mars_score.scoring.terms import Similarities, score_row
-from mars_score.store.runtime import Progress
 
 
 def scorable_row(

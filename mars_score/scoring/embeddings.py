@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.lookup import Results
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import shared_model
+from mars_score.progress import Runtime
 from mars_score.settings.stages import ModelSettings
-from mars_score.store.lookup import Results
-from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
-    from mars_score.models.engine.encoder import Encoded, SentenceEncoder
+    from mars_score.models.encoder import Encoded, SentenceEncoder
 
 # Parts of the keys of stored vectors; to be raised when the same encoder comes to give other vectors.
 _METHOD = 2
@@ -96,7 +96,7 @@ def encoder_of(models: ModelSettings, runtime: Runtime) -> Current[SentenceEncod
     """The encoder that settings name, loaded when it is first needed."""
 
     def load() -> SentenceEncoder:
-        from mars_score.models.engine.encoder import SentenceEncoder
+        from mars_score.models.encoder import SentenceEncoder
 
         model = shared_model("encoder", models, runtime)
         return SentenceEncoder(model, runtime.encoder_batch_size)

@@ -6,14 +6,14 @@ from functools import lru_cache, partial
 from math import sqrt
 from typing import Any, NamedTuple
 
+from mars_score.cache import ResultStore
 from mars_score.data.sentences import sentences
 from mars_score.data.words import plain_words, split_words
+from mars_score.lookup import Results, from_json
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import shared_model
+from mars_score.progress import Runtime
 from mars_score.settings.stages import ModelSettings
-from mars_score.store.lookup import Results, from_json
-from mars_score.store.results import ResultStore
-from mars_score.store.runtime import Runtime
 
 LIKELY = 0.5  # probability above which a sentence is said to be supported or contradicted
 SENTENCES = 20  # of a text that are read; the rest is not judged
@@ -152,7 +152,7 @@ def entailments(models: ModelSettings, runtime: Runtime) -> Results[Pair, Entail
     load = partial(shared_model, "entailment_model", models, runtime)
 
     def compute(model: Any, pairs: list[Pair], done: Callable[[Pair, Entailment], None]) -> None:
-        from mars_score.models.engine.entailment import classes, classify
+        from mars_score.models.nli import classes, classify
 
         support, contradiction = classes(model)
 

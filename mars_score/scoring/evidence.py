@@ -5,13 +5,13 @@ from functools import partial
 from typing import Any
 
 from mars_score.data.overlap import windows
+from mars_score.progress import Runtime
 from mars_score.scoring.embeddings import embeddings, encoder_of
 from mars_score.scoring.entailment import entailments, read_contradictions
 from mars_score.scoring.form import Form
 from mars_score.scoring.likelihood import likelihoods
 from mars_score.scoring.row import ScorableRow
 from mars_score.settings import Settings
-from mars_score.store.runtime import Runtime
 
 EMBED = "embed"  # items: texts -> Embedding
 MATCH = "match"  # items: texts -> Embedding with token vectors

@@ -8,15 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.data.contexts import as_prose
+from mars_score.lookup import Results, from_json
 from mars_score.models.fingerprints import Current
 from mars_score.models.loading import shared_model
 from mars_score.models.served import ServedModel, is_served, served_model
+from mars_score.progress import Runtime
 from mars_score.settings import Settings
-from mars_score.store.lookup import Results, from_json
-from mars_score.store.runtime import Runtime
 
 if TYPE_CHECKING:
-    from mars_score.models.engine.language_model import CausalLanguageModel
+    from mars_score.models.causal_lm import CausalLanguageModel
 
 Pair = tuple[str, str]  # context and candidate
 _METHOD = 2  # part of the keys of stored likelihoods
@@ -63,7 +63,7 @@ def _compute(
     max_context_tokens: int | None,
 ) -> None:
     """Candidates are read alone, too, each once."""
-    from mars_score.models.engine.surprisal import surprisals
+    from mars_score.models.log_probability import surprisals
 
     limit = math.log(model.vocabulary)
     in_order = sorted(pairs)  # pairs of one context together

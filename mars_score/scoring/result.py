@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-from mars_score.augment.augmented import AugmentedReference
 from mars_score.data.contexts import as_prose
+from mars_score.infilling.augmented import AugmentedReference
+from mars_score.metrics.explanation import Explanation, whole_page
 from mars_score.models.signature import Signature
-from mars_score.scoring.explain.explanation import Explanation, whole_page
 from mars_score.scoring.row import Term
 
 _SHOWN = 10  # rows in a notebook

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mars_score.augment.augmented import AugmentedReference
 from mars_score.data.words import is_english
+from mars_score.infilling.augmented import AugmentedReference
 from mars_score.scoring.entailment import Premises, premises
 
 
@@ -17,7 +17,7 @@ class ScorableRow:
     # With their augmentations; none where the candidate is blank or is scored without references.
     references: tuple[AugmentedReference, ...]
     context: str  # blank for none
-    task: str = ""  # what the candidate is to the context; see mars_score.augment.sampling.prompts
+    task: str = ""  # what the candidate is to the context; see mars_score.sampling.prompts
     samples: tuple[str, ...] = ()  # texts that others wrote for the context, or that a language model drew
     notices: frozenset[str] = frozenset()  # those that concern it before anything is read of it
 

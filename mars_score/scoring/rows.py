@@ -5,16 +5,16 @@ from functools import partial
 from itertools import compress
 from typing import Any
 
-from mars_score.augment.augmented import Augmentation, AugmentedReference
-from mars_score.augment.masking.template import Template
 from mars_score.data.validation import Row
 from mars_score.errors import NOTICES
+from mars_score.infilling.augmented import Augmentation, AugmentedReference
+from mars_score.lookup import Done, Results, from_json, to_json
+from mars_score.metrics.template import Template
 from mars_score.models.fingerprints import fingerprint
 from mars_score.models.signature import make_signature, used_models
 from mars_score.scoring.result import ReferenceScore, RowScore, SampleScore
 from mars_score.scoring.row import Term
 from mars_score.settings import Settings
-from mars_score.store.lookup import Done, Results, from_json, to_json
 
 KIND = "rows"  # of results in the store
 _METHOD = 8  # part of the keys; to be raised when the same texts and settings come to give other scores

@@ -9,8 +9,8 @@ from dataclasses import fields as fields_of
 from typing import Any
 
 from mars_score.settings import stages
-from mars_score.settings.fields import NAMED, POSITIVE, Checked, learned_head, setting, settings_of, unknown
 from mars_score.settings.language import ENGLISH, check_language
+from mars_score.settings.options import NAMED, POSITIVE, Checked, learned_head, setting, settings_of, unknown
 from mars_score.settings.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
 
 

@@ -1,7 +1,7 @@
 """The settings of each stage of the pipeline: one frozen dataclass per stage.
 
 A setting is added here and nowhere else: its checks, its command line option, its entry in the signature and its
-part of the store's keys follow from its type and from what :func:`mars_score.settings.fields.setting` says.
+part of the store's keys follow from its type and from what :func:`mars_score.settings.options.setting` says.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from mars_score.settings.fields import (
+from mars_score.settings.options import (
     NAMED,
     POSITIVE,
     Checked,

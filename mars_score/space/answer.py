@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
+from mars_score.progress import Progress
 from mars_score.scorer import MarsScorer
 from mars_score.scoring.result import MarsResult, augmented_to_dict
 from mars_score.space.questions import PRESET, VARIANT, Question
-from mars_score.store.runtime import Progress
 
 _log = logging.getLogger(__name__)
 

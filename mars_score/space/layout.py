@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from mars_score.settings.fields import TASKS
+from mars_score.settings.options import TASKS
 from mars_score.space.handlers import BY_FORM, Handlers
 from mars_score.space.pages import WAITING
 from mars_score.space.questions import DEFAULTS, PRESET, Example

@@ -11,7 +11,7 @@ import gradio as gr
 from gradio.context import LocalContext
 from starlette.responses import JSONResponse
 
-from mars_score.store.runtime import Progress
+from mars_score.progress import Progress
 
 BODY_BYTES = 200_000  # per request
 CALL_SECONDS = 120.0  # that a single call may take

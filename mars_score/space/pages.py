@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from html import escape
 
-from mars_score.augment.augmented import Augmentation, AugmentedReference
-from mars_score.scoring.explain.explanation import LEGEND, match_page, verdict_page
+from mars_score.infilling.augmented import Augmentation, AugmentedReference
+from mars_score.metrics.explanation import LEGEND, match_page, verdict_page
 from mars_score.scoring.result import MarsResult, RowScore
 from mars_score.scoring.row import Term
 from mars_score.space.answer import METRICS, Answer

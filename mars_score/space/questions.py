@@ -11,7 +11,7 @@ from typing import Any
 from mars_score.data import values
 from mars_score.data.files import read_rows
 from mars_score.settings import resolve_settings
-from mars_score.settings.fields import TASKS
+from mars_score.settings.options import TASKS
 from mars_score.space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000

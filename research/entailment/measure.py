@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mars_score import MarsScorer
 from mars_score.models import mini_nli
-from mars_score.models.engine.entailment import classify
+from mars_score.models.nli import classify
 from mars_score.scoring.entailment import first_sentences, nearest_passage
 from research.entailment.pairs import LABELS, PEOPLE, held_out, rows_of
 from research.ladders import KINDS, LADDERS

@@ -34,12 +34,12 @@ PEERS = {
     "meteor": "lexical.Meteor",
     "rouge_l": "lexical.RougeL",
     "chrf": "lexical.Chrf",
-    "bertscore": "tokens.BertScore",
-    "sentence_mover": "tokens.SentenceMover",
-    "moverscore": "tokens.MoverScore",
-    "perplexity": "context.Perplexity",
-    "context_perplexity": "context.ContextPerplexity",
-    "context_cosine": "context.ContextCosine",
+    "bertscore": "matching.BertScore",
+    "sentence_mover": "matching.SentenceMover",
+    "moverscore": "matching.MoverScore",
+    "perplexity": "context_only.Perplexity",
+    "context_perplexity": "context_only.ContextPerplexity",
+    "context_cosine": "context_only.ContextCosine",
     "length": "lexical.Length",
 }
 METRICS = (*VARIANTS, *PEERS)
@@ -70,7 +70,7 @@ def make_metric(name: str | Scoring, models: Models) -> Metric:
         module, metric = PEERS[name].split(".")
         peer: type[Metric] = getattr(import_module(f"{__name__}.{module}"), metric)
         return peer(models)
-    from mars_score.meta.metrics.mars import Mars
+    from mars_score.meta.metrics.mars_variants import Mars
 
     if brackets := _BRACKETS.fullmatch(name):
         return Mars(models, f"MARS, {brackets[1]}", brackets[1])

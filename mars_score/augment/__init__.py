@@ -1,1 +1,0 @@
-"""Augmented references: masking, infilling and sampling."""

@@ -1,0 +1,198 @@
+"""``mars compare``: two or more systems over the same references and contexts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
+from mars_score.cli.shown import print_line, scoring, show_table
+from mars_score.data.files import RowFile, read_rows
+from mars_score.data.validation import Row
+from mars_score.data.values import one_line
+from mars_score.progress import progress_bars
+from mars_score.tables import MISSING, Table
+
+if TYPE_CHECKING:
+    from mars_score.compare import SystemRanking
+    from mars_score.stats.resampling import Interval
+
+TABLES = ("text", "markdown", "latex")
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to argparse's subparsers."""
+    text = "Compare the candidates of two or more systems for the same references and contexts."
+    example = "example: mars compare ours.jsonl theirs.jsonl --preset mini --table latex"
+    parser = commands.add_parser("compare", help=text, description=text, epilog=example)
+    add = parser.add_argument
+    add("files", metavar="FILE", nargs="+", help="of each system its candidates, the other columns being the same")
+    add_column_options(parser, ("prediction", "reference", "context"))
+    add(
+        "--group-column",
+        metavar="NAME",
+        help="column of the first file; rows with one value are drawn together (default: rows of one context)",
+    )
+    add(
+        "--samples-from-others",
+        action="store_true",
+        help="each candidate's samples are the other systems' texts; scores then depend on who takes part",
+    )
+    add("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
+    add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
+    add("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
+    add("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
+    add("--json", action="store_true", help="print one JSON object")
+    add_scorer_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Compare and print; see :func:`mars_score.cli.main` for errors."""
+    if len(args.files) < 2:
+        raise ValueError(f"a comparison needs at least two files, got {args.files[0]} alone; add another")
+    if args.rows < 0:
+        raise ValueError(f"--rows must be at least 0, got {args.rows}")
+    if args.samples_column and args.samples_from_others:
+        raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
+    file, rows = _read(args)
+    names = columns(args)
+    samples: Any = "others" if args.samples_from_others else None
+    if args.samples_column:
+        samples = [row.samples for row in rows[0]]
+    remedy = "add it or name another with --group-column"
+    groups = file.labels(args.group_column, remedy=remedy) if args.group_column else None
+    from mars_score.compare import rank_systems
+    from mars_score.scorer import MarsScorer
+
+    with progress_bars(quiet=args.quiet) as progress, scoring():  # the result repeats the notices
+        ranking = rank_systems(
+            MarsScorer(**scorer_arguments(args), progress=progress),
+            {
+                name: [row.candidate for row in of_file]
+                for name, of_file in zip(_names(args.files), rows, strict=True)
+            },
+            [row.references for row in rows[0]] if names.reference else None,
+            [row.context for row in rows[0]] if names.context else None,
+            samples=samples,
+            groups=groups,
+            confidence=args.confidence,
+            resamples=args.resamples,
+        )
+    if args.json:
+        print(json.dumps(ranking.to_dict(args.rows)))  # in ASCII: safe on any terminal
+    else:
+        _show(ranking, args.rows, args.table)
+
+
+def _read(args: argparse.Namespace) -> tuple[RowFile, list[list[Row]]]:
+    """The first of ``args.files``, and the rows of each, compared with those of the first.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ.
+    """
+    first, *others = map(read_rows, args.files)
+    names = columns(args)
+    rows = [names.rows(first)]
+    for other in others:
+        rows.append(replace(names, samples=None).rows(other))
+        for number, (expected, row) in enumerate(zip(rows[0], rows[-1], strict=False)):
+            if (row.references, row.context) != (expected.references, expected.context):
+                name = args.context_column if row.references == expected.references else args.reference_column
+                raise ValueError(
+                    f"{other.place(name)(number)} differs from {first.path}:{number + 1}; all files need the same "
+                    "references and contexts, line by line"
+                )
+        shorter, longer = sorted((first, other), key=lambda file: len(file.rows))
+        number = len(shorter.rows)
+        if len(longer.rows) > number:
+            raise ValueError(
+                f"{longer.path}:{number + 1}: {shorter.path} has only {number} lines; all files need the same rows"
+            )
+    return first, rows
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """The files' names without their endings, or their paths where two of these are equal."""
+    names = [Path(file).stem for file in files]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]
+
+
+def _show(ranking: SystemRanking, rows: int, form: str) -> None:
+    """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
+
+    In the forms "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
+    are shown.
+    """
+    scores, pairs = _tables(ranking)
+    notices = (f"notice: {notice}" for notice in ranking.notices)
+    lines = [
+        one_line(line) for line in (f"verdict: {ranking.verdict}", f"signature {ranking.signature}", *notices)
+    ]
+    if form != "text":
+        scores = replace(scores, note="\n".join(f"{line}." for line in (scores.note, *lines)))
+        lines, rows = [], 0
+    show_table(scores, form)
+    show_table(pairs, form)
+    for line in (*lines, *_row_lines(ranking, rows)):
+        print_line(line)
+
+
+def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
+    """The systems' scores, and the difference of each two systems with its p-value."""
+    groups = f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
+    interval = f"{ranking.confidence:.0%} interval"
+    scores = Table(
+        f"{len(ranking.rows)} rows, {len(ranking.systems)} systems",
+        f"bootstrap intervals over {groups}",
+        ("system", "MARS", interval),
+        tuple(
+            (one_line(system.name), f"{system.score:.4f}", _ends(system.interval)) for system in ranking.systems
+        ),
+    )
+    count = len(ranking.pairs)
+    adjusted = f", p adjusted for {count} tests (Holm)" if count > 1 else ""
+    pairs = Table(
+        "differences",
+        f"approximate randomisation, {ranking.resamples} resamples of {groups}{adjusted}",
+        ("systems", "difference", interval, "p", "wins, ties, losses"),
+        tuple(
+            (
+                one_line(f"{pair.first} - {pair.second}"),
+                f"{pair.difference:+.4f}",
+                _ends(pair.interval),
+                MISSING if math.isnan(pair.p) else f"{pair.p:.2g}",
+                f"{pair.wins}, {pair.ties}, {pair.losses}",
+            )
+            for pair in ranking.pairs
+        ),
+    )
+    return scores, pairs
+
+
+def _ends(interval: Interval) -> str:
+    return MISSING if interval.reason else f"{interval.low:.4f} .. {interval.high:.4f}"
+
+
+def _row_lines(ranking: SystemRanking, count: int) -> Iterator[str]:
+    """The rows that differ most, each with its texts."""
+    rows = ranking.most_different(count)
+    if rows:
+        yield from ("", "rows that differ most")
+    for row in rows:
+        yield f"line {row.row + 1}: {row.spread:.4f} apart"
+        texts = [("context", row.context)] if row.context else []
+        texts += [("reference", reference) for reference in row.references]
+        for system, score, text in zip(ranking.systems, row.scores, row.candidates, strict=True):
+            texts.append((f"{one_line(system.name)} {score:.4f}", text))
+        for name, text in texts:
+            yield "  " + one_line(f"{name}: {text}", shutil.get_terminal_size().columns - 2)

@@ -1,0 +1,79 @@
+"""Tables and lists of rows -> columns: pandas, polars, pyarrow, datasets, dicts of columns, lists of dicts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mars_score.data.values import entries_of, is_table
+from mars_score.settings.options import unknown
+
+NAMES = ("prediction", "reference", "context", "samples")  # the last only where it is named
+_Columns = tuple[Any, Any, Any, Any]  # predictions, references, contexts, samples
+
+
+def is_tabular(data: Any) -> bool:
+    """Whether ``data`` is a table or a list of dicts, and not a column of texts."""
+    if isinstance(data, Mapping) or is_table(data):
+        return True
+    return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], Mapping)
+
+
+def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_context: bool = True) -> _Columns:
+    """Predictions, references, contexts and samples of a table.
+
+    Args:
+        data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
+            of dicts, one per row.
+        names: what columns are called if not ``prediction``, ``reference`` and ``context`` (or in the plural),
+            such as ``{"reference": "answer"}``. A name of None: there are none. Samples are taken only from a
+            column that is named here.
+        use_context: False: without contexts.
+
+    Raises TypeError for an unknown key of ``names`` or a row that is no dict, ValueError for a missing column.
+    """
+    names = names or {}
+    for name in names:
+        if name not in NAMES:
+            raise unknown("column", name, NAMES)
+    if isinstance(data, Sequence):
+        data = _columns_of_rows(data)
+    columns = (
+        list(data) if isinstance(data, Mapping) else list(getattr(data, "column_names", None) or data.columns)
+    )
+    called = {name: name for name in NAMES} | {"samples": None, **names}
+    if not use_context:
+        called["context"] = None
+    predictions, references, contexts, samples = (_column(data, columns, name, called[name]) for name in NAMES)
+    return predictions, references, contexts, samples
+
+
+def _column(data: Any, columns: Sequence[Any], name: str, called: str | None) -> list[Any] | None:
+    """A column's values; the plural of a usual name is taken, too."""
+    if called is None:
+        return None
+    usual = (called, f"{called}s") if called == name else (called,)
+    matching = [column for column in columns if column in usual]
+    remedy = f"say which column holds the {name.removesuffix('s')}s: columns={{{name!r}: ...}}"
+    remedy += " (None: score without references)" * (name == "reference")
+    if len(matching) != 1:
+        fault = f"several columns could be {called!r}" if matching else f"there is no column {called!r}"
+        shown = ", ".join(map(repr, columns)) or "none"
+        raise ValueError(f"{fault} (columns here: {shown}); {remedy}")
+    values = entries_of(data[matching[0]])
+    if values is None:
+        raise TypeError(f"column {matching[0]!r} must hold one entry per row; {remedy}")
+    return values
+
+
+def _columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
+    """The columns of a list of dicts, which all must have."""
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")
+    columns = {}
+    for name in rows[0]:
+        without = next((number for number, row in enumerate(rows) if name not in row), None)
+        if without is None:
+            columns[name] = [row[name] for row in rows]
+        elif name in (*NAMES, *(f"{usual}s" for usual in NAMES)):
+            raise ValueError(f"row {without} has no {name!r}, which the first has; add it or leave the row out")
+    return columns

@@ -1,0 +1,189 @@
+"""The report: agreement (the paper's Tables 2 and 3), attacks (Table 4), MARS against the others."""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from mars_score.data.files import row_line, write_whole
+from mars_score.meta.agreement import MARS, Agreement
+from mars_score.meta.evaluation import MetaEvaluation, SetResult
+from mars_score.stats.correlation import Coefficient, Level
+from mars_score.stats.resampling import Interval
+from mars_score.tables import MISSING, Table, line_to_markdown, mean, number, signed, table_to_markdown
+from mars_score.version import __version__
+
+_LEVELS: dict[Level, str] = {
+    "items": "over all items",
+    "within_groups": "within groups: values centred by their group (ranks within it), then pooled",
+    "systems": "over the systems' means",
+}
+_COEFFICIENTS = {"pearson": "Pearson's r", "spearman": "Spearman's rho", "kendall": "Kendall's tau-b"}
+_ATTACKS = {
+    "reorder": "Reorder: half of a candidate's tokens shuffled (from four tokens, never the candidate itself)",
+    "retrieve": "Retrieve: a sentence of the context as the candidate (from three sentences, never the candidate)",
+}
+
+
+def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> Path:
+    """Write ``report.md``, its figures as ``results.json``, and ``scores/SET.jsonl`` of every item.
+
+    Returns:
+        The path of the report. The folder is made where it is missing.
+    """
+    folder = Path(folder)
+    (folder / "scores").mkdir(parents=True, exist_ok=True)
+    for name, result in evaluation.sets.items():
+        write_whole(folder / "scores" / f"{name}.jsonl", "".join(map(row_line, result.score_rows())))
+    write_whole(folder / "results.json", json.dumps(evaluation.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    write_whole(folder / "report.md", _markdown(evaluation))
+    return folder / "report.md"
+
+
+def _markdown(evaluation: MetaEvaluation) -> str:
+    results = evaluation.sets.values()
+    items = sum(len(result.data.rows) for result in results)
+    groups = sum(len(set(result.data.groups)) for result in results)
+    metrics = [metric for result in results for metric in result.metrics.values() if not metric.failure]
+    mars = {name: result.metrics[MARS] for name, result in evaluation.sets.items() if MARS in result.metrics}
+    several = [name for name, result in evaluation.sets.items() if len(set(result.data.systems)) > 1]
+    lines = [
+        f"{items} rated candidates, {groups} groups, {len(results)} sets, {len(evaluation.titles)} metrics.",
+        f"Version {__version__}; seed {evaluation.seed}, {evaluation.resamples} resamples.",
+        *(f"skipped: {failure}" for failure in evaluation.failures()),
+        *evaluation.notices(),
+        *sorted({f"{metric.metric.title}: {metric.metric.note}" for metric in metrics if metric.metric.note}),
+        *(f"{name}: {metric.signature}" for name, metric in mars.items() if metric.signature),
+    ]
+    tables = [
+        main_table(evaluation),
+        _intervals_table(evaluation),
+        *([_difference_table(evaluation)] if MARS in evaluation.titles else []),
+        *(table for attack in next(iter(results)).attacks for table in _attack_tables(evaluation, attack)),
+        *(_system_table(evaluation, name) for name in several),
+        _coefficient_table(evaluation, "items", "spearman"),
+        _coefficient_table(evaluation, "items", "kendall"),
+        _coefficient_table(evaluation, "within_groups", "pearson"),
+        _coefficient_table(evaluation, "systems", "pearson"),
+    ]
+    listed = "\n".join(f"- {line_to_markdown(line)}" for line in lines)
+    return "\n\n".join(["# MARS: agreement with people", listed, *map(table_to_markdown, tables)]) + "\n"
+
+
+def _metric_table(
+    evaluation: MetaEvaluation,
+    title: str,
+    note: str,
+    value: Callable[[SetResult, str], float],
+    show: Callable[[float], str] = number,
+) -> Table:
+    """A value of each metric on each set, and its mean over the sets with a value."""
+    rows = []
+    for name, metric in evaluation.titles.items():
+        values = [value(result, name) for result in evaluation.sets.values()]
+        rows.append((metric, *map(show, values), show(mean(values))))
+    return Table(title, note, ("metric", *evaluation.sets, "mean"), tuple(rows))
+
+
+def main_table(evaluation: MetaEvaluation) -> Table:
+    """Pearson's r at each set's main level, and how many items it rests on: the figures to look at first."""
+    within = [name for name, result in evaluation.sets.items() if result.level == "within_groups"]
+    note = "Pearson correlation with the human ratings over all items"
+    note += f" ({', '.join(within)}: within groups)" if within else ""
+    note += ". Mean: over the sets with a value."
+    table = _metric_table(evaluation, "Agreement with people", note, SetResult.pearson)
+    items = ("n", *(str(len(result.data.rows)) for result in evaluation.sets.values()), "")
+    return replace(table, rows=(*table.rows, items))
+
+
+def _coefficient_table(evaluation: MetaEvaluation, level: Level, coefficient: Coefficient) -> Table:
+    reasons = dict.fromkeys(
+        f"{name}: {reason}"
+        for name, result in evaluation.sets.items()
+        for agreement in result.agreements.values()
+        if (reason := agreement.coefficients[level]["pearson"].reason) and "scores" not in reason
+    )
+    note = f"{_LEVELS[level][0].upper()}{_LEVELS[level][1:]}."
+    note += f" n/a: {'; '.join(reasons)}." if reasons else ""
+    title = f"{_COEFFICIENTS[coefficient]} {_LEVELS[level].partition(':')[0]}"
+
+    def value(result: SetResult, metric: str) -> float:
+        return result.agreements[metric].coefficients[level][coefficient].value
+
+    return _metric_table(evaluation, title, note, value)
+
+
+def _with_interval(value: float, ends: Interval) -> str:
+    """A value with its ends: "0.12 [-0.03, 0.27]"."""
+    return MISSING if math.isnan(value) else f"{value:.2f} [{number(ends.low, 2)}, {number(ends.high, 2)}]"
+
+
+def _intervals_table(evaluation: MetaEvaluation) -> Table:
+    def cell(result: SetResult, metric: str) -> str:
+        return _with_interval(result.pearson(metric), result.agreements[metric].interval)
+
+    rows = tuple(
+        (title, *(cell(result, metric) for result in evaluation.sets.values()))
+        for metric, title in evaluation.titles.items()
+    )
+    note = f"Percentile bootstrap, {evaluation.resamples} resamples of whole groups, seed {evaluation.seed}."
+    return Table("95 % confidence intervals", note, ("metric", *evaluation.sets), rows)
+
+
+def _system_table(evaluation: MetaEvaluation, name: str) -> Table:
+    """Pearson's r over the items of each system of a set."""
+    result = evaluation.sets[name]
+    systems = sorted(set(result.data.systems))
+
+    def cell(agreement: Agreement, system: str) -> str:
+        return _with_interval(agreement.per_system[system].value, agreement.system_intervals[system])
+
+    rows = tuple(
+        (title, *(cell(result.agreements[metric], system) for system in systems))
+        for metric, title in evaluation.titles.items()
+    )
+    items = len(result.data.rows) / len(systems)
+    note = f"Pearson's r over the items of one system (about {items:.0f} items each), 95 % bootstrap interval."
+    return Table(f"Per system: {name}", note, ("metric", *systems), rows)
+
+
+def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
+    """The share of candidates above the attack, and what becomes of the correlation."""
+    attacked = {name: result.attacks[attack] for name, result in evaluation.sets.items()}
+    counts = "; ".join(f"{name} {len(rows.indices)} ({rows.skipped} skipped)" for name, rows in attacked.items())
+
+    def change(result: SetResult, name: str) -> float:
+        robustness = result.agreements[name].robustness[attack]
+        return robustness.after.value - robustness.before.value
+
+    return (
+        _metric_table(
+            evaluation,
+            f"Candidates scored above their own attack: {attack}",
+            f"{_ATTACKS[attack]}. Items: {counts}. Ties count as failures.",
+            lambda result, name: result.agreements[name].robustness[attack].share,
+        ),
+        _metric_table(
+            evaluation,
+            f"Change of Pearson's r under attack: {attack}",
+            "Correlation of the attacks' scores with the ratings of the texts they come from, minus that of "
+            "the candidates, over the same items: a metric that sees through the attack loses much.",
+            change,
+            signed,
+        ),
+    )
+
+
+def _difference_table(evaluation: MetaEvaluation) -> Table:
+    """MARS against each metric."""
+    rows = []
+    for name, title in evaluation.titles.items():
+        tests = [test for result in evaluation.sets.values() if (test := result.agreements[name].mars_better)]
+        cells = (f"{signed(test.difference)} ({number(test.p)})" for test in tests)
+        if tests:
+            rows.append((title, *cells, signed(mean(test.difference for test in tests))))
+    note = "Difference of Pearson's r at the main level, and its p-value by permutation of scores within groups "
+    note += "(two-sided, not corrected for the number of comparisons)."
+    return Table("MARS minus each metric", note, ("metric", *evaluation.sets, "mean"), tuple(rows))

@@ -1,0 +1,93 @@
+"""How models are run, where results are saved and progress is reported; scores do not depend on it."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from mars_score.cache import ResultStore
+from mars_score.settings.options import is_number
+
+Progress = Callable[[str, int, int], None]
+_LINE_SECONDS = 10.0  # between lines of progress where there is no terminal
+_LIBRARIES_QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TRANSFORMERS_VERBOSITY": "error"}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What all parts of a scorer have in common besides its settings; batch sizes are positive integers."""
+
+    # Jobs or texts per forward pass of the language model, at most; None: chosen from device and free memory.
+    batch_size: int | None = None
+    encoder_batch_size: int | None = None  # texts per forward pass of the sentence encoder, at most; None: 32
+    device: str | None = None  # where models run; None: CUDA if there is one, else the CPU
+    # Where results are saved; its folder also holds converted models.
+    store: ResultStore = field(default_factory=lambda: ResultStore(None))
+    # Called as ``progress(stage, done, total)``, also with 0 done as a stage begins; None: no reports.
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "encoder_batch_size"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if not is_number(value, int, 1):
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+            object.__setattr__(self, name, int(value))  # NumPy's integers cannot be written as JSON
+
+    def report(self, stage: str, done: int, total: int) -> None:
+        """Call ``progress``, if there is one."""
+        if self.progress:
+            self.progress(stage, done, total)
+
+
+@contextmanager
+def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
+    """A progress callback: bars on a terminal, else a line on standard error every ten seconds.
+
+    If ``quiet`` it is None, and the libraries, here and in worker processes, show no progress either.
+    """
+    if quiet:
+        os.environ.update({name: value for name, value in _LIBRARIES_QUIET.items() if name not in os.environ})
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich import progress as bars
+    from rich.console import Console
+
+    columns = (*bars.Progress.get_default_columns(), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
+    tasks: dict[str, Any] = {}
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as drawn:
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = drawn.add_task(stage, total=None)
+            drawn.update(tasks[stage], completed=done, total=total or None)
+
+        yield report
+
+
+class _Lines:
+    """Progress as lines, for logs; none for what takes less than ``_LINE_SECONDS``."""
+
+    def __init__(self) -> None:
+        self._printed = time.monotonic()
+        self._begun: dict[str, tuple[int, float]] = {}  # of each stage: an earlier process may have done a part
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        first, began = self._begun.setdefault(stage, (done, now))
+        if now - self._printed < _LINE_SECONDS:
+            return
+        self._printed = now
+        rate = (done - first) / max(now - began, 1e-9)
+        of_total = f" of {total:,}" if total else ""
+        left = f", {timedelta(seconds=round((total - done) / rate))} left" if total and rate > 0 else ""
+        speed = f" ({rate:,.1f}/s{left})" if rate > 0 else ""
+        print(f"mars: {stage}: {done:,}{of_total}{speed}", file=sys.stderr, flush=True)

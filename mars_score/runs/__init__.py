@@ -1,1 +1,0 @@
-"""Files of any length: read some rows at a time, scored by workers, moved into their place when complete."""

@@ -1,1 +1,0 @@
-"""Results kept on disk between processes."""
