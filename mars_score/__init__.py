@@ -10,7 +10,7 @@ from mars_score.version import __version__
 
 if TYPE_CHECKING:
     from mars_score.scorer import MarsScorer, score, score_iter
-    from mars_score.scoring.result import MarsResult
+    from mars_score.results import MarsResult
 
 __all__ = ["MarsResult", "MarsScorer", "__version__", "score", "score_iter"]
 
@@ -18,7 +18,7 @@ __all__ = ["MarsResult", "MarsScorer", "__version__", "score", "score_iter"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "mars_score.scoring.result" if name == "MarsResult" else "mars_score.scorer"
+    home = "mars_score.results" if name == "MarsResult" else "mars_score.scorer"
     return getattr(import_module(home), name)
 
 

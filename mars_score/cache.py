@@ -1,31 +1,30 @@
-"""Results saved between processes in one SQLite file: checksummed, limited in size, never in the way."""
+"""The cache: what models computed is kept between processes in one SQLite file, never in the way.
+
+:func:`cached` wraps a model call; nothing else is stored. Entries have a checksum, and the file a limit.
+"""
 
 import hashlib
 import json
 import math
 import os
 import sqlite3
-import stat
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from mars_score.atomic import make_private
 from mars_score.errors import warn
 
 Store = str | os.PathLike[str] | bool | None
-KINDS = ("analyses", "infills", "samples", "embeddings", "scores", "rows")
-# Seconds that are taken off the time of last use when results are evicted: these kinds cost far less to compute
-# again than the others, and embeddings are far larger.
-_MONTH = 30 * 24 * 3600
-CHEAP = {"embeddings": 2 * _MONTH, "analyses": _MONTH, "rows": _MONTH}
+KINDS = ("encodings", "log_probabilities", "entailments", "infills")  # one for each model call
 LIMIT = 10 * 2**30  # bytes
 FILE = "results.sqlite3"
 TIMEOUT = 60.0  # seconds to wait for other processes
 _FRESH = 3600  # seconds; reading an entry updates its time only if that is older
-_VERSION = 2
+_VERSION = 3
 KEY_BYTES = 16
 _SCHEMA = (
     "DROP TABLE IF EXISTS entries",
@@ -37,15 +36,19 @@ _SELECT = (
     "SELECT id, key, CAST(checksum AS BLOB), CAST(value AS BLOB), used FROM entries WHERE kind = ? AND key IN"
 )
 _KEYS = 500  # of one statement
+FLUSH_SECONDS = 2.0  # computed results are saved this often, so that a killed process loses no more
 
 _as_json = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=lambda mapping: dict(**mapping)
 ).encode
 _T = TypeVar("_T")
+Item = TypeVar("Item", bound=Hashable)
+Value = TypeVar("Value")
+Done = Callable[[Item, Value], None]
 
 
 def store_folder(store: Store = None) -> Path | None:
-    """The store's folder: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: none."""
+    """Return the folder of a store: None: ``MARS_STORE`` or the user's cache folder; a path: that; False: none."""
     if store is False:
         return None
     if store is None:
@@ -60,7 +63,7 @@ def store_folder(store: Store = None) -> Path | None:
 
 
 def size_limit() -> int:
-    """Bytes that a store's file may have: ``MARS_STORE_LIMIT`` (GiB), else ``LIMIT``."""
+    """Return the bytes that a store's file may have: ``MARS_STORE_LIMIT`` (GiB), else ``LIMIT``."""
     text = os.environ.get("MARS_STORE_LIMIT")
     if not text:
         return LIMIT
@@ -70,26 +73,8 @@ def size_limit() -> int:
     raise ValueError(f"MARS_STORE_LIMIT must be a positive number (GiB), got {text!r}")
 
 
-def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can read; one that is there keeps its mode, parents have the usual one."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def _open_to_others(folder: Path) -> str:
-    """Why other users could plant results in a folder, in words; "": they could not."""
-    if sys.platform == "win32":
-        return ""
-    state = folder.stat()
-    if state.st_mode & stat.S_IWOTH:
-        return "everyone may write to it"
-    if os.geteuid() != 0 and state.st_uid not in (0, os.geteuid()):
-        return f"it belongs to another user (number {state.st_uid})"
-    return ""
-
-
 def digest(*parts: Any) -> bytes:
-    """16 bytes that tell ``parts`` apart: str, int, float, bool, None, lists and mappings of them, else TypeError.
+    """Hash ``parts`` (str, int, float, bool, None, lists and mappings of them, else TypeError) to 16 bytes.
 
     A tuple counts as the list of its items, the order of a mapping's keys (strings) does not count; 1, 1.0 and
     True differ.
@@ -106,8 +91,8 @@ class ResultStore:
 
     Args:
         folder: of the store, made by the first :meth:`put`; None: nothing is saved.
-        limit: bytes of the file; beyond them the least recently used results are evicted, cheap ones first.
-            None: :func:`size_limit`.
+        limit: bytes of the file; beyond them the least recently used results are evicted. None:
+            :func:`size_limit`.
     """
 
     def __init__(self, folder: Path | None, limit: int | None = None) -> None:
@@ -115,10 +100,9 @@ class ResultStore:
         self.file = None if folder is None else folder / FILE
         self.limit = size_limit() if limit is None else limit
         self._readable = self._writable = True
-        self._warned = False  # that others can write to the folder
 
     def get(self, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The stored values of those ``keys`` that have one."""
+        """Return the stored values of those ``keys`` that have one."""
         return (self._use(lambda db: _select(db, kind, keys)) if keys else None) or {}
 
     def put(self, kind: str, entries: Mapping[bytes, bytes]) -> None:
@@ -140,7 +124,7 @@ class ResultStore:
             self._use(write, write=True)
 
     def info(self) -> dict[str, tuple[int, int]]:
-        """Number of entries and bytes of values of every kind."""
+        """Return the number of entries and the bytes of values of every kind."""
         query = "SELECT kind, count(*), sum(length(value)) FROM entries GROUP BY kind"
         rows = self._use(lambda db: db.execute(query).fetchall()) or []
         counts = {kind: (number, size) for kind, number, size in rows}
@@ -161,7 +145,7 @@ class ResultStore:
         self._readable = self._writable = True
 
     def _use(self, work: Callable[[sqlite3.Connection], _T], *, write: bool = False) -> _T | None:
-        """What ``work`` returns; None without a store, and if it fails, which warns and is not tried again."""
+        """Return what ``work`` does; None without a store, and if it fails, which warns and is not tried again."""
         if self.file is None or not (self._writable if write else self._readable):
             return None
         folder = self.file.parent
@@ -171,9 +155,6 @@ class ResultStore:
                 os.close(os.open(self.file, os.O_RDONLY | os.O_CREAT, 0o600))  # SQLite would let others read it
             elif not self.file.exists():
                 return None
-            if not self._warned and (reason := _open_to_others(folder)):
-                self._warned = True
-                warn(f"other users can change the results in {folder}: {reason}")
             with _opened(self.file) as db:
                 return work(db) if write or _version(db) == _VERSION else None
         except (sqlite3.Error, OSError) as error:
@@ -192,7 +173,7 @@ def _checksum(kind: str, key: bytes, value: bytes) -> bytes:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether the file is to blame; a lock, a full disk or a read-only folder is no damage, a missing table is."""
+    """Tell whether the file is to blame; a lock, a full disk or a read-only folder is no damage."""
     code = getattr(error, "sqlite_errorcode", None)
     return isinstance(error, sqlite3.DatabaseError) and (
         not isinstance(error, sqlite3.OperationalError) or code == sqlite3.SQLITE_ERROR
@@ -212,7 +193,7 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Waits for other writers at its start."""
+    """Begin to write, waiting for other writers."""
     if _version(db) == 0:
         db.execute("PRAGMA auto_vacuum = FULL")  # takes effect in an empty file only
     with db:
@@ -225,13 +206,13 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _create(db: sqlite3.Connection) -> None:
-    """An empty table in the place of what there was, also of another version."""
+    """Put an empty table in the place of what there was, also of another version."""
     for statement in _SCHEMA:
         db.execute(statement)
 
 
 def _select(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-    """The values of ``keys``; those that were read an hour ago or earlier are marked as used now."""
+    """Return the values of ``keys``, and mark those that were last used an hour ago or earlier as used now."""
     values: dict[bytes, bytes] = {}
     old: list[int] = []
     now = int(time.time())
@@ -254,11 +235,10 @@ def _select(db: sqlite3.Connection, kind: str, keys: Sequence[bytes]) -> dict[by
 
 
 def _evict(db: sqlite3.Connection, limit: int) -> None:
-    """If the file has more than ``limit`` bytes, delete entries until nine tenths of it are left."""
+    """Delete the least recently used entries of a file over the limit until nine tenths of it are left."""
     if _size(db) <= limit:
         return
-    longer = " ".join(f"WHEN '{kind}' THEN {seconds}" for kind, seconds in CHEAP.items())
-    ids = db.execute(f"SELECT id FROM entries ORDER BY used - CASE kind {longer} ELSE 0 END, id").fetchall()
+    ids = db.execute("SELECT id FROM entries ORDER BY used, id").fetchall()
     step = math.ceil(len(ids) / 50)
     while ids and _size(db) > limit * 9 // 10:
         db.executemany("DELETE FROM entries WHERE id = ?", ids[:step])
@@ -266,8 +246,85 @@ def _evict(db: sqlite3.Connection, limit: int) -> None:
 
 
 def _size(db: sqlite3.Connection) -> int:
-    """Bytes of the file without unused pages."""
+    """Return the bytes of the file without unused pages."""
     pages, unused, size = (
         db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
     return int((pages - unused) * size)
+
+
+@dataclass(frozen=True)
+class Codec(Generic[Value]):
+    """How the values of a model call are written."""
+
+    encode: Callable[[Value], bytes]
+    decode: Callable[[bytes], Value]
+
+
+def json_codec(make: Callable[..., Value]) -> Codec[Value]:
+    """Make a codec that writes a tuple as a JSON list; ``make`` gets its entries."""
+    return Codec(
+        lambda value: _as_json(value).encode("utf-8", "surrogatepass"),
+        lambda stored: make(*json.loads(stored.decode("utf-8", "surrogatepass"))),
+    )
+
+
+def cached(
+    store: ResultStore,
+    kind: str,
+    common: Sequence[Any] | None,
+    items: Iterable[Item],
+    compute: Callable[[list[Item], Done[Item, Value]], object],
+    codec: Codec[Value],
+) -> dict[Item, Value]:
+    """Return the value of each different item: stored, or computed and then saved.
+
+    Args:
+        store: without a folder nothing is looked up, saved or serialised.
+        kind: one of :data:`KINDS`.
+        common: what all values depend on, for :func:`digest`: model, settings, and a number to raise when the same
+            items come to give other values. None: not known, so that nothing is looked up or saved.
+        items: what the values are of: strings, or tuples that ``digest`` takes.
+        compute: called as ``compute(missing, done)``; it calls ``done(item, value)`` once for each missing item, as
+            soon as the value is known. Values are saved every ``FLUSH_SECONDS`` and when ``compute`` ends, also by
+            an exception or Ctrl-C.
+        codec: writes and reads the values; ``decode(encode(value))`` equals ``value``.
+    """
+    missing = list(dict.fromkeys(items))
+    values: dict[Item, Value] = {}
+    if store.folder is None or common is None or not missing:
+        if missing:
+            compute(missing, values.__setitem__)
+        return values
+    prefix = digest(*common)
+    keys = {item: _item_key(prefix, item) for item in missing}
+    stored = store.get(kind, list(keys.values()))
+    values = {item: codec.decode(stored[key]) for item, key in keys.items() if key in stored}
+    unsaved: dict[bytes, bytes] = {}
+    saved_at = time.monotonic()
+
+    def done(item: Item, value: Value) -> None:
+        nonlocal saved_at
+        values[item] = value
+        unsaved[keys[item]] = codec.encode(value)
+        if time.monotonic() - saved_at > FLUSH_SECONDS:
+            store.put(kind, unsaved)
+            unsaved.clear()
+            saved_at = time.monotonic()
+
+    try:
+        if missing := [item for item in missing if item not in values]:
+            compute(missing, done)
+    finally:
+        store.put(kind, unsaved)
+    return values
+
+
+def _item_key(prefix: bytes, item: Any) -> bytes:
+    if isinstance(item, str):
+        item = (item,)
+    if all(type(part) is str for part in item):  # most are, and this takes a fifth of the time of JSON
+        encoded = b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in item)
+    else:
+        encoded = b"\xfe" + digest(*item)
+    return hashlib.blake2b(prefix + encoded, digest_size=KEY_BYTES).digest()

@@ -6,29 +6,26 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 BLANK = "blank candidates score 0.0, although wrong ones can score less"
 BLANK_CONTEXT = "the context is blank and the row is scored by its references alone"
 CONTEXT_CUT = (
-    "the end of the context (see max_context_tokens), or of a candidate of over 1,024 tokens, was not read by the "
-    "language model"
+    "the end of the context (see max_context_tokens), or of a candidate of over 1,024 tokens, is beyond what the "
+    "language model is given"
 )
 REFERENCE_CUT = "the reference is longer than the language model's window and its end was not augmented"
 CONTRADICTED = "the candidate probably contradicts its context or a reference"
-NOT_ENGLISH = "the row is not in English, which the entailment model does not read: it is scored without"
-SENTENCES_CUT = "the entailment model read the first 20 sentences of the candidate alone"
+NOT_ENGLISH = "the row is not in English, the only language of the NLI model: it is scored without contradictions"
+SENTENCES_CUT = "the NLI model is given the first sentences of the candidate alone (see max_sentences)"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
-NOT_TOLD = "the server does not tell the log probabilities of texts: all rows are scored without the likelihood"
 OWN_SAMPLE = "a sample is the candidate itself and was left out"
-SAMPLES_CUT = "the context is long and samples were drawn given a part of it"
-TEXT_CUT = "a text is longer than the sentence encoder reads and its end does not count"
+TEXT_CUT = "a text is longer than the sentence encoder's window and its end does not count"
 UNKNOWN = (
-    f"more than {UNKNOWN_SHARE:.0%} of the tokens of the candidate or a reference are unknown to the sentence "
-    "encoder and match nothing"
+    "more than 10% of the tokens of the candidate or a reference are unknown to the sentence encoder and match "
+    "nothing"
 )
 # In the order in which they are reported.
 NOTICES = (
-    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, OWN_SAMPLE, SAMPLES_CUT, TEXT_CUT, UNKNOWN),
+    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, OWN_SAMPLE, TEXT_CUT, UNKNOWN),
     *(NOT_ENGLISH, SENTENCES_CUT, CONTRADICTED),
 )
 _NAMED = 5  # rows that a sentence names
@@ -41,13 +38,6 @@ _BETWEEN = {
 
 class ModelUnavailableError(OSError):
     """A model could not be loaded: the Hub is out of reach, or a wheel or an extra is missing."""
-
-
-class ServerError(ModelUnavailableError):
-    """A server of a language model gave no answer that can be used (see the message)."""
-
-    status = 0  # of HTTP; 0: there was no answer
-    said = ""  # the text of the answer
 
 
 class UnsupportedModelError(ValueError):

@@ -1,61 +1,56 @@
-"""MarsScorer: references are augmented, texts are read, and candidates are scored."""
+"""MarsScorer, the main entry point: check rows, call the models, compute the score."""
 
 from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
-from itertools import chain, compress, islice
+from functools import cached_property
+from importlib import import_module
+from itertools import chain, islice
 from typing import Any
 
 from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.frames import columns_of, is_tabular
-from mars_score.data.validation import Row, check_candidate_lists, check_rows
-from mars_score.errors import NOT_TOLD, Notices, warn
-from mars_score.infilling.augmented import AugmentedReference, notices_of
-from mars_score.infilling.augmenter import Augmenter, prepare_rows
-from mars_score.learning.heads import LearnedHead, check_fits, load_head, read_head
+from mars_score.data.validation import check_candidate_lists, check_rows
+from mars_score.errors import BLANK, BLANK_CONTEXT, OWN_SAMPLE, Notices, warn
+from mars_score.features import augment_references, paper_similarities, plus_features
 from mars_score.metrics.explain import explain
 from mars_score.metrics.explanation import Explanation
-from mars_score.metrics.idf import Idf
-from mars_score.models.devices import check_device
-from mars_score.models.fingerprints import unchanging
-from mars_score.models.served import is_served, served_model
-from mars_score.models.signature import make_signature
-from mars_score.progress import Progress, Runtime, progress_bars
-from mars_score.sampling.samples import ContextSampler, Request, Samples, make_request
-from mars_score.scoring.batch import Batch, read_batches, scorable_row
-from mars_score.scoring.evidence import Reader
-from mars_score.scoring.form import Form
-from mars_score.scoring.result import MarsResult, RowScore, ScoredTexts
-from mars_score.scoring.row import Example
-from mars_score.scoring.rows import row_results
+from mars_score.metrics.paper import Idf, PaperConfig, paper, reference_score
+from mars_score.metrics.plus import plus
+from mars_score.models.fingerprints import cached_fingerprints
+from mars_score.models.model_calls import ModelCalls
+from mars_score.models.running import check_device, one_blas_thread
+from mars_score.models.tagger import Tagger, prepare_reference
+from mars_score.results import MarsResult
+from mars_score.rows import AugmentedReference, ReferenceScore, Row, RowScore, SampleScore, weighted_sum
+from mars_score.runtime import Progress, Runtime, progress_bars
 from mars_score.settings import Settings, resolve_settings
-from mars_score.settings.options import learned_head
+from mars_score.signature import make_signature
 
-_LOADED = ("_augmenter", "_sampler", "_reader", "_head")  # made when first needed
-_CHUNK_ROWS = 512  # rows scored together; bounds the memory of token vectors
+_LOADED = ("calls", "_tagger", "_head")  # made when first needed
+CHUNK_SIZE = 512  # rows scored together; bounds the memory of token vectors
 
 
 class MarsScorer:
-    """Scores candidates by their similarity with augmented references.
+    """Scores candidates by their references and contexts.
 
     Models are loaded when they are first needed and stay loaded until :meth:`free`.
 
     Args:
         preset: which models: ``"mini"``, ``"base"`` (default), ``"paper"`` or ``"multilingual"``.
-        batch_size: jobs (a reference at one mask ratio) that the language model infills together, at most;
-            None: chosen from device and free memory.
+        batch_size: infills that the language model generates together, at most; None: chosen from device and free
+            memory.
         encoder_batch_size: texts per forward pass of the sentence encoder, at most; None: 32.
         device: ``"cpu"``, ``"cuda"``, ...; None: CUDA if there is one, else the CPU.
-        store: folder for results and converted models; None: the user's cache folder (or ``MARS_STORE``), False:
-            save nothing.
+        store: folder for model outputs and converted models; None: the user's cache folder (or ``MARS_STORE``),
+            False: save nothing.
         progress: True: progress bars on standard error; a function: called as ``progress(stage, done, total)``,
             where a total of 0 is not known.
-        settings: any setting of :mod:`mars_score.settings`, by name.
+        settings: any setting of :mod:`mars_score.settings`, by name, such as ``variant="plus"``.
 
     Raises:
         ValueError: an unknown preset or variant, or a value out of range or without effect; a learned head that is
@@ -75,13 +70,12 @@ class MarsScorer:
         progress: Progress | bool | None = None,
         **settings: Any,
     ) -> None:
-        folder = learned_head("learned", settings.get("learned"))
-        self.head_folder = head = read_head(folder) if folder else None
-        if head:
-            settings["learned"] = head.fingerprint
-        self.settings: Settings = resolve_settings(preset, trained=head.settings if head else None, **settings)
-        if head:
-            check_fits(head, self.settings)
+        self.head_folder = _learning().read_head(settings["learned"]) if settings.get("learned") else None
+        trained = self.head_folder.settings if self.head_folder else None
+        self.settings: Settings = resolve_settings(preset, trained=trained, **settings)
+        if self.head_folder:
+            _learning().check_fits(self.head_folder, self.settings)
+            self.settings = replace(self.settings, learned=self.head_folder.fingerprint)
         check_device(device)
         results, self._reports = ResultStore(store_folder(store)), _Reports(progress)
         self.runtime = Runtime(batch_size, encoder_batch_size, device, results, self._reports)
@@ -93,7 +87,7 @@ class MarsScorer:
         shown = (item for item in self.settings.items() if item not in usual.items())
         return f"MarsScorer({', '.join(f'{name}={_shown(value)}' for name, value in shown)})"
 
-    @unchanging()
+    @cached_fingerprints()
     def score(
         self,
         predictions: Any,
@@ -101,30 +95,32 @@ class MarsScorer:
         contexts: Any = None,
         *,
         samples: Any = None,
+        tasks: Any = None,
         columns: Mapping[str, str | None] | None = None,
         explain: bool = False,
     ) -> MarsResult:
         """Score candidates.
 
         Args:
-            predictions: one candidate per row, stripped of outer whitespace; a blank one scores 0.0. Or a list of
-                candidates, which are scored each. Or, alone, a table (see
-                :func:`mars_score.data.frames.columns_of`).
-            references: a string or a list of strings per row; None: candidates are scored given their contexts
+            predictions: one candidate per row, stripped of outer white space; a blank one scores 0.0. Or a list of
+                candidates, which are scored each. Or, alone, a table (see :func:`mars_score.data.frames.columns_of`).
+            references: a string or a list of strings per row; None: candidates are scored by their contexts
                 alone, as variants ``"plus"`` and ``"fast"`` can.
-            contexts: per row a string; a list of strings, the turns of a dialogue, which become the lines of one;
-                chat messages ``[{"role": ..., "content": ...}]``; or retrieved passages ``{"passages": [...]}``,
-                each read by itself. May be left out with ``use_context=False``.
+            contexts: per row a string; a list of strings or of chat messages ``{"role": ..., "content": ...}``,
+                which is a dialogue; retrieved passages ``{"passages": [...]}``, if need be with a ``"question"``,
+                each encoded by itself; or any other dict, a record. May be left out with ``use_context=False``.
             samples: per row a text or a list of texts that others than the scored system wrote for the context,
                 such as a good language model; None, "" or an empty list: none. One that is the candidate itself
                 is left out.
-            columns: what the columns of a table are called, such as ``{"reference": "answer"}``; samples are
+            tasks: per row, or for all, what the context is: ``"text"``, ``"dialogue"`` or ``"data"``; None: as the
+                type of the context says, else the setting ``task``.
+            columns: names of the columns of a table, such as ``{"reference": "answer"}``; samples and tasks are
                 taken from a table only if their column is named.
             explain: also say why each score is what it is: ``explanations`` of the result.
 
         Returns:
-            Scores, mostly in [0, 1], higher is better, with all their details. A text that repeats itself or,
-            with ``likelihood_weight`` above 0, that the language model finds unlikely may score below 0.
+            Scores, mostly in [0, 1], higher is better, with all their details. A text that repeats itself or that
+            the language model finds unlikely may score below 0.
 
         Raises:
             TypeError, ValueError: bad input, named with its row, before any model is loaded; no rows.
@@ -132,107 +128,86 @@ class MarsScorer:
         """
         if references is None and contexts is None and samples is None and is_tabular(predictions):
             table = columns_of(predictions, columns, use_context=self.settings.use_context)
-            predictions, references, contexts, samples = table
+            predictions, references, contexts, samples, tasks = table
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
-        all_candidates = check_candidate_lists(predictions)
-        settings = self.settings_for(references, samples)
-        all_references, all_contexts, all_samples = check_rows(
-            references, contexts, samples, use_context=settings.use_context, predictions=all_candidates
+        candidate_lists = check_candidate_lists(predictions)
+        self.check_inputs(references, samples)
+        inputs = check_rows(
+            references,
+            contexts,
+            samples,
+            tasks,
+            use_context=self.settings.use_context,
+            task=self.settings.task,
+            predictions=candidate_lists,
         )
-        if not all_candidates:
+        if not candidate_lists:
             raise ValueError("there is nothing to score: predictions is empty")
-        numbers = [number for number, candidates in enumerate(all_candidates) for _ in candidates]
-        rows = [
-            Row(candidate.strip(), all_references[number], all_contexts[number].strip(), all_samples[number])
-            for number, candidate in zip(numbers, chain.from_iterable(all_candidates), strict=True)
-        ]
+        numbers = [number for number, candidates in enumerate(candidate_lists) for _ in candidates]
+        candidates = chain.from_iterable(candidate_lists)
+        rows = [inputs[number]._replace(candidate=text.strip()) for number, text in zip(numbers, candidates, strict=True)]
+        prepared = self.prepare(rows)
         with self._reports.bars():
-            scores = tuple(self._score(prepare_rows(rows, settings.masking), settings))
-            explanations = self._explain(rows, scores) if explain else ()
-        origin = "" if samples is None else "given"
-        signature = make_signature(settings, [len(row.references) for row in rows], origin)
-        texts = tuple(ScoredTexts(number, *row[:3]) for number, row in zip(numbers, rows, strict=True))
+            scores = tuple(self._score(prepared))
+            explanations = self._explain(prepared, scores) if explain else ()
+        counts, tasks_here = [len(row.references) for row in prepared], {row.task for row in prepared}
+        signature = make_signature(self.settings, counts, "" if samples is None else "given", tasks_here)
         notices = _warn(numbers, [row.notices for row in scores])
-        if settings.similarity.likelihood_weight != self.settings.similarity.likelihood_weight:
-            warn(NOT_TOLD)
-            notices = (NOT_TOLD, *notices)
-        return MarsResult(scores, signature, notices, texts, explanations)
+        return MarsResult(scores, signature, notices, tuple(prepared), tuple(numbers), explanations)
 
-    def settings_for(self, references: Any, samples: Any = None) -> Settings:
-        """The settings that count; without the likelihood where a server does not tell it.
-
-        Args and errors as for :meth:`mars_score.settings.Settings.given`. ValueError: a learned head needs
-        references; ServerError: a server cannot be asked.
-        """
-        settings, head = self.settings.given(references, samples), self.head_folder
-        if references is None and head and head.kind == "terms":
-            raise ValueError(f"{head.path}: this head needs references; give them, or leave learned out")
-        model, similarity = settings.models.language_model, settings.similarity
-        if similarity.likelihood_weight and is_served(model) and served_model(model).read is None:
-            return replace(settings, similarity=replace(similarity, likelihood_weight=0.0))
-        return settings
-
-    @unchanging()
+    @cached_fingerprints()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
-        """The references of each row, their infills and the samples of its context: references for any metric.
+        """Return the references of each row and their infills, for any metric, without repetitions.
 
-        Without repetitions. Args and errors as for :meth:`score`.
+        Args and errors as for :meth:`score`; ValueError: the variant masks nothing.
         """
-        settings = self.settings.given(references)
-        columns = check_rows(references, contexts, use_context=settings.use_context)
-        rows = [Row("", *texts) for texts in zip(*columns, strict=True)]
-        augmented = self.augment_rows(prepare_rows(rows, settings.masking))
-        _warn(range(len(augmented)), [notices_of(row) for row, _ in augmented])
+        self.check_inputs(references)
+        rows = self.prepare(check_rows(references, contexts, use_context=self.settings.use_context))
+        augmented = self.augment_rows(rows)
+        _warn(range(len(rows)), [_notices_of(row) for row in augmented])
+        return [list(dict.fromkeys(text for one in row for text in one.texts)) for row in augmented]
+
+    def check_inputs(self, references: Any, samples: Any = None) -> None:
+        """Raise ValueError where rows without references (None), or samples (not None), cannot be scored."""
+        self.settings.check_inputs(references, samples)
+        if references is None and self.head_folder and self.head_folder.kind == "terms":
+            raise ValueError(f"{self.head_folder.path}: this head needs references; give them, or leave learned out")
+
+    def prepare(self, rows: Iterable[Row]) -> list[Row]:
+        """Prepare checked rows: `paper` strips URLs and hashtags; a sample that is the candidate is left out later."""
+        config = self.settings.config
+        if not (isinstance(config, PaperConfig) and config.strip_urls_hashtags):
+            return list(rows)
         return [
-            list(dict.fromkeys([*(text for reference in row for text in reference.texts), *samples.texts]))
-            for row, samples in augmented
+            row._replace(
+                references=tuple(
+                    dict.fromkeys(prepare_reference(text, strip_urls_hashtags=True) for text in row.references)
+                )
+            )
+            for row in rows
         ]
 
-    @unchanging()
-    def examples(self, rows: Sequence[Row]) -> list[Example]:
-        """Rows as a learned head sees them, for training one.
+    @cached_fingerprints()
+    def score_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
+        """Score checked and prepared rows, which may be a part of more.
 
         Args:
-            rows: with candidates and references, none of them blank.
-        """
-        prepared = prepare_rows(rows, self.settings.masking)
-        with self._reports.bars():
-            batches = self._read(prepared, self.settings)
-            return [example for batch in batches for example in batch.examples(batch.own_scores()).values()]
-
-    @unchanging()
-    def score_rows(
-        self, rows: Sequence[Row], idf: Idf | None = None, *, with_references: bool = True
-    ) -> list[RowScore]:
-        """The scores of rows that are a part of more, as in a run over a file; they are not checked again.
-
-        Args:
-            rows: checked, with prepared references.
-            idf: counted over all references; None: over those of these rows, or of the corpus of the settings.
-            with_references: False: by their contexts alone.
+            rows: see :meth:`prepare`.
+            idf: counted over all references; None: over those of these rows, or of ``idf_corpus``.
         """
         with self._reports.bars():
-            return self._score(rows, self.settings_for(() if with_references else None), idf)
+            return self._score(rows, idf)
 
-    @unchanging()
-    def augment_rows(
-        self, rows: Sequence[Row], idf: Idf | None = None
-    ) -> list[tuple[list[AugmentedReference], Samples]]:
-        """The augmented references of each row and the samples of its context; args as for :meth:`score_rows`."""
+    @cached_fingerprints()
+    def augment_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[list[AugmentedReference]]:
+        """Augment the references of checked and prepared rows; args as for :meth:`score_rows`."""
         with self._reports.bars():
-            augmented = self._augment(rows, idf, blank_too=True)
-            requests, samples = self._draw(rows, [True] * len(rows))
-        return [(row, samples[request]) for row, request in zip(augmented, requests, strict=True)]
+            return self._augment(rows, idf, blank_too=True)
 
-    def explain_rows(
-        self, rows: Sequence[Row], idf: Idf | None = None, *, with_references: bool = True
-    ) -> tuple[Explanation, ...]:
-        """Why rows have their scores; args as for :meth:`score_rows`."""
-        return self._explain(rows, self.score_rows(rows, idf, with_references=with_references))
-
-    def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
-        return explain(rows, scores, self._reader, Form.of(self.settings))
+    def explain_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> tuple[Explanation, ...]:
+        """Explain the scores of rows; args as for :meth:`score_rows`."""
+        return self._explain(rows, self.score_rows(rows, idf))
 
     def free(self) -> None:
         """Release the models; they are loaded again when needed."""
@@ -240,63 +215,92 @@ class MarsScorer:
             self.__dict__.pop(name, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is loaded again when needed."""
+        """Leave out what is loaded again when needed."""
         return {name: value for name, value in vars(self).items() if name not in _LOADED}
 
-    def _score(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> list[RowScore]:
-        """The scores of prepared rows, stored or new."""
+    @cached_property
+    def calls(self) -> ModelCalls:
+        """The models of the settings, loaded when first called."""
+        return ModelCalls(self.settings.models, self.runtime)
 
-        def compute(missing: list[Row], done: Callable[[Row, RowScore], None]) -> None:
-            head, rest = self._head, iter(missing)
-            for batch in self._read(missing, settings, idf):
-                for scored, row in zip(batch.scored(head), rest, strict=False):
-                    done(row, scored)
+    @cached_property
+    def _tagger(self) -> Tagger:
+        return Tagger(self.settings.language)
 
-        scored = row_results(settings, compute).read(self.runtime.store, rows)
-        return [scored[row] for row in rows]
+    @cached_property
+    def _head(self) -> Any:
+        return _learning().load_head(self.head_folder, self.settings, self.calls) if self.head_folder else None
 
-    def _read(self, rows: Sequence[Row], settings: Settings, idf: Idf | None = None) -> Iterator[Batch]:
-        """Prepared rows with their augmented references and samples, and what is read of them."""
+    def _score(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
+        scores = self._score_paper(rows, idf) if isinstance(self.settings.config, PaperConfig) else self._score_plus(rows)
+        if self._head is not None:
+            written = [index for index, row in enumerate(rows) if row.candidate]
+            features = self._head.features([rows[index] for index in written], [scores[index] for index in written])
+            for index, terms in zip(written, self._head.score(features), strict=True):
+                scores[index] = replace(scores[index], score=weighted_sum(terms), terms=terms)
+        return scores
+
+    def _score_plus(self, rows: Sequence[Row]) -> list[RowScore]:
+        config, scores = self.settings.plus, []
+        for start in range(0, len(rows), CHUNK_SIZE):
+            chunk = [_without_own_sample(row) for row in rows[start : start + CHUNK_SIZE]]
+            with one_blas_thread():
+                found = plus_features(chunk, config, self.calls)
+            for row, (features, notices) in zip(rows[start : start + CHUNK_SIZE], found, strict=True):
+                notices |= self._row_notices(row)
+                if not row.candidate:
+                    scores.append(RowScore(0.0, notices=notices))
+                    continue
+                terms = plus(features, config)
+                references = tuple(
+                    ReferenceScore(AugmentedReference(text), (recall,), recall)
+                    for text, recall in zip(features.row.references, features.recalls, strict=True)
+                )
+                samples = tuple(map(SampleScore, features.row.samples, features.sample_recalls))
+                scores.append(RowScore(weighted_sum(terms), terms, references, samples, notices))
+        return scores
+
+    def _score_paper(self, rows: Sequence[Row], idf: Idf | None) -> list[RowScore]:
+        config, scores = self.settings.paper, []
         augmented = self._augment(rows, idf)
-        requests, drawn = self._draw(rows, [bool(row.candidate) and not row.samples for row in rows])
-        scorable = [
-            scorable_row(row, references, request, drawn, use_context=settings.use_context)
-            for row, references, request in zip(rows, augmented, requests, strict=True)
-        ]
-        return read_batches(scorable, Form.of(settings), self._reader, _CHUNK_ROWS, self._reports)
+        compared = zip((row.candidate for row in rows), augmented, strict=True)
+        found = paper_similarities(list(compared), self.calls)
+        for row, references, (similarities, notices) in zip(rows, augmented, found, strict=True):
+            notices |= self._row_notices(row) | _notices_of(references)
+            if not row.candidate:
+                scores.append(RowScore(0.0, notices=notices))
+                continue
+            compared_references = tuple(
+                ReferenceScore(reference, values, reference_score(values, config.q))
+                for reference, values in zip(references, similarities, strict=True)
+            )
+            terms = paper([one.score for one in compared_references], config)
+            scores.append(RowScore(weighted_sum(terms), terms, compared_references, notices=notices))
+        return scores
 
     def _augment(
         self, rows: Sequence[Row], idf: Idf | None, *, blank_too: bool = False
     ) -> list[list[AugmentedReference]]:
-        """Augmented references, of blank candidates with ``blank_too`` only; all references count for the IDF."""
+        """Augment references, of blank candidates with ``blank_too`` only; all references count for the IDF."""
         pairs = [
             [(row.context, text) for text in row.references] if row.candidate or blank_too else [] for row in rows
         ]
-        others = [text for row in rows for text in row.references]
-        augmented = self._augmenter.augment(list(chain.from_iterable(pairs)), others, idf)
+        corpus = (text for row in rows for text in row.references)
+        augmented = augment_references(
+            chain.from_iterable(pairs), corpus, self.settings.paper, self.calls, self._tagger, idf
+        )
         return [[augmented[pair] for pair in row] for row in pairs]
 
-    def _draw(self, rows: Sequence[Row], needed: Sequence[bool]) -> tuple[list[Request], dict[Request, Samples]]:
-        """The request of each row, and the samples of those that are ``needed``."""
-        requests = [make_request(row.context, row.references, self.settings.sampling) for row in rows]
-        return requests, self._sampler.draw([*compress(requests, needed)], partial(self._reports, "sample"))
+    def _row_notices(self, row: Row) -> frozenset[str]:
+        flags = {
+            BLANK: not row.candidate,
+            BLANK_CONTEXT: self.settings.use_context and not row.context,
+            OWN_SAMPLE: bool(row.candidate) and row.candidate in row.samples,
+        }
+        return frozenset(notice for notice, flag in flags.items() if flag)
 
-    @cached_property
-    def _head(self) -> LearnedHead | None:
-        head = self.head_folder
-        return None if head is None else load_head(head, self.settings, self.runtime)
-
-    @cached_property
-    def _augmenter(self) -> Augmenter:
-        return Augmenter(self.settings, self.runtime)
-
-    @cached_property
-    def _sampler(self) -> ContextSampler:
-        return ContextSampler(self.settings, self.runtime)
-
-    @cached_property
-    def _reader(self) -> Reader:
-        return Reader(self.settings, self.runtime)
+    def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
+        return explain(rows, scores, self.settings, self.calls)
 
 
 def score(
@@ -307,7 +311,7 @@ def score(
     columns: Mapping[str, str | None] | None = None,
     **settings: Any,
 ) -> MarsResult:
-    """:meth:`MarsScorer.score` of a new scorer with these settings; models that are named stay loaded."""
+    """Score by :meth:`MarsScorer.score` of a new scorer with these settings; models that are named stay loaded."""
     return MarsScorer(**settings).score(predictions, references, contexts, columns=columns)
 
 
@@ -323,9 +327,9 @@ def score_iter(
     Args:
         rows: dicts with ``"prediction"``, ``"reference"`` and ``"context"``.
         columns: their names where they differ, as for :meth:`MarsScorer.score`.
-        chunk_size: rows that are read before the first of them is yielded.
-        settings: the arguments of :class:`MarsScorer`. Variants that mask words need ``idf_corpus``, as a stream
-            has no references of a whole call to count IDF over.
+        chunk_size: rows that are taken from the stream before the first of them is yielded.
+        settings: the arguments of :class:`MarsScorer`. `paper` needs ``idf_corpus``, as a stream has no references
+            of a whole call to count IDF over.
 
     Yields:
         A record per candidate, as in :meth:`MarsResult.to_records`; ``"row"`` counts through the stream.
@@ -337,8 +341,7 @@ def score_iter(
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     scorer = MarsScorer(**settings)
-    masking = scorer.settings.masking
-    if masking.max_mask_ratio != 0 and masking.idf_corpus is None:
+    if scorer.settings.counts_idf:
         raise ValueError(
             f"variant {scorer.settings.variant!r} counts IDF over all references, which a stream does not have: "
             "pass some as idf_corpus=[...], or set max_mask_ratio=0"
@@ -377,18 +380,33 @@ class _Reports:
             yield
 
 
-def _warn(numbers: Iterable[int], of_rows: Iterable[frozenset[str]]) -> tuple[str, ...]:
-    """One sentence and one warning per kind of notice; the rows are named by ``numbers``."""
+def _learning() -> Any:
+    """Import learned heads, which are a layer above the scorer, only for a scorer that has one."""
+    return import_module("mars_score.learning.heads")
+
+
+def _without_own_sample(row: Row) -> Row:
+    if row.candidate not in row.samples:
+        return row
+    return row._replace(samples=tuple(text for text in row.samples if text != row.candidate))
+
+
+def _notices_of(references: Iterable[AugmentedReference]) -> frozenset[str]:
+    return frozenset().union(*(reference.notices for reference in references))
+
+
+def _warn(numbers: Iterable[int], row_notices: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    """Issue one sentence and one warning per kind of notice; the rows are named by ``numbers``."""
     notices = Notices()
-    for number, of_row in zip(numbers, of_rows, strict=True):
-        notices.add(number, of_row)
+    for number, kinds in zip(numbers, row_notices, strict=True):
+        notices.add(number, kinds)
     for sentence in notices.sentences():
         warn(sentence)
     return notices.sentences()
 
 
 def _shown(value: Any) -> str:
-    """A short form of a setting's value; of a model that is an object its class."""
+    """Write a short form of a setting's value; of a model that is an object its class."""
     if isinstance(value, (str, os.PathLike)):
         return repr(os.fspath(value))
     model = value[0] if isinstance(value, tuple) and len(value) == 2 else value

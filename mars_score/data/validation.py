@@ -1,43 +1,46 @@
 """Checks of input rows: TypeErrors and ValueErrors name the input, the row and the remedy.
 
 A column may be any ordered iterable: a list, a generator, a NumPy array, a pandas series, a pyarrow array, a
-column of a dataset. The functions return plain lists, tuples and strings; a text of whitespace and zero-width
+column of a dataset. The functions return plain lists, tuples and strings; a text of white space and zero-width
 characters alone is blank and becomes "". ``where`` names a row in an error.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from mars_score.data.contexts import context_text
 from mars_score.data.values import brief, entries_of, is_blank, is_table, whole
-
-
-class Row(NamedTuple):
-    """What a score depends on besides the settings; all texts are checked."""
-
-    candidate: str
-    references: tuple[str, ...]
-    context: str
-    samples: tuple[str, ...] = ()  # texts that others than the candidate's system wrote for the context
-
+from mars_score.rows import TASKS, Row
+from mars_score.text import PASSAGE_BREAK
 
 _NO_MIX = "To score every row by its context alone, give no references at all"
+ROLES = ("system", "user", "assistant")
 Where = Callable[[int], str]  # names a row in an error: 3 -> "predictions[3]"
 
 
+class Context(NamedTuple):
+    """A context as one text, and the task that its type says: "" where it is a string."""
+
+    text: str
+    task: str
+
+
+# Columns
+
+
 def check_candidates(predictions: Any, *, where: Where = "predictions[{}]".format) -> list[str]:
-    """The candidates, one string per row; blank ones are allowed."""
+    """Return the candidates, one string per row; blank ones are allowed."""
     return [_text(where(row), value) for row, value in enumerate(_column("predictions", predictions))]
 
 
 def check_candidate_lists(predictions: Any) -> list[tuple[str, ...]]:
-    """The candidates of each row: a string, or a list of them."""
+    """Return the candidates of each row, which is a string or a list of them."""
     remedy = "give at least one candidate or leave the row out"
     return _lists(_column("predictions", predictions), "predictions[{}]".format, if_empty=remedy)
 
 
 def check_references(references: Any, *, where: Where = "references[{}]".format) -> list[tuple[str, ...]]:
-    """The references, one or more strings per row, none of them blank; a row may be a string."""
+    """Return the references, one or more strings per row, none of them blank; a row may be a string."""
     return _lists(
         _column("references", references),
         where,
@@ -47,17 +50,12 @@ def check_references(references: Any, *, where: Where = "references[{}]".format)
 
 
 def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".format) -> list[tuple[str, ...]]:
-    """The different samples of each row: a text, or a list of texts; None, "" and an empty list are none.
+    """Return the different samples of each row: a text, or a list of texts; None, "" and an empty list are none.
 
     None: ``rows`` rows without samples. A blank text within a list is a ValueError.
     """
     if samples is None:
         return [()] * rows
-    if isinstance(samples, int):
-        raise TypeError(
-            f"samples are texts for each row, got {samples}; the number of texts that the language model is to "
-            "write is sample_count"
-        )
     column = _column("samples", samples)
     column = [() if value is None or (isinstance(value, str) and is_blank(value)) else value for value in column]
     remedy = "sample; leave it out (an empty list is a row without samples)"
@@ -65,55 +63,76 @@ def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".f
     return [tuple(dict.fromkeys(map(str.strip, texts))) for texts in checked]
 
 
+def check_tasks(tasks: Any, rows: int, *, where: Where = "tasks[{}]".format) -> list[str]:
+    """Return the task of each row, one of :data:`mars_score.rows.TASKS`; "" where none is said.
+
+    A single name is that of all rows; None: ``rows`` rows without.
+    """
+    if tasks is None or isinstance(tasks, str):
+        tasks = [tasks] * rows
+    checked = []
+    for row, task in enumerate(_column("tasks", tasks)):
+        if task is not None and task != "" and task not in TASKS:
+            raise ValueError(f"{where(row)} must be one of {', '.join(map(repr, TASKS))}, got {task!r:.60}")
+        checked.append(task or "")
+    return checked
+
+
 def check_contexts(
     contexts: Any, rows: int = 0, *, use_context: bool = True, where: Where = "contexts[{}]".format
-) -> list[str]:
-    """The contexts, one string per row; empty ones without ``use_context``, but they are checked all the same.
+) -> list[Context]:
+    """Return the contexts; blank ones without ``use_context``, but they are checked all the same.
 
-    Each may have any of the forms of :func:`mars_score.data.contexts.context_text`. None: ``rows`` rows without
-    contexts.
+    Args:
+        contexts: per row a string; a list of strings (the turns of a dialogue) or of chat messages ``{"role": ...,
+            "content": ...}``; ``{"passages": [...]}``, if need be with a ``"question"``; or any other dict, a record
+            of fields and values. None: ``rows`` rows without contexts.
+        rows: their number.
+        use_context: False: contexts may be missing.
+        where: names a row.
     """
     if contexts is None:
         if use_context:
             raise ValueError("contexts are missing: pass one string per row, or set use_context=False")
-        return [""] * rows
-    checked = [
-        _text(where(row), context_text(where(row), value))
-        for row, value in enumerate(_column("contexts", contexts))
-    ]
-    return checked if use_context else [""] * len(checked)
-
-
-def check_reference_free(contexts: Any, *, where: Where = "contexts[{}]".format) -> list[str]:
-    """The contexts of rows that are scored without references, one string per row, none of them blank."""
-    if contexts is None:
-        raise ValueError("references and contexts are missing: pass one of them, one entry per row")
-    checked = check_contexts(contexts, where=where)
-    for row, context in enumerate(checked):
-        if is_blank(context):
-            raise ValueError(
-                f"{where(row)} is blank, and without references there is nothing else to score the candidate by; "
-                "fill it, give references or leave the row out"
-            )
-    return checked
+        return [Context("", "")] * rows
+    checked = [_context(where(row), value) for row, value in enumerate(_column("contexts", contexts))]
+    return checked if use_context else [Context("", "")] * len(checked)
 
 
 def check_rows(
     references: Any,
     contexts: Any,
     samples: Any = None,
+    tasks: Any = None,
     *,
     use_context: bool,
+    task: str | None = None,
     where: Callable[[str], Where] = lambda column: f"{column}[{{}}]".format,
     **columns: Sequence[Any],
-) -> tuple[list[tuple[str, ...]], list[str], list[tuple[str, ...]]]:
-    """References, context and samples of each row; ``columns`` are others that must be as long, by name.
+) -> list[Row]:
+    """Check the columns of rows, which have no candidates yet; outer white space is removed.
 
-    Without references (None) rows are scored by their contexts, which are checked by :func:`check_reference_free`.
+    Args:
+        references: None: rows are scored by their contexts, none of which may be blank.
+        contexts: as for :func:`check_contexts`.
+        samples: as for :func:`check_samples`.
+        tasks: as for :func:`check_tasks`.
+        use_context: False: no row has a context.
+        task: of rows for which ``tasks`` says none; None: as the type of the context says.
+        where: names a row of a column.
+        columns: others that must be as long, by name.
     """
     if references is None:
-        texts = check_reference_free(contexts, where=where("contexts"))
+        if contexts is None:
+            raise ValueError("references and contexts are missing: pass one of them, one entry per row")
+        texts = check_contexts(contexts, where=where("contexts"))
         rows: list[tuple[str, ...]] = [()] * len(texts)
+        for row, context in enumerate(texts):
+            if not context.text:
+                raise ValueError(
+                    f"{where('contexts')(row)} is blank, and without references there is nothing else to score the "
+                    "candidate by; fill it, give references or leave the row out"
+                )
     else:
         rows = check_references(references, where=where("references"))
         columns["references"] = rows
@@ -123,8 +142,14 @@ def check_rows(
     others = check_samples(samples, len(rows), where=where("samples"))
     if samples is not None:
         columns["samples"] = others
+    said = check_tasks(tasks, len(rows), where=where("tasks"))
+    if tasks is not None:
+        columns["tasks"] = said
     check_lengths(**columns)
-    return rows, texts, others
+    return [
+        Row("", _distinct(row), context.text.strip(), other, own or task or context.task or "text")
+        for row, context, other, own in zip(rows, texts, others, said, strict=True)
+    ]
 
 
 def check_lengths(**columns: Sequence[Any]) -> None:
@@ -135,8 +160,11 @@ def check_lengths(**columns: Sequence[Any]) -> None:
         raise ValueError(f"all inputs need one entry for each row, but {sizes}; add or remove entries")
 
 
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(str.strip, texts)))
+
+
 def _column(name: str, value: Any) -> list[Any]:
-    """The entries of a column."""
     if value is None:
         raise TypeError(f"{name} are missing: pass a list with one entry per row")
     entries = entries_of(value)
@@ -154,23 +182,98 @@ def _column(name: str, value: Any) -> list[Any]:
 
 
 def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str = "") -> list[tuple[str, ...]]:
-    """The texts of each row, a text or a list; what the arguments tell is refused with them."""
+    """Check rows that are a text or a list of texts; empty lists and blank texts are refused with these remedies."""
     checked = []
     for row, value in enumerate(column):
-        place = where(row)
+        name = where(row)
         entries = None if isinstance(value, str) else entries_of(value)
-        texts = tuple(_text(place, text) for text in ([value] if entries is None else entries))
+        texts = tuple(_text(name, text) for text in ([value] if entries is None else entries))
         if if_empty and not texts:
-            raise ValueError(f"{place} is an empty list; {if_empty}")
+            raise ValueError(f"{name} is an empty list; {if_empty}")
         if if_blank and any(map(is_blank, texts)):
-            raise ValueError(f"{place} holds a blank {if_blank}")
+            raise ValueError(f"{name} holds a blank {if_blank}")
         checked.append(texts)
     return checked
 
 
-def _text(place: str, value: Any) -> str:
-    """``value`` as a plain string; unpaired surrogates become U+FFFD, a text that shows nothing becomes ""."""
+def _text(name: str, value: Any) -> str:
+    """Return ``value`` as a plain string; unpaired surrogates become U+FFFD, a text that shows nothing ""."""
     if not isinstance(value, str):
-        raise TypeError(f"{place} must be a string, got {brief(value)}; convert it or leave the row out")
+        raise TypeError(f"{name} must be a string, got {brief(value)}; convert it or leave the row out")
     text = whole(str(value))  # halves are from cut emoji in JSON; tokenizers, files and Arrow tables refuse them
     return "" if is_blank(text) else text
+
+
+# Contexts
+
+
+def _context(name: str, value: Any) -> Context:
+    if isinstance(value, Mapping):
+        if "passages" in value:
+            return Context(_passages(name, value), "")
+        return Context(_record(name, value), "data")
+    turns = None if isinstance(value, str) else entries_of(value)
+    if turns is None:
+        return Context(_text(name, value), "")
+    if turns and all(isinstance(turn, Mapping) for turn in turns):
+        turns = _message_texts(name, turns)
+    for turn in turns:
+        _check_string(name, turn, "convert it or leave the row out")
+    return Context(_text(name, "\n".join(" ".join(turn.splitlines()) for turn in turns)), "dialogue")
+
+
+def _passages(name: str, context: Mapping[Any, Any]) -> str:
+    """Join ``{"passages": [...]}`` and its question, which comes first, by :data:`PASSAGE_BREAK`."""
+    passages = entries_of(context["passages"]) if set(context) <= {"passages", "question"} else None
+    if passages is None:
+        remedy = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
+        raise TypeError(f"{name} must be a string, got {brief(context)}; {remedy}")
+    if not passages:
+        raise ValueError(f"{name} holds no passages; give at least one, or an empty text for no context")
+    named = [(f'{name}["passages"][{number}]', passage) for number, passage in enumerate(passages)]
+    if "question" in context:
+        named.insert(0, (f'{name}["question"]', context["question"]))
+    for part, passage in named:
+        _check_string(part, passage, "convert it or leave it out")
+        if is_blank(passage):
+            raise ValueError(f"{part} is blank; leave it out")
+    return PASSAGE_BREAK.join(_text(part, passage).replace(PASSAGE_BREAK, " ").strip() for part, passage in named)
+
+
+def _record(name: str, record: Mapping[Any, Any]) -> str:
+    """Write a record as one text: "field: value, field: value"; values that are no strings as JSON."""
+    if not record:
+        raise ValueError(f"{name} is an empty record; give it fields, or an empty text for no context")
+    try:
+        values = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in record.values()]
+    except (TypeError, ValueError, RecursionError):
+        raise TypeError(f"{name} must be a record of texts and numbers, got {brief(record)}; convert it") from None
+    return _text(name, ", ".join(f"{field}: {value}" for field, value in zip(record, values, strict=True)))
+
+
+def _message_texts(name: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """Return the texts of chat messages: the system's first, if any, then user and assistant by turns."""
+    before = None
+    for number, message in enumerate(messages):
+        label, role = f"{name}[{number}]", message.get("role")
+        content: Any = message.get("content")
+        _check_string(f'{label}["content"]', content, "write it as text or leave it out")
+        if role not in ROLES:
+            roles = ", ".join(map(repr, ROLES))
+            raise ValueError(f'{label}["role"] must be one of {roles}, got {role!r:.60}')
+        if is_blank(content):
+            raise ValueError(f'{label}["content"] is blank; leave the message out')
+        if role == "system" and number:
+            raise ValueError(f"{label} is a message of the system, which must be the first; move or join it")
+        if role == before:
+            raise ValueError(f"{label} is a second message of the {role} in sequence; join the two")
+        before = role
+    if before != "user":
+        remedy = "the candidate answers the last one, which must be the user's; leave out what follows it"
+        raise ValueError(f"{name} ends with a message of the {before}; {remedy}")
+    return [message["content"] for message in messages]
+
+
+def _check_string(name: str, value: Any, remedy: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {brief(value)}; {remedy}")

@@ -1,4 +1,4 @@
-"""What explains a score: as plain data, as text, and as HTML, in which all texts are escaped."""
+"""Explanations of scores: as plain data, as text, and as HTML, in which all texts are escaped."""
 
 import textwrap
 from collections.abc import Sequence
@@ -7,10 +7,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from mars_score.scoring.entailment import Verdict
-from mars_score.scoring.row import Term
+from mars_score.rows import Term
 
-CSS = Path(__file__).with_name("words.css")
+CSS = Path(__file__).with_name("explanation.css")
 # One hue from light to dark, which every kind of colour vision tells apart.
 LEGEND = (
     '<p class="mars-legend">Words by their match with a word of the candidate: '
@@ -26,9 +25,9 @@ class Word:
 
     Attributes:
         text: as written.
-        start: its place among the text's characters.
+        start: index of its first character.
         similarity: mean over its tokens of their largest cosine with a token of the candidate; None for a word
-            that the encoder does not read.
+            without a token.
         share: of the text's tokens, in [0, 1]: a text's token recall is the sum of share times similarity.
         partner: the word of the candidate that its best token matches; blank for none.
     """
@@ -58,6 +57,23 @@ class Match:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """The NLI model's judgement of a sentence by the references and the context.
+
+    Attributes:
+        sentence: of the candidate.
+        verdict: ``"supported"``, ``"contradicted"`` or, where neither is probable, ``"not found"``.
+        probability: of the verdict; for ``"not found"`` that of neither by the premise that says most.
+        premise: the reference or passage of the context that says so; blank for ``"not found"``.
+    """
+
+    sentence: str
+    verdict: str
+    probability: float
+    premise: str
+
+
+@dataclass(frozen=True)
 class Explanation:
     """Why a candidate has its score; one of a blank candidate has neither terms nor matches.
 
@@ -78,15 +94,15 @@ class Explanation:
 
     @property
     def points(self) -> dict[str, float]:
-        """What each term gave; their sum is the score."""
+        """Return what each term gave; their sum is the score."""
         return {term.name: term.weight * term.value for term in self.terms}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
+        """Return plain data, ready for JSON."""
         return {**asdict(self), "points": self.points}
 
     def sums(self) -> list[str]:
-        """A line for each term that adds something."""
+        """Return a line for each term that adds something."""
         return [
             f"{term.name}: {term.weight:.2f} x {term.value:.3f} = {self.points[term.name]:.3f}"
             for term in self.terms
@@ -109,18 +125,18 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return whole_page([self])
+        return page_of([self])
 
 
 def _matched(word: Word) -> str:
-    """A word, its partner and their similarity: ``boat=ferry(.71)``."""
+    """Show a word, its partner and their similarity: ``boat=ferry(.71)``."""
     if word.similarity is None:
-        return f"{word.text}=(not read)"
+        return f"{word.text}=(not encoded)"
     return f"{word.text}={word.partner}({word.similarity:.2f})" if word.partner else f"{word.text}=(nothing)"
 
 
 def match_page(match: Match) -> str:
-    """A text with its words coloured; on hover and focus each shows its partner."""
+    """Show a text with its words coloured; on hover and focus each shows its partner."""
     parts, done = [], 0
     for word in match.words:
         parts += [escape(match.text[done : word.start]), _word(word)]
@@ -132,7 +148,7 @@ def match_page(match: Match) -> str:
 
 def _word(word: Word) -> str:
     if word.similarity is None:
-        return f'<span class="mars-unread">{escape(word.text)}</span>'
+        return f'<span class="mars-unencoded">{escape(word.text)}</span>'
     partner = f"{word.partner} {word.similarity:.2f}" if word.partner else "no match"
     shade = round(100 * min(max(word.similarity, 0.0), 1.0))
     return (
@@ -142,15 +158,15 @@ def _word(word: Word) -> str:
 
 
 def verdict_page(verdict: Verdict) -> str:
-    """A sentence of the candidate with its verdict, and what says so."""
+    """Show a sentence of the candidate with its verdict, and what says so."""
     kind = verdict.verdict.replace(" ", "-")
     premise = f"<small>by: {escape(verdict.premise)}</small>" if verdict.premise else ""
     label = f"{verdict.verdict} {verdict.probability:.2f}"
     return f'<p class="mars-verdict mars-{kind}"><b>{label}</b> {escape(verdict.sentence)}{premise}</p>'
 
 
-def whole_page(explanations: Sequence[Explanation]) -> str:
-    """Explanations with their scores, terms and styles."""
+def page_of(explanations: Sequence[Explanation]) -> str:
+    """Show explanations with their scores, terms and styles."""
     legend = LEGEND if any(match.words for one in explanations for match in one.matches) else ""
     style = f"<style>{CSS.read_text(encoding='utf-8')}</style>"
     return f'{style}<div class="mars-notebook">{"".join(map(_section, explanations))}{legend}</div>'

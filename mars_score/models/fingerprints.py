@@ -4,21 +4,16 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from mars_score.lookup import Done, Item, Results, Value
 from mars_score.models import mini_nli
-from mars_score.models.served import is_served, served_model
 from mars_score.models.wheels import is_wheel, wheel_version
-
-T = TypeVar("T")
 
 # One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
 loading_lock = threading.RLock()
@@ -36,7 +31,7 @@ _OF_TOKENIZERS = (
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What tells a model from all others.
+    """The identity of a model.
 
     Attributes:
         name: its Hub id or wheel, ``"folder"``, or the class of an object.
@@ -51,8 +46,8 @@ class Fingerprint:
     def __str__(self) -> str:
         return self.name if self.revision == "" else f"{self.name}@{self.revision or 'unknown'}"
 
-    def may_be(self, text: str) -> bool:
-        """Whether a fingerprint written as text is this one; where the revision is not known the name decides."""
+    def matches(self, text: str) -> bool:
+        """Compare with a fingerprint written as text; where the revision is not known the name decides."""
         return text == str(self) if self.revision is not None else text.startswith(f"{self.name}@")
 
 
@@ -60,8 +55,8 @@ _known: ContextVar[dict[Any, Fingerprint]] = ContextVar("known")
 
 
 @contextmanager
-def unchanging() -> Iterator[None]:
-    """Within, each model is fingerprinted once: it is assumed not to change."""
+def cached_fingerprints() -> Iterator[None]:
+    """Fingerprint each model once within: it is assumed not to change."""
     token = _known.set(_known.get({}))
     try:
         yield
@@ -70,7 +65,7 @@ def unchanging() -> Iterator[None]:
 
 
 def fingerprint(spec: Any) -> Fingerprint:
-    """The fingerprint of a model: a Hub id, a folder, a wheel's name, or ready-made objects."""
+    """Return the fingerprint of a model: a Hub id, a folder, a wheel's name, or ready-made objects."""
     known, key = _known.get({}), str(spec) if is_name(spec) else id(spec)
     if key not in known or known[key].revision is None:
         known[key] = _fingerprint(spec)
@@ -78,64 +73,13 @@ def fingerprint(spec: Any) -> Fingerprint:
 
 
 def name_and_revision(spec: str | os.PathLike[str]) -> tuple[str, str | None]:
-    """A Hub id, and the branch, tag or commit asked for as ``"name@revision"``; paths as they are."""
+    """Split a Hub id from the branch, tag or commit asked for as ``"name@revision"``; paths as they are."""
     name, _, revision = str(spec).rpartition("@")
     return (name, revision) if name and revision and not Path(spec).exists() else (str(spec), None)
 
 
-class Current(Generic[T]):
-    """An object made from a model, and made again when the model has changed.
-
-    Args:
-        spec: of the model, as for :func:`fingerprint`.
-        make: loads the model and makes the object.
-    """
-
-    def __init__(self, spec: Any, make: Callable[[], T]) -> None:
-        self.spec, self._make = spec, make
-        self._latest: tuple[Fingerprint, T] | None = None
-
-    def get(self) -> T:
-        """The object made from the current model."""
-        with loading_lock:
-            if self._latest is None or self._latest[0] != fingerprint(self.spec):
-                made = self._make()
-                self._latest = fingerprint(self.spec), made  # a revision may be known only now
-            return self._latest[1]
-
-    def key(self, *method: Any) -> tuple[Any, ...] | None:
-        """What all results of the model depend on: its fingerprint and the method; None: it has no fingerprint.
-
-        A model that was never fetched from the Hub is loaded, as its revision is known only then, or raises
-        ModelUnavailableError.
-        """
-        if is_name(self.spec) and fingerprint(self.spec).revision is None:
-            self.get()
-        model = fingerprint(self.spec)
-        return None if model.revision is None else (model.name, model.revision, *method)
-
-    def results(
-        self,
-        kind: str,
-        method: Sequence[Any],
-        compute: Callable[[T, list[Item], Done[Item, Value]], object],
-        **written: Any,
-    ) -> Results[Item, Value]:
-        """Results of the current model, which is loaded only for new ones.
-
-        They depend on ``method``, too: number type, settings, and a number to raise. ``compute`` gets the object
-        that is made from the model, and what ``Results`` gives to its own; ``written`` are its other fields.
-        """
-        return Results(
-            kind,
-            partial(self.key, *method),
-            lambda missing, done: compute(self.get(), missing, done),
-            **written,
-        )
-
-
 def is_name(spec: Any) -> bool:
-    """Whether a model is given by a Hub id, a folder or a wheel's name, and not as objects."""
+    """Tell whether a model is given by a Hub id, a folder or a wheel's name, and not as objects."""
     return isinstance(spec, (str, os.PathLike))
 
 
@@ -144,8 +88,6 @@ def _fingerprint(spec: Any) -> Fingerprint:
         return Fingerprint("none", "")
     if is_wheel(spec):
         return Fingerprint(spec, wheel_version(spec))
-    if is_served(spec):
-        return Fingerprint(served_model(spec).name, "served")
     if spec == mini_nli.NAME:
         return Fingerprint(spec, mini_nli.REVISION)
     if is_name(spec):
@@ -158,7 +100,7 @@ def _fingerprint(spec: Any) -> Fingerprint:
 
 
 def _commit_here(name: str, revision: str | None) -> str | None:
-    """The commit of this machine's copy of a Hub model; None without one."""
+    """Return the commit of this machine's copy of a Hub model; None without one."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -174,7 +116,7 @@ def _commit_here(name: str, revision: str | None) -> str | None:
 
 
 def _hash_folder(folder: Path) -> str:
-    """Hash of all files of a folder (not of its path) but hidden ones, such as those of git."""
+    """Hash all files of a folder (not of its path) but hidden ones, such as those of git."""
     names = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
     files = [folder / name for name in names if not any(part.startswith(".") for part in name.parts)]
     state = tuple((str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files)
@@ -189,7 +131,7 @@ def _hash_folder(folder: Path) -> str:
 
 
 def _hash_objects(parts: tuple[Any, ...]) -> str | None:
-    """Hash of models' weights, modules and settings, and of tokenizers; None if a part shows none of that."""
+    """Hash models' weights, modules and settings, and of tokenizers; None if a part shows none of that."""
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
         tokenizer = part
@@ -223,7 +165,7 @@ def _update_with_model(digest: hashlib.blake2b, model: Any) -> None:
 
 
 def _tokenizer_rules(tokenizer: Any) -> str | None:
-    """All that the token ids of a text depend on; "" without a tokenizer, None for one that does not show it."""
+    """Return all that the token ids of a text depend on; "" without a tokenizer, None for one that does not show it."""
     if tokenizer is None:
         return ""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mars_score.errors import ModelUnavailableError, UnsupportedModelError
+from mars_score.errors import ModelUnavailableError
 from mars_score.models import mini_nli
-from mars_score.models.devices import pick_device
+from mars_score.models.running import ordinary_mode, pick_device
 from mars_score.models.fingerprints import Fingerprint, fingerprint, is_name, loading_lock, name_and_revision
-from mars_score.models.served import is_served
 from mars_score.models.wheels import is_wheel, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
-    from mars_score.progress import Runtime
-    from mars_score.settings.stages import ModelSettings
+    from mars_score.runtime import Runtime
+    from mars_score.settings import ModelSettings
 
 _HUB_SECONDS = 5.0  # for an answer of the Hub
 _MODEL_CLASSES = {
@@ -35,62 +31,32 @@ def free_models() -> None:
     _loaded.clear()
 
 
-def shared_model(setting: str, models: ModelSettings, runtime: Runtime, *, in_torch: bool = False) -> Any:
-    """A model in the settings' engine, loaded once per process, and again if the files behind its name change.
+def shared_model(setting: str, models: ModelSettings, runtime: Runtime) -> Any:
+    """Load a model once per process, and again if the files behind its name change.
 
     Threads that ask at the same time wait for one load. Ready-made models are not kept.
 
     Args:
-        setting: that names the model, such as ``"encoder"``.
-        models: all models, their engine and torch's number type.
+        setting: that names the model: ``"encoder"``, ``"language_model"`` or ``"entailment_model"``.
+        models: all models, and their number type.
         runtime: its device, the store's folder for converted models, and where progress is reported.
-        in_torch: whatever the engine.
 
     Returns:
-        A ``SentenceTransformer``, a ``CausalLanguageModel``, or a model and its tokenizer.
+        A ``SentenceTransformer``, a ``CausalLanguageModel``, or the pair of an NLI model and its tokenizer.
 
     Raises:
         ModelUnavailableError: the model cannot be loaded.
-        UnsupportedModelError: infilling, or the engine, cannot work with the model; the message says why.
+        UnsupportedModelError: the language model cannot be used; the message says why.
     """
     spec = getattr(models, setting)
-    if setting == "language_model" and is_served(spec):
-        raise UnsupportedModelError(
-            "a served language model writes samples and reads likelihoods, but infills nothing: choose "
-            'variant="plus" or "fast", or a language_model that runs here'
-        )
-    numbers = "" if in_torch or models.engine == "torch" else models.numbers
-    load = partial(_convert, numbers=numbers) if numbers else _load
     if not is_name(spec):
-        return load(setting, spec, models.dtype, runtime)
-    key = setting, str(spec), models.dtype, pick_device(runtime.device), numbers
+        return _load(setting, spec, models.dtype, runtime)
+    key = setting, str(spec), models.dtype, pick_device(runtime.device)
     with loading_lock:
         if key not in _loaded or _loaded[key][0] != fingerprint(spec):
-            model = load(setting, spec, models.dtype, runtime)
+            model = _load(setting, spec, models.dtype, runtime)
             _loaded[key] = fingerprint(spec), model  # a revision may be known only now
         return _loaded[key][1]
-
-
-def _convert(setting: str, spec: Any, dtype: str, runtime: Runtime, numbers: str) -> Any:
-    """A model for OpenVINO, converted once in the store's folder."""
-    from mars_score.models.openvino import converted
-
-    if not is_name(spec):
-        raise UnsupportedModelError(
-            f'engine="openvino" converts models that have a name, got an object of {type(spec).__name__}; save it '
-            'and give its folder, or choose engine="torch"'
-        )
-    if runtime.device not in (None, "cpu"):
-        raise UnsupportedModelError(f'engine="openvino" runs on a CPU; leave out device={runtime.device!r}')
-    model = _load(setting, spec, dtype, replace(runtime, device="cpu"))
-    name, revision = fingerprint(spec).name, fingerprint(spec).revision
-    folder = runtime.store.folder if revision else None
-    if folder:
-        folder = folder / "models" / re.sub(r"[^\w.-]+", "-", f"{name}-{revision}-{numbers}")
-    runtime.report(f"convert {spec}", 0, 1)
-    model = converted(setting, model, folder)
-    runtime.report(f"convert {spec}", 1, 1)
-    return model
 
 
 def _load(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
@@ -103,7 +69,7 @@ def _load(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
 
 
 def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
-    """A model, loaded anew.
+    """Load a model anew.
 
     Args:
         setting: as for :func:`shared_model`.
@@ -148,7 +114,7 @@ def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
 
 @contextmanager
 def no_bars() -> Iterator[None]:
-    """No progress bars of transformers."""
+    """Hide progress bars of transformers."""
     from transformers.utils import logging
 
     bars = logging.is_progress_bar_enabled()
@@ -162,9 +128,7 @@ def no_bars() -> Iterator[None]:
 
 @contextmanager
 def _loading(spec: Any) -> Iterator[None]:
-    """No torch modes of the caller, no progress bars of transformers, and one class of errors."""
-    from mars_score.models.running import ordinary_mode
-
+    """Leave the torch modes of the caller, hide progress bars, and raise one class of errors."""
     try:
         with no_bars(), ordinary_mode():
             yield
@@ -186,7 +150,7 @@ def _loading(spec: Any) -> Iterator[None]:
 
 
 def _hub_source(spec: Any) -> tuple[str, dict[str, Any]]:
-    """Name or folder, and extra ``from_pretrained`` arguments: the revision of the copy on this machine, if any.
+    """Return name or folder, and extra ``from_pretrained`` arguments: the revision of the copy on this machine, if any.
 
     Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
     """

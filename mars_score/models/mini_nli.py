@@ -1,4 +1,4 @@
-"""The entailment reader of preset "mini": the sentence encoder of that preset with what it learned from pairs.
+"""The NLI model of preset "mini": the sentence encoder of that preset with what it learned from pairs.
 
 What it learned is shipped: ``mini-nli.safetensors``, made by ``research/entailment/train.py``. That is two thin
 matrices of each linear layer, whose product is added to its weight (Hu et al. 2022,
@@ -22,7 +22,7 @@ _ENCODER_REVISION = "53aa51172d142c89"
 
 
 def load(dtype: str, device: str) -> tuple[Any, Any]:
-    """The sequence classifier and its tokenizer.
+    """Load the sequence classifier and its tokenizer.
 
     Args:
         dtype: name of torch's number type.

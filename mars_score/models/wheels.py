@@ -10,12 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mars_score.cache import make_private
-from mars_score.data.files import replaced
+from mars_score.atomic import make_private, replaced
 from mars_score.errors import ModelUnavailableError, warn
 
 if TYPE_CHECKING:
-    from mars_score.progress import Runtime
+    from mars_score.runtime import Runtime
 
 # Wheel -> version, module with the model, folder in it, how to install it.
 _WHEELS = {
@@ -25,12 +24,12 @@ _WHEELS = {
 
 
 def is_wheel(name: object) -> bool:
-    """Whether ``name`` is one of the known wheels."""
+    """Tell whether ``name`` is one of the known wheels."""
     return isinstance(name, str) and name in _WHEELS
 
 
 def wheel_version(name: str) -> str:
-    """The installed version of a wheel, else the one that the presets are tested with."""
+    """Return the installed version of a wheel, else the one that the presets are tested with."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -38,7 +37,7 @@ def wheel_version(name: str) -> str:
 
 
 def wheel_folder(name: str) -> Path:
-    """The folder of a wheel's model files, without importing it; ModelUnavailableError says how to install it."""
+    """Return the folder of a wheel's model files, without importing it; ModelUnavailableError says how to install it."""
     _, module, inside, command = _WHEELS[name]
     found = importlib.util.find_spec(module)
     if found is None or not found.submodule_search_locations:
@@ -47,7 +46,7 @@ def wheel_folder(name: str) -> Path:
 
 
 def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, str]]:
-    """Folder and extra ``from_pretrained`` arguments of a wheel's language model.
+    """Return the folder of a wheel's language model, and extra ``from_pretrained`` arguments.
 
     A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder, or, where
     that cannot be written, unpacked in each process with a MarsWarning.
@@ -94,7 +93,7 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 @contextlib.contextmanager
 def stored_folder(folder: Path) -> Iterator[Path]:
-    """A new folder for a converted model in the store, which appears whole or not at all; OSError: it cannot."""
+    """Make a folder for a converted model in the store, which appears whole or not at all; OSError: it cannot."""
     make_private(folder.parent.parent)
     make_private(folder.parent)
     try:

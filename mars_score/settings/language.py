@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import re
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -19,22 +18,22 @@ class PipelineMissingError(ImportError):
     """No spaCy pipeline for English is installed, or no package that spaCy needs for another language."""
 
 
-def check_language(name: str, language: Any) -> str:
-    """For ``convert``: a language code of spaCy, or the name of an installed pipeline.
+def check_language(language: str) -> str:
+    """Return a language code of spaCy, or the name of an installed pipeline, as it is.
 
     Raises:
         ValueError: neither; says how to name or to install one.
     """
-    if isinstance(language, str) and language in _codes():
+    if language in _codes():
         return language
-    if not isinstance(language, str) or "_" not in language or language_code(language) not in _codes():
+    if "_" not in language or language_code(language) not in _codes():
         raise ValueError(
-            f"{name} must be a language code of spaCy ({', '.join(sorted(_codes()))}) or the name of an installed "
-            f"pipeline, got {language!r:.60}"
+            f"must be a language code of spaCy ({', '.join(sorted(_codes()))}) or the name of an installed "
+            "pipeline"
         )
     if _version(language) is None:
         raise ValueError(
-            f"{name}: the spaCy pipeline {language!r:.60} is not installed; install it (python -m spacy download) "
+            f"must name an installed spaCy pipeline, which {language!r:.60} is not; install it (python -m spacy download) "
             f'or give the code "{language_code(language)}"'
         )
     return language
@@ -43,15 +42,6 @@ def check_language(name: str, language: Any) -> str:
 def language_code(language: str) -> str:
     """The code in the name of a pipeline, or the code itself."""
     return language.partition("_")[0]
-
-
-def language_name(language: str) -> str:
-    """In English, such as "German"; imports spaCy."""
-    from spacy.util import get_lang_class
-
-    code = language_code(language)
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", get_lang_class(code).__name__)
-    return "the same language" if code == "xx" else spaced
 
 
 def find_pipeline(language: str) -> tuple[str, str] | None:

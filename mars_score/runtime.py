@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from numbers import Integral
 from typing import Any
 
 from mars_score.cache import ResultStore
-from mars_score.settings.options import is_number
 
 Progress = Callable[[str, int, int], None]
 _LINE_SECONDS = 10.0  # between lines of progress where there is no terminal
@@ -35,7 +35,7 @@ class Runtime:
             value = getattr(self, name)
             if value is None:
                 continue
-            if not is_number(value, int, 1):
+            if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
             object.__setattr__(self, name, int(value))  # NumPy's integers cannot be written as JSON
 
@@ -47,7 +47,7 @@ class Runtime:
 
 @contextmanager
 def progress_bars(*, quiet: bool) -> Iterator[Progress | None]:
-    """A progress callback: bars on a terminal, else a line on standard error every ten seconds.
+    """Give a progress callback: bars on a terminal, else a line on standard error every ten seconds.
 
     If ``quiet`` it is None, and the libraries, here and in worker processes, show no progress either.
     """

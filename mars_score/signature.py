@@ -14,7 +14,7 @@ from mars_score.version import __version__
 
 _MODELS = ("language_model", "encoder", "entailment_model")
 _LIBRARIES = ("rapidfuzz", "torch", "transformers", "sentence-transformers")
-_OF_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # of no effect where no word is masked
+_MASKING = ("idf_corpus", "spacy_pipeline", "rapidfuzz")  # of no effect where no word is masked
 _installed = cache(version)
 
 
@@ -32,14 +32,14 @@ class Signature:
     brief: tuple[str, ...]
 
     def __str__(self) -> str:
-        """One line to print beside a score: ``mars|version:0.1.0|variant:plus|references:1|...``."""
+        """Write one line to print beside a score: ``mars|version:0.1.0|variant:plus|references:1|...``."""
         return "|".join(["mars", *(f"{name}:{_brief(self.entries[name])}" for name in self.brief)])
 
     def __repr__(self) -> str:
         return f"Signature('{self}')"
 
     def to_dict(self) -> dict[str, Any]:
-        """All entries as plain data."""
+        """Return all entries as plain data."""
         return dict(self.entries)
 
 
@@ -51,13 +51,16 @@ def _brief(value: Any) -> str:
     return str(value)
 
 
-def make_signature(settings: Settings, reference_counts: Iterable[int], samples: str = "") -> Signature:
-    """The signature of a call.
+def make_signature(
+    settings: Settings, reference_counts: Iterable[int], samples: str = "", tasks: Iterable[str] = ()
+) -> Signature:
+    """Make the signature of a call.
 
     Args:
         settings: of the scorer.
         reference_counts: number of human references of each row.
-        samples: where samples are from that came with the rows: ``"given"`` or ``"others"``; "": there are none.
+        samples: where samples are from: ``"given"`` or ``"others"``; "": there are none.
+        tasks: of the rows.
     """
     usual = dict(resolve_settings("base", settings.variant).items())
     counts = sorted(set(reference_counts))
@@ -66,38 +69,28 @@ def make_signature(settings: Settings, reference_counts: Iterable[int], samples:
     if samples:
         entries["samples"] = samples
     brief = list(entries)
+    entries["task"] = ",".join(sorted(set(tasks))) or settings.task
+    if entries["task"] not in (None, "text") and not settings.masks:
+        brief.append("task")
     for name, value in settings.items():
+        if name == "task":
+            continue
         shows = name in ("dtype", "idf_corpus") or value != usual[name]
         if name in _MODELS:
-            value, shows = str(fingerprint(value)), name in used_models(settings)
+            value, shows = str(fingerprint(value)), name in settings.used_models
         elif name == "idf_corpus":
             value = "references" if value is None else _corpus(value)
-        elif name == "engine" and shows:
-            value = settings.models.numbers
         entries[name] = dict(value) if isinstance(value, Mapping) else value
         if shows:
             brief.append(name)
-    masks = settings.masking.max_mask_ratio > 0
-    entries["spacy_pipeline"] = pipeline_name(settings.language) if masks else None
+    entries["spacy_pipeline"] = pipeline_name(settings.language) if settings.masks else None
     entries |= {name: _installed(name) for name in _LIBRARIES}
     brief += ["spacy_pipeline", *_LIBRARIES]
-    return Signature(entries, tuple(name for name in brief if masks or name not in _OF_MASKING))
-
-
-def used_models(settings: Settings) -> list[str]:
-    """The settings of the models that scores may depend on."""
-    used = {
-        "language_model": settings.masking.max_mask_ratio > 0
-        or settings.similarity.likelihood_weight > 0
-        or settings.sampling.sample_count > 0,
-        "encoder": True,
-        "entailment_model": settings.similarity.contradiction_penalty > 0,
-    }
-    return [name for name in _MODELS if used[name]]
+    return Signature(entries, tuple(name for name in brief if settings.masks or name not in _MASKING))
 
 
 def _corpus(texts: Iterable[str]) -> str:
-    """Hash and size of the distinct texts of an IDF corpus."""
+    """Return a hash and the number of the different texts of an IDF corpus."""
     distinct = sorted(set(texts))
     digest = hashlib.blake2b("\0".join(distinct).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{digest}({len(distinct)})"

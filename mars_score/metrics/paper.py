@@ -1,0 +1,240 @@
+"""`paper`, the score of Liu, Wei and Vosoughi (ACL 2021), section 2: which words are masked, and Eq. 7.
+
+The infilling between the two (section 2.2) is :mod:`mars_score.infilling`. Nothing here runs a model.
+"""
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic.dataclasses import dataclass
+from rapidfuzz.distance import LCSseq
+
+from mars_score.options import STRICT, TagWeights, Texts, option
+from mars_score.rows import Term
+
+# Section 2.1 and Appendix A: words with larger weights are masked first; other tags weigh 1.
+POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
+PLAIN_COST, CONTEXT_COST = 1, 10  # cost of masking a word; of a word that the context has, too
+_PRIORITY_UNIT = 1e-6  # priorities are rounded to it, so that sums of them are exact and ties are ties
+_FLOAT_NOISE = 1e-9  # 0.6 / 0.2 is 2.9999999999999996
+
+
+@dataclass(frozen=True, config=STRICT)
+class PaperConfig:
+    """All constants of `paper`."""
+
+    # Masking (section 2.1, Appendix A).
+    max_mask_ratio: float = option(0.6, "Largest share of words to mask; 0: no augmentations.", 0, 1)
+    mask_ratio_step: float = option(0.2, "Mask ratios are multiples of this.", None, 1, gt=0)
+    pos_weights: TagWeights = option(
+        dict(POS_WEIGHTS), "alpha: weight of each part-of-speech tag; others weigh 1."
+    )
+    idf_corpus: Texts = option(None, "Texts to count IDF over; None: the different references of the call.")
+    strip_urls_hashtags: bool = option(True, "Remove URLs and hashtags from references first.")
+    # Infilling (section 2.2, Appendix B).
+    sigma: int = option(3, "A blank of b tokens is filled with 1 to b + sigma tokens.", 0)
+    max_context_tokens: int | None = option(
+        2048, "Tokens of the context that the language model reads; None: as many as fit its window.", 1
+    )
+    planner: Literal["none", "self"] = option(
+        "self",
+        "none: plain decoding; self: the paper's (Eq. 3-6), which moves the cached keys and values towards the "
+        "text that follows and takes about seven times as long.",
+    )
+    plan_step: float = option(0.02, "eta: length of a gradient step.", None, 1000, gt=0)
+    plan_iterations: int = option(3, "k: gradient steps per generated token.", 1)
+    plan_temperature: float = option(
+        1.3, "xi: divides the logits in reward and planned decoding.", None, 1000, gt=0
+    )
+    plan_norm_exponent: float = option(
+        1.0, "The gradient is divided by its norm to this power (PPLM: 1.5).", 0, 10
+    )
+    plan_fusion: float = option(1.0, "Weight of the planned distribution beside the plain one (PPLM: 0.9).", 0, 1)
+    # Score (section 2.3).
+    q: float = option(0.8, "The i-th text (0: the reference) has a weight in proportion to q**i.", None, 1, gt=0)
+    reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
+
+    def __post_init__(self) -> None:
+        """Refuse ratios at which nothing would be masked."""
+        if 0 < self.max_mask_ratio < self.mask_ratio_step:
+            raise ValueError(
+                f"nothing would be masked, as max_mask_ratio={self.max_mask_ratio:g} is below mask_ratio_step="
+                f"{self.mask_ratio_step:g}; use a smaller step, or max_mask_ratio=0 for no augmentations"
+            )
+
+
+class TaggedWord(NamedTuple):
+    """A word of a text: its character span and its universal part-of-speech tag."""
+
+    start: int
+    end: int
+    pos: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Template:
+    """A reference with blanks: character spans in order, each with the whitespace before its first word."""
+
+    reference: str
+    blanks: tuple[tuple[int, int], ...]  # no two touch: at least one kept word is between them
+
+    @property
+    def pieces(self) -> tuple[tuple[str, bool], ...]:
+        """Return text blocks and blanks in order, as (text, whether it is a blank); joined they are the reference."""
+        pieces, done = [], 0
+        for start, end in self.blanks:
+            pieces += [(self.reference[done:start], False), (self.reference[start:end], True)]
+            done = end
+        pieces.append((self.reference[done:], False))
+        return tuple(piece for piece in pieces if piece[0])
+
+    def fill(self, infills: Sequence[str]) -> str:
+        """Replace the i-th blank by the i-th infill; blanks beyond the infills keep the reference's words."""
+        remaining = iter(infills)
+        return "".join(next(remaining, text) if blank else text for text, blank in self.pieces)
+
+    def __str__(self) -> str:
+        """Show the template as a person reads it: ``She said ____ to get her car fixed.``."""
+        return "".join(
+            text[: len(text) - len(text.lstrip())] + "____" if blank else text for text, blank in self.pieces
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Idf:
+    """Inverse document frequency of lower-cased words: log(1 + M / max(df, 1))."""
+
+    documents: int  # M, the number of distinct texts
+    frequencies: Mapping[str, int]  # df, the number of texts in which a word occurs
+
+    @classmethod
+    def count(cls, documents: Collection[Iterable[str]]) -> "Idf":
+        """Count over distinct texts, each given as its lower-cased words."""
+        return cls(len(documents), Counter(word for words in documents for word in set(words)))
+
+    def __getitem__(self, word: str) -> float:
+        """Return the IDF of a word; one that was not counted is as rare as one that was counted once."""
+        return math.log(1 + max(self.documents, 1) / max(self.frequencies.get(word, 0), 1))
+
+
+def mask_ratios(max_ratio: float, step: float) -> tuple[float, ...]:
+    """Return the ratios step, 2 step, ... up to and including ``max_ratio``."""
+    count = math.floor(max_ratio / step + _FLOAT_NOISE)
+    return tuple(round(number * step, 10) for number in range(1, count + 1))
+
+
+def shared_with_context(words: Sequence[str], context_words: Sequence[str]) -> frozenset[int]:
+    """Return the indices of the words on a longest common subsequence with the context (section 2.1).
+
+    Which of several longest ones is rapidfuzz's choice; its version is a part of the signature.
+    """
+    numbers: dict[str, int] = {}  # rapidfuzz compares strings by their hashes, numbers exactly
+    context = [numbers.setdefault(word, len(numbers)) for word in context_words]
+    reference = [numbers.setdefault(word, len(numbers)) for word in words]
+    return frozenset(
+        index
+        for block in LCSseq.opcodes(context, reference)
+        if block.tag == "equal"
+        for index in range(block.dest_start, block.dest_end)
+    )
+
+
+def make_templates(
+    reference: str, words: Sequence[TaggedWord], context_words: Sequence[str], idf: Idf, config: PaperConfig
+) -> list[tuple[float, Template]]:
+    """Mask a reference at each ratio (section 2.1): maximise the sum of priorities within a budget of costs.
+
+    Args:
+        reference: prepared text.
+        words: its words.
+        context_words: lower-cased words of the context.
+        idf: document frequencies.
+        config: constants.
+
+    Returns:
+        One (mask ratio, template) per ratio, by rising ratio; equal templates, and those without blanks, keep
+        their place, and so their weight in Eq. 7.
+    """
+    lower = [reference[word.start : word.end].lower() for word in words]
+    # v = alpha(POS) / IDF, in millionths.
+    priorities = [
+        round(config.pos_weights.get(word.pos, 1.0) / idf[text] / _PRIORITY_UNIT)
+        for word, text in zip(words, lower, strict=True)
+    ]
+    shared = shared_with_context(lower, context_words)
+    costs = [CONTEXT_COST if index in shared else PLAIN_COST for index in range(len(words))]
+    ratios = mask_ratios(config.max_mask_ratio, config.mask_ratio_step)
+    budgets = [math.floor(ratio * len(words) + _FLOAT_NOISE) for ratio in ratios]
+    masks = knapsack(priorities, costs, budgets)
+    return [(ratio, mask_words(reference, words, mask)) for ratio, mask in zip(ratios, masks, strict=True)]
+
+
+def mask_words(reference: str, words: Sequence[TaggedWord], masked: Iterable[int]) -> Template:
+    """Mask the words with the indices ``masked``; neighbouring ones become one blank."""
+    blanks: list[tuple[int, int]] = []
+    previous = -2
+    for index in sorted(set(masked)):
+        start = words[index - 1].end if index else 0
+        if index == previous + 1:
+            start = blanks.pop()[0]
+        blanks.append((start, words[index].end))
+        previous = index
+    return Template(reference, tuple(blanks))
+
+
+def knapsack(priorities: Sequence[int], costs: Sequence[int], budgets: Sequence[int]) -> list[tuple[int, ...]]:
+    """Solve the 0/1 knapsack exactly for several budgets at once.
+
+    Args:
+        priorities: of the items; an item of priority 0 is never chosen.
+        costs: positive.
+        budgets: largest total cost of each solution.
+
+    Returns:
+        For each budget the indices of the items of largest total priority. Among equally good sets the one with
+        the fewest items is chosen, then the leftmost (first in lexicographic order of its sorted indices).
+    """
+    # Priority first, number of items second, in one number: fewer items lose less than 1 x (count + 1).
+    scores = [priority * (len(priorities) + 1) - 1 for priority in priorities]
+    # best[c]: largest total score of the items from the current one on, within cost c; Python's integers where
+    # 64 bits might overflow.
+    exact_in_int64 = sum(score for score in scores if score > 0) <= np.iinfo(np.int64).max
+    best: NDArray[Any] = np.zeros(max(budgets, default=0) + 1, dtype=np.int64 if exact_in_int64 else object)
+    # For each item, bit c: whether it is taken when c is left after paying for it and later items remain.
+    taken: list[NDArray[np.uint8]] = []
+    for score, cost in zip(reversed(scores), reversed(costs), strict=True):
+        with_item = best[:-cost] + score
+        taken.append(np.packbits(with_item >= best[cost:]))
+        np.maximum(best[cost:], with_item, out=best[cost:])
+    return [_chosen_items(taken[::-1], costs, budget) for budget in budgets]
+
+
+def _chosen_items(taken: list[NDArray[np.uint8]], costs: Sequence[int], budget: int) -> tuple[int, ...]:
+    chosen = []
+    for item, row in enumerate(taken):
+        left = budget - costs[item]
+        if left >= 0 and row[left >> 3] >> (7 - (left & 7)) & 1:
+            chosen.append(item)
+            budget = left
+    return tuple(chosen)
+
+
+def reference_score(similarities: Sequence[float], q: float) -> float:
+    """Return Eq. 7: the mean similarity with a reference and its infills, with weights in proportion to q**i.
+
+    Args:
+        similarities: with the reference (i = 0), then with its infills by rising mask ratio.
+        q: in (0, 1].
+    """
+    return float(np.average(similarities, weights=q ** np.arange(len(similarities))))
+
+
+def paper(scores: Sequence[float], config: PaperConfig) -> tuple[Term, ...]:
+    """Return the single term of the score: the best (or mean) score against a row's references."""
+    value = max(scores) if config.reference_aggregation == "max" else sum(scores) / len(scores)
+    return (Term("references", value, 1.0),)

@@ -1,0 +1,164 @@
+"""`plus` and `fast`, whole: all constants, the features of a row, and the formula.
+
+    score = (1 - w) R + w C + v S + l (log p / 2 + PMI) - .3 P - .4 K
+
+`fast` is the same with l = 0. Nothing here runs a model: :mod:`mars_score.features` fills :class:`Features`.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from pydantic.dataclasses import dataclass
+
+from mars_score.options import STRICT, option
+from mars_score.rows import Row, Term
+from mars_score.text import copied_share, plain_words, repeated_share, split_words
+
+
+@dataclass(frozen=True, config=STRICT)
+class PlusConfig:
+    """Every constant that a score depends on; the first ten were chosen on development sets."""
+
+    context_weight: float = option(0.5, "Largest weight w of the context, reached with long references.", 0, 1)
+    sample_weight: float = option(0.2, "Largest weight of the samples, reached with long references.", 0, 10)
+    likelihood_weight: float = option(0.15, "Largest weight l of the likelihood; 0 in fast.", 0, 10)
+    repetition_penalty: float = option(0.3, "What a candidate of repeated words alone loses.", 0, 10)
+    contradiction_penalty: float = option(0.4, "Weight of contradictions, times the similarity squared.", 0, 10)
+    context_words: float = option(3.0, "Words of a reference at which w is half of its largest value.", 0)
+    likelihood_words: float = option(20.0, "Words of a reference at which l is half of its largest value.", 0)
+    close_context: float = option(
+        0.7, "Cosine of references and context from which the context loses weight.", -1, None, lt=1
+    )
+    max_pmi: float = option(2.5, "Nats per token that the context may add; more comes from copying it.", 0)
+    log_p_weight: float = option(0.5, "Weight of log p without the context, beside the PMI.", 0, 10)
+    window_words: int = option(100, "Words of a part of the context that is encoded.", 1)
+    word_letters: int = option(4, "Letters of a word whose repetition counts, at least.", 1)
+    repetition_words: int = option(10, "Such words before a word among which it is a repetition.", 1)
+    copied_words: int = option(5, "Words in a row that are copied and no coincidence.", 1)
+    premise_words: int = option(60, "Words of the passage by which the NLI model judges a sentence.", 1)
+    max_sentences: int = option(20, "Sentences of a candidate that the NLI model reads.", 1)
+    min_contradiction: float = option(0.1, "Probability below which a sentence is not contradicted.", 0, 1)
+    max_context_tokens: int | None = option(2048, "Tokens of the context that the language model reads.", 1)
+    reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
+
+
+FAST = PlusConfig(likelihood_weight=0.0)
+
+
+class LogProbability(NamedTuple):
+    """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess."""
+
+    given_context: float
+    alone: float  # after begin-of-text
+    truncated: bool = False  # the end of the context or of the text was left out
+
+    @property
+    def pmi(self) -> float:
+        """Return what the context adds: pointwise mutual information per token."""
+        return self.given_context - self.alone
+
+
+class Features(NamedTuple):
+    """A row with what the models say of it; a feature that is None is not needed, and its term is left out."""
+
+    row: Row
+    recalls: Sequence[float] = ()  # token recall of each reference
+    sample_recalls: Sequence[float] = ()  # token recall of each sample
+    reference_cosines: Sequence[float] = ()  # of sentence vectors, candidate and each reference; for data alone
+    context_cosine: float | None = None  # candidate and the nearest window of the context
+    reference_context_cosine: float = 0.0  # references and their nearest windows, mean
+    log_p: LogProbability | None = None
+    contradictions: Sequence[float] | None = None  # probability for each sentence of the candidate
+
+
+def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> set[str]:
+    """Return the terms that a row's score has, and so the features that it needs; none for a blank candidate.
+
+    Args:
+        row: what is scored.
+        config: constants; a term of weight 0 is left out.
+        reads_language: whether there is an NLI model for the row's language.
+    """
+    has_terms = {
+        "references": bool(row.references),
+        "context": bool(row.context) and config.context_weight > 0,
+        "samples": bool(row.samples) and config.sample_weight > 0,
+        "likelihood": config.likelihood_weight > 0 and row.task != "dialogue",  # likely replies are dull
+        "repetition": config.repetition_penalty > 0,
+        "contradiction": config.contradiction_penalty > 0 and reads_language,
+    }
+    names = {name for name, has_term in has_terms.items() if has_term and row.candidate}
+    if row.task == "data" and {"references", "context"} <= names:  # what to say is given, the words are free
+        names = names - {"context"} | {"sentences"}
+    return names
+
+
+def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
+    """Return the terms of a candidate's score, which is the sum of value times weight.
+
+    Args:
+        features: of a row with a candidate, and with references or a context.
+        config: constants; :data:`FAST` for `fast`.
+    """
+    row, c = features.row, config
+    terms: list[Term] = []
+    if row.references:
+        n = sum(len(split_words(reference)) for reference in row.references) / len(row.references)
+        novelty = min(1.0, max(0.0, (1 - features.reference_context_cosine) / (1 - c.close_context)))
+        context_share = novelty * n / (n + c.context_words)
+        likelihood_share = n**2 / (n**2 + c.likelihood_words**2)
+        recall = similarity = aggregate(features.recalls, c)
+        w = 0.0
+        if features.reference_cosines:
+            w = c.context_weight
+            terms.append(Term("sentences", max(features.reference_cosines), w))
+        elif features.context_cosine is not None:
+            w = c.context_weight * context_share
+            terms.append(Term("context", features.context_cosine, w))
+        terms.insert(0, Term("references", recall, 1 - w))
+    else:
+        context_share = likelihood_share = 1.0
+        recall, similarity = 0.0, features.context_cosine or 0.0
+        terms.append(Term("context", similarity, c.context_weight))
+    if features.sample_recalls:
+        beyond = max(features.sample_recalls) - recall
+        terms.append(
+            Term("samples", max(0.0, beyond) if row.references else beyond, c.sample_weight * context_share**2)
+        )
+    if features.log_p is not None:
+        pmi = min(features.log_p.pmi, c.max_pmi) if row.references else features.log_p.pmi
+        value = c.log_p_weight * features.log_p.alone + pmi
+        terms.append(Term("likelihood", value, c.likelihood_weight * likelihood_share))
+    if c.repetition_penalty:
+        terms.append(Term("repetition", repetition(row, c), -c.repetition_penalty))
+    if features.contradictions is not None:
+        contradicted = sum(features.contradictions) / len(features.contradictions)
+        terms.append(Term("contradiction", max(0.0, similarity) ** 2 * contradicted, -c.contradiction_penalty))
+    return tuple(terms)
+
+
+def aggregate(values: Sequence[float], config: PlusConfig) -> float:
+    """Return the value of the best reference, or the mean over references."""
+    return max(values) if config.reference_aggregation == "max" else sum(values) / len(values)
+
+
+def repetition(row: Row, config: PlusConfig) -> float:
+    """Return the share of words that are repeated or, in a dialogue with references, copied from the context."""
+    share = repeated_share(row.candidate, config.word_letters, config.repetition_words)
+    if row.task == "dialogue" and row.references and len(plain_words(row.candidate)) >= config.copied_words:
+        share = min(1.0, share + copied_share(row.candidate, row.context, config.copied_words))
+    return share
+
+
+def contradiction(verdicts: Sequence[tuple[float, float]], config: PlusConfig) -> float:
+    """Return the probability that all premises contradict a sentence and none entails it, as if independent.
+
+    Args:
+        verdicts: (entailment, contradiction) probabilities by premise.
+        config: constants.
+    """
+    probability, entailed = float(bool(verdicts)), 0.0
+    for entails, contradicts in verdicts:
+        probability *= contradicts
+        entailed = max(entailed, entails)
+    return probability * (1 - entailed) if probability >= config.min_contradiction else 0.0

@@ -1,0 +1,218 @@
+"""The model calls of a scorer: encode, log_probability, entails, infill; each one cached, in memory and on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mars_score.cache import Codec, Done, Item, Value, cached, json_codec
+from mars_score.metrics.paper import PaperConfig, Template
+from mars_score.metrics.plus import LogProbability
+from mars_score.models.fingerprints import Fingerprint, fingerprint, is_name, loading_lock
+from mars_score.models.loading import shared_model
+
+if TYPE_CHECKING:
+    from mars_score.infilling.jobs import FilledTemplate
+    from mars_score.models.causal_lm import CausalLanguageModel
+    from mars_score.models.encoder import Encoding, SentenceEncoder
+    from mars_score.models.nli import Entailment, NliModel
+    from mars_score.runtime import Runtime
+    from mars_score.settings import ModelSettings
+
+Pair = tuple[str, str]
+# Parts of the keys of stored values; raised when the same model comes to give other values.
+_VERSIONS = {"encodings": 3, "log_probabilities": 3, "entailments": 3, "infills": 3}
+_CHUNK_SIZE = 256  # pairs whose log probabilities are computed before they are saved
+_MEMORY_BYTES = 2**28  # of encodings that are kept in memory
+
+
+class ModelCalls:
+    """Calls the models of some settings, which are loaded when they are first needed.
+
+    Args:
+        models: which models, and their number type.
+        runtime: device, batch sizes, the store, and where progress is reported.
+    """
+
+    def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
+        self.models, self.runtime = models, runtime
+        self._current: dict[str, tuple[Fingerprint, Any]] = {}
+        self._encodings: OrderedDict[tuple[Any, ...], Encoding] = OrderedDict()  # the last used last
+        self._bytes = 0
+
+    def encode(self, texts: Iterable[str], *, tokens: bool = False) -> dict[str, Encoding]:
+        """Encode each different text, with vectors of its tokens if asked for.
+
+        Raises:
+            ModelUnavailableError: the encoder cannot be loaded, or has no token vectors.
+        """
+        model = fingerprint(self.models.encoder)
+        if model.revision is None:  # an object that may change between calls
+            self._encodings.clear()
+        key = model, tokens
+        different = list(dict.fromkeys(texts))
+        missing = [text for text in different if (*key, text) not in self._encodings]
+
+        def compute(texts: list[str], done: Done[str, Encoding]) -> None:
+            self._encoder().encode(texts, done, tokens=tokens)
+
+        new = self._cached("encodings", "encoder", [tokens], missing, compute, _encoding_codec()) if missing else {}
+        found = {text: new[text] if text in new else self._encodings[*key, text] for text in different}
+        for text, encoding in found.items():
+            self._remember((*key, text), encoding)
+        return found
+
+    def log_probability(self, pairs: Iterable[Pair], max_context_tokens: int | None) -> dict[Pair, LogProbability]:
+        """Compute the log probability of each different (context, text), with the context and alone.
+
+        Args:
+            pairs: texts with their contexts, of which ``max_context_tokens`` are used.
+            max_context_tokens: None: as many as fit the language model's window.
+        """
+
+        def compute(missing: list[Pair], done: Done[Pair, LogProbability]) -> None:
+            from mars_score.models.log_probability import log_probabilities
+
+            model = self.language_model()
+            least = -math.log(model.vocabulary)  # a uniform guess
+            alone: dict[str, float] = {}
+            in_order = sorted(missing)  # pairs of one context together
+            for start in range(0, len(in_order), _CHUNK_SIZE):
+                chunk = in_order[start : start + _CHUNK_SIZE]
+                new = list(dict.fromkeys(text for _, text in chunk if text not in alone))
+                both = [*chunk, *(("", text) for text in new)]
+                found = log_probabilities(model, both, self.runtime.batch_size, max_context_tokens)
+                alone.update((text, max(one.mean, least)) for text, one in zip(new, found[len(chunk) :], strict=True))
+                for pair, one in zip(chunk, found, strict=False):
+                    done(pair, LogProbability(max(one.mean, least), alone[pair[1]], one.truncated))
+
+        codec = json_codec(LogProbability)
+        return self._cached(
+            "log_probabilities", "language_model", [max_context_tokens], pairs, compute, codec, "likelihood"
+        )
+
+    def entails(self, pairs: Iterable[Pair]) -> dict[Pair, Entailment]:
+        """Compute the entailment and contradiction probabilities of each different (premise, hypothesis).
+
+        Raises:
+            ModelUnavailableError: the NLI model cannot be loaded.
+            UnsupportedModelError: it has no classes for entailment and contradiction.
+        """
+        from mars_score.models.nli import Entailment
+
+        def compute(missing: list[Pair], done: Done[Pair, Entailment]) -> None:
+            self._nli().entails(missing, done)
+
+        codec = json_codec(Entailment)
+        return self._cached("entailments", "entailment_model", [], pairs, compute, codec, "contradiction")
+
+    def infill(
+        self, pairs: Iterable[tuple[str, Template]], config: PaperConfig
+    ) -> dict[tuple[str, Template], FilledTemplate]:
+        """Fill the blanks of each different (context, template) by Algorithm 2."""
+        from mars_score.infilling.jobs import FilledTemplate
+
+        templates = {(context, template.reference, template.blanks): (context, template) for context, template in pairs}
+
+        def compute(missing: list[Any], done: Done[Any, FilledTemplate]) -> None:
+            from mars_score.infilling.batched import BatchedInfiller
+
+            infiller = BatchedInfiller(self.language_model(), config, self.runtime.batch_size)
+            infiller.infill(
+                [templates[item] for item in missing],
+                lambda pair, filled: done((pair[0], pair[1].reference, pair[1].blanks), filled),
+            )
+
+        names = ["sigma", "max_context_tokens", "planner"]
+        if config.planner != "none":
+            names += [field.name for field in dataclasses.fields(config) if field.name.startswith("plan_")]
+        method = [getattr(config, name) for name in names]
+        codec = json_codec(FilledTemplate)
+        found = self._cached("infills", "language_model", method, templates, compute, codec, "infill")
+        return {templates[item]: filled for item, filled in found.items()}
+
+    def token_offsets(self, texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+        """Return the character spans of the tokens of each text; loads the encoder."""
+        return dict(zip(texts, self._encoder().offsets(texts), strict=True)) if texts else {}
+
+    def encoder(self) -> Any:
+        """Return the ``SentenceTransformer``; raises ModelUnavailableError."""
+        return self._encoder().model
+
+    def language_model(self) -> CausalLanguageModel:
+        """Return the language model; raises ModelUnavailableError or UnsupportedModelError."""
+        return self._make("language_model", lambda model: model)  # type: ignore[no-any-return]
+
+    def _encoder(self) -> SentenceEncoder:
+        from mars_score.models.encoder import SentenceEncoder
+
+        return self._make("encoder", lambda model: SentenceEncoder(model, self.runtime.encoder_batch_size))  # type: ignore[no-any-return]
+
+    def _nli(self) -> NliModel:
+        from mars_score.models.nli import NliModel
+
+        return self._make("entailment_model", lambda pair: NliModel(*pair, self.runtime.encoder_batch_size))  # type: ignore[no-any-return]
+
+    def _make(self, name: str, wrap: Callable[[Any], Any]) -> Any:
+        """Return a model in its wrapper, made again when the files behind its name have changed."""
+        spec = getattr(self.models, name)
+        with loading_lock:
+            if name not in self._current or self._current[name][0] != fingerprint(spec):
+                model = wrap(shared_model(name, self.models, self.runtime))
+                self._current[name] = fingerprint(spec), model  # a revision may be known only now
+            return self._current[name][1]
+
+    def _cached(
+        self,
+        kind: str,
+        name: str,
+        method: Sequence[Any],
+        items: Iterable[Item],
+        compute: Callable[[list[Item], Done[Item, Value]], object],
+        codec: Codec[Value],
+        stage: str = "encode",
+    ) -> dict[Item, Value]:
+        """Call :func:`mars_score.cache.cached` with the key of a model, and report progress."""
+        spec = getattr(self.models, name)
+        if self.runtime.store.folder and is_name(spec) and fingerprint(spec).revision is None:
+            shared_model(name, self.models, self.runtime)  # never fetched from the Hub: its revision is known only then
+        model = fingerprint(spec)
+        known = None if model.revision is None else [model.name, model.revision]
+        common = None if known is None else [*known, self.models.dtype, _VERSIONS[kind], *method]
+
+        def reporting(missing: list[Item], done: Done[Item, Value]) -> None:
+            count = 0
+
+            def report(item: Item, value: Value) -> None:
+                nonlocal count
+                count += 1
+                done(item, value)
+                self.runtime.report(stage, count, len(missing))
+
+            self.runtime.report(stage, 0, len(missing))
+            compute(missing, report)
+
+        return cached(self.runtime.store, kind, common, items, reporting, codec)
+
+    def _remember(self, key: tuple[Any, ...], encoding: Encoding) -> None:
+        """Keep an encoding in memory, as the last used, and drop the least recently used beyond the limit."""
+        if key in self._encodings:
+            self._encodings.move_to_end(key)
+            return
+        self._encodings[key] = encoding
+        self._bytes += _size(encoding)
+        while self._bytes > _MEMORY_BYTES and len(self._encodings) > 1:
+            self._bytes -= _size(self._encodings.popitem(last=False)[1])
+
+
+def _size(encoding: Encoding) -> int:
+    return encoding.vector.nbytes + (encoding.tokens.nbytes if encoding.tokens is not None else 0)
+
+
+def _encoding_codec() -> Codec[Encoding]:
+    from mars_score.models.encoder import Encoding
+
+    return Codec(Encoding.to_bytes, Encoding.from_bytes)

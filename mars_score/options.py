@@ -1,0 +1,132 @@
+"""Fields of a configuration with their help text and range, checked by pydantic, and one-line errors for them."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
+from numbers import Integral, Real
+from types import UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+# Universal part-of-speech tags (https://universaldependencies.org/u/pos/) with spaCy's SPACE left out.
+POS_TAGS = [
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "CONJ", "DET", "EOL", "INTJ", "NOUN"),
+    *("NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+]
+
+
+def option(default: Any, text: str, low: float | None = None, high: float | None = None, **more: Any) -> Any:
+    """Make a field of a pydantic dataclass: its default, its help text, and its range if it is a number.
+
+    ``more`` goes to ``pydantic.Field``, such as ``gt`` for an open lower end.
+    """
+    return Field(default, description=text, ge=low, le=high, **more)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One setting, as command lines and documents show it."""
+
+    name: str
+    text: str  # help
+    default: Any  # dataclasses.MISSING where there is none
+    kind: Any  # its type apart from None, such as int or Mapping; str for literals
+    choices: tuple[str, ...]  # its literals
+
+
+def options_of(config: Any) -> Iterator[Option]:
+    """Yield the settings of a pydantic dataclass, in order; nested configurations are left out."""
+    hints = get_type_hints(config)
+    for field in fields(config):
+        info = config.__pydantic_fields__[field.name]
+        if info.description is None:
+            continue
+        kind = hints[field.name]
+        if isinstance(kind, UnionType):
+            kind = get_args(kind)[0]
+        choices = get_args(kind) if get_origin(kind) is Literal else ()
+        default = MISSING if info.is_required() else info.get_default(call_default_factory=True)
+        yield Option(field.name, info.description, default, str if choices else get_origin(kind) or kind, choices)
+
+
+def make_config(config: Any, values: Mapping[str, Any]) -> Any:
+    """Make a pydantic dataclass from those ``values`` that it has fields for; NumPy's numbers become Python's.
+
+    Raises:
+        ValueError: a value of another type or out of range, named in one line.
+    """
+    known = {field.name for field in fields(config)}
+    own = {name: _plain_number(value) for name, value in values.items() if name in known}
+    try:
+        return config(**own)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        name = ".".join(map(str, fault["loc"][:1])) or "settings"
+        message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ").replace("should", "must")
+        raise ValueError(f"{name} {message}, got {fault['input']!r:.200}") from None
+
+
+def _plain_number(value: Any) -> Any:
+    is_foreign = isinstance(value, (Integral, Real)) and not isinstance(value, (int, float))
+    return value.item() if is_foreign and hasattr(value, "item") else value
+
+
+def unknown_name(kind: str, name: str, known: Sequence[str]) -> TypeError:
+    """Make the error for an unknown name: what was probably meant, or else where the known ones are listed."""
+    close = get_close_matches(str(name).lower(), known, n=1)
+    listed = "docs/settings.md and mars score --help have all"
+    every = f"choose one of {', '.join(known)}" if len(known) <= 8 else listed
+    return TypeError(f"unknown {kind} {name!r}; {f'did you mean {close[0]!r}?' if close else every}")
+
+
+# Types of fields that pydantic does not have
+
+
+def _tag_weights(weights: Any) -> dict[str, float]:
+    if not isinstance(weights, Mapping):
+        raise ValueError('must be a mapping such as {"ADJ": 4}')
+    for tag, weight in weights.items():
+        if tag not in POS_TAGS:
+            raise ValueError(f"must not have the unknown tag {tag!r}; known tags: {', '.join(POS_TAGS)}")
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight <= 1000:
+            raise ValueError(f"must have a number in (0, 1000] for {tag!r}")
+    return {tag: float(weight) for tag, weight in weights.items()}
+
+
+def _texts(texts: Any) -> tuple[str, ...] | None:
+    if texts is None:
+        return None
+    checked = tuple(texts) if isinstance(texts, Iterable) else (texts,)
+    if isinstance(texts, str) or not checked or not all(isinstance(text, str) for text in checked):
+        raise ValueError("must be a list of one or more strings")
+    return checked
+
+
+def _path(path: Any) -> str | None:
+    if path is None:
+        return None
+    if isinstance(path, (str, os.PathLike)) and os.fspath(path):
+        return os.fspath(path)
+    raise ValueError("must be a folder")
+
+
+def _encoder(model: Any) -> Any:
+    if model is None or isinstance(model, (str, os.PathLike)) or hasattr(model, "encode"):
+        return model
+    raise ValueError("must be a name, a folder or a SentenceTransformer")
+
+
+def _model_pair(model: Any) -> Any:
+    if model is None or isinstance(model, (str, os.PathLike)) or (isinstance(model, tuple) and len(model) == 2):
+        return model
+    raise ValueError("must be a name, a folder or a pair (model, tokenizer)")
+
+
+TagWeights = Annotated[dict[str, float], BeforeValidator(_tag_weights)]
+Texts = Annotated[tuple[str, ...] | None, BeforeValidator(_texts)]
+Folder = Annotated[str | None, BeforeValidator(_path)]
+Encoder = Annotated[Any, BeforeValidator(_encoder)]
+ModelPair = Annotated[Any, BeforeValidator(_model_pair)]
+STRICT = {"strict": True, "arbitrary_types_allowed": True}

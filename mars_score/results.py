@@ -1,0 +1,145 @@
+"""Results of a call: frozen; whatever prints, plots or writes them only takes values from here."""
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from mars_score.metrics.explanation import Explanation, page_of
+from mars_score.rows import AugmentedReference, Infill, ReferenceScore, Row, RowScore, SampleScore, Term
+from mars_score.signature import Signature
+from mars_score.text import as_prose
+
+_SHOWN = 10  # rows in a notebook
+
+
+@dataclass(frozen=True)
+class MarsResult:
+    """Scores of a call.
+
+    Attributes:
+        rows: one entry per candidate, in input order.
+        signature: all that the scores depend on besides the texts; cite it beside the score.
+        notices: sentences on rows that were treated in a special way (blank, shortened), with their numbers.
+        texts: what each entry of ``rows`` is the score of.
+        numbers: of the input row of each entry, from 0; the candidates of one row have the same.
+        explanations: why each entry of ``rows`` is what it is; none unless asked for.
+    """
+
+    rows: tuple[RowScore, ...]
+    signature: Signature
+    notices: tuple[str, ...] = ()
+    texts: tuple[Row, ...] = ()
+    numbers: tuple[int, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"MarsResult(score={self.score:.4f}, rows={len(self.rows)}, signature='{self.signature}')"
+
+    @property
+    def scores(self) -> list[float]:
+        """Return one score per row, in input order."""
+        return [row.score for row in self.rows]
+
+    @property
+    def score(self) -> float:
+        """Return the mean over rows, rounded once, so that it does not depend on their order; 0.0 for no rows."""
+        return statistics.mean(self.scores) if self.rows else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, dicts, strings and numbers, ready for JSON."""
+        return {
+            "mars": self.score,
+            "scores": self.scores,
+            "signature": str(self.signature),
+            "settings": self.signature.to_dict(),
+            "notices": list(self.notices),
+            "rows": [row_to_dict(row) for row in self.rows],
+            **({"explanations": [one.to_dict() for one in self.explanations]} if self.explanations else {}),
+        }
+
+    def to_json(self, **kwargs: Any) -> str:
+        """Return ``to_dict`` as JSON text; keyword arguments go to ``json.dumps``."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return per candidate a dict of its input row's number, the texts, the score as ``"mars"``, and its terms.
+
+        ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
+        """
+        return [
+            {
+                "row": number,
+                "prediction": texts.candidate,
+                "references": list(texts.references),
+                "context": as_prose(texts.context),
+                "task": texts.task,
+                "mars": row.score,
+                "terms": {term.name: term.value for term in row.terms},
+                "weights": {term.name: term.weight for term in row.terms},
+                "samples": [sample.text for sample in row.samples],
+            }
+            for number, texts, row in zip(self.numbers, self.texts, self.rows, strict=True)
+        ]
+
+    def to_pandas(self) -> Any:
+        """Return ``to_records`` as a pandas frame; terms and weights are columns such as ``terms.references``.
+
+        Raises:
+            ImportError: pandas is missing.
+        """
+        import pandas
+
+        return pandas.json_normalize(self.to_records(), max_level=1)
+
+    def _repr_html_(self) -> str:
+        """Show the mean, and the explanations of the lowest rows where there are any, in a notebook."""
+        texts = zip(self.texts, self.rows, strict=True)
+        plain = [Explanation(text.candidate, row.score, row.terms) for text, row in texts]
+        lowest = sorted(self.explanations or plain, key=lambda explanation: explanation.score)[:_SHOWN]
+        left = len(self.rows) - len(lowest)
+        more = f"<p>The lowest {len(lowest)}; {left} more.</p>" if left else ""
+        return (
+            f"<p><b>MARS {self.score:.3f}</b>, rows: {len(self.rows)}</p>{more}{page_of(lowest)}"
+            f"<p><small>{escape(str(self.signature))}</small></p>"
+        )
+
+
+def augmented_to_dict(augmented: AugmentedReference) -> dict[str, Any]:
+    """Return an augmented reference as plain data."""
+    return {"reference": augmented.reference, "augmentations": [asdict(infill) for infill in augmented.infills]}
+
+
+def row_to_dict(row: RowScore) -> dict[str, Any]:
+    """Return the score of a row and its parts as plain data; its notices are those of the result."""
+    return {
+        "score": row.score,
+        "terms": [asdict(term) for term in row.terms],
+        "references": [
+            {
+                **augmented_to_dict(reference.augmented),
+                "similarities": list(reference.similarities),
+                "score": reference.score,
+            }
+            for reference in row.references
+        ],
+        "samples": [asdict(sample) for sample in row.samples],
+    }
+
+
+def row_from_dict(stored: Mapping[str, Any], notices: Iterable[str] = ()) -> RowScore:
+    """Make the score of a row from what :func:`row_to_dict` gave, and its notices."""
+    references = tuple(
+        ReferenceScore(
+            AugmentedReference(one["reference"], tuple(Infill(**infill) for infill in one["augmentations"])),
+            tuple(one["similarities"]),
+            one["score"],
+        )
+        for one in stored["references"]
+    )
+    terms, samples = (
+        tuple(make(**entry) for entry in stored[name]) for make, name in ((Term, "terms"), (SampleScore, "samples"))
+    )
+    return RowScore(stored["score"], terms, references, samples, frozenset(notices))

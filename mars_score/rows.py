@@ -1,0 +1,124 @@
+"""The values that pass between the parts of MARS: rows, terms and scores. Imports nothing of the package."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+TASKS = ("text", "dialogue", "data")  # what a context is, where that changes a score; "text" is the default
+
+
+class Row(NamedTuple):
+    """What a score depends on besides the settings; all texts are checked and without outer whitespace.
+
+    Attributes:
+        candidate: text to score; "" for a blank one.
+        references: by people; empty where the candidate is scored by its context alone.
+        context: text, or the turns of a dialogue as lines, or passages joined by
+            :data:`mars_score.text.PASSAGE_BREAK`; "" for none.
+        samples: texts that others than the candidate's system wrote for the context.
+        task: one of :data:`TASKS`.
+    """
+
+    candidate: str
+    references: tuple[str, ...] = ()
+    context: str = ""
+    samples: tuple[str, ...] = ()
+    task: str = "text"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of a score, which is the sum of ``value * weight``.
+
+    Attributes:
+        name: ``"references"``, ``"sentences"``, ``"context"``, ``"samples"``, ``"likelihood"``, ``"repetition"``
+            or ``"contradiction"``; a learned head has names of its own.
+        value: a similarity in [-1, 1]; for ``"likelihood"`` nats per token.
+        weight: factor of the value.
+    """
+
+    name: str
+    value: float
+    weight: float
+
+
+def weighted_sum(terms: Iterable[Term]) -> float:
+    """Return the score that terms make."""
+    return sum(term.weight * term.value for term in terms)
+
+
+@dataclass(frozen=True)
+class Infill:
+    """An augmented reference: a reference whose blanks a language model filled."""
+
+    mask_ratio: float  # share of the words that may be masked
+    template: str  # the reference with "____" for each blank
+    text: str
+
+
+@dataclass(frozen=True)
+class AugmentedReference:
+    """A human reference with its infills, by rising mask ratio."""
+
+    reference: str
+    infills: tuple[Infill, ...] = ()
+    notices: frozenset[str] = frozenset()  # kinds of notices (mars_score.errors) that concern it
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the reference and its infills."""
+        return (self.reference, *(infill.text for infill in self.infills))
+
+
+@dataclass(frozen=True)
+class ReferenceScore:
+    """A candidate against one human reference.
+
+    Attributes:
+        augmented: the reference with its infills.
+        similarities: with each of ``augmented.texts``, in [-1, 1]: token recall, or the cosine in ``paper``.
+        score: their weighted mean (Eq. 7); the similarity itself without infills.
+    """
+
+    augmented: AugmentedReference
+    similarities: tuple[float, ...]
+    score: float
+
+    @property
+    def compared(self) -> tuple[tuple[str, float, str], ...]:
+        """Return (kind, similarity, text) of each text that the candidate was compared with, to show."""
+        kinds = ["reference", *(f"masked {infill.mask_ratio:.0%}" for infill in self.augmented.infills)]
+        return tuple(zip(kinds, self.similarities, self.augmented.texts, strict=True))
+
+
+@dataclass(frozen=True)
+class SampleScore:
+    """A candidate against one sample: token recall of the sample."""
+
+    text: str
+    similarity: float
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """A candidate's score and its parts; a blank candidate scores 0.0 and has neither references nor terms.
+
+    Attributes:
+        score: the weighted sum of the terms.
+        terms: in the order of the formula.
+        references: the candidate against each reference.
+        samples: the candidate against each sample.
+        notices: kinds of notices (:data:`mars_score.errors.NOTICES`) that concern the row.
+    """
+
+    score: float
+    terms: tuple[Term, ...] = ()
+    references: tuple[ReferenceScore, ...] = ()
+    samples: tuple[SampleScore, ...] = ()
+    notices: frozenset[str] = frozenset()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the references, their infills and the samples, without repetitions."""
+        texts = [text for reference in self.references for text in reference.augmented.texts]
+        return tuple(dict.fromkeys([*texts, *(sample.text for sample in self.samples)]))

@@ -1,1 +1,0 @@
-"""Candidate and augmented references -> score: sentence embeddings, and how similarities combine."""

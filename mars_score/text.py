@@ -1,0 +1,190 @@
+"""Words, sentences, passages and windows of a text: the one word splitter and the one sentence splitter.
+
+In Chinese and Japanese each character is a word (as in sacreBLEU's tokenizer "zh"); a run of katakana is one word.
+Korean has spaces. Thai, Lao, Khmer and Burmese have them between phrases only, and a phrase counts as a word.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any
+
+PASSAGE_BREAK = "\x1e"  # between the passages of a context: ASCII's record separator, which texts do not hold
+# For a character class: Han characters, their iteration marks, and hiragana.
+CJK = "\u3005-\u3007\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+_CJK = re.compile(f"[{CJK}]")
+# Punctuation belongs to the character that it touches, as it belongs to the word in text with spaces.
+_WORD = re.compile(rf"[^\w\s]*[{CJK}][^\w\s]*|[^\s{CJK}]+")
+_PLAIN_WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]+")
+_PAIR_OR_WORD = re.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
+# The most frequent words of English: two of five in running text, one of ten at most in other languages.
+_ENGLISH = frozenset(
+    _PLAIN_WORD.findall(
+        "the of and to a in is it you that he was for on are with as i his they be at have this from or had by not"
+        " but what all were we when your can said there an she which do their if will how out about so has her"
+        " would him into my than its no more been who did get after just over also"
+    )
+)
+_FEW = 25  # words of which nothing is concluded
+LONGEST_RUN = 1000  # characters without white space to which spaCy's rules for punctuation apply (quadratic time)
+_SENTENCE_END = re.compile(
+    r"(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\u2019\u201d\u300d\u300f)\uff09])|(?<=[.!?]\s)(?=[\u00bf\u00a1])"
+)
+
+
+# Words
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text into words with their punctuation: ``text.split()`` but for Han characters and hiragana."""
+    return _WORD.findall(text) if _CJK.search(text) else text.split()
+
+
+def plain_words(text: str) -> list[str]:
+    r"""Split a text into lower-cased words without punctuation: runs of ``\w``, but for the same characters."""
+    return _PLAIN_WORD.findall(text.lower())
+
+
+def is_english(text: str) -> bool:
+    """Tell whether a text may be English: it is short, or a tenth of its words are frequent in English.
+
+    Words with a capital do not count: lists of names are of no language.
+    """
+    words = [word for word in _PLAIN_WORD.findall(text) if not word[0].isupper()]
+    return len(words) < _FEW or sum(word in _ENGLISH for word in words) * 10 >= len(words)
+
+
+def repeated_share(text: str, letters: int, within: int) -> float:
+    """Return the share of a text's long words that occur among the long words before them, in [0, 1).
+
+    Args:
+        text: any text. Upper and lower case are the same; two neighbouring Han characters are a long word.
+        letters: of a long word, at least.
+        within: long words before a word among which it is a repetition.
+    """
+    words = [
+        pair or word
+        for pair, word in _PAIR_OR_WORD.findall(text.lower().replace("\u2019", "'"))
+        if pair or len(word) >= letters
+    ]
+    repeated = sum(word in words[max(0, index - within) : index] for index, word in enumerate(words))
+    return repeated / len(words) if words else 0.0
+
+
+def copied_share(text: str, context: str, run: int) -> float:
+    """Return the share of a text's words in runs of ``run`` words or more (a shorter text: all) of the context."""
+    words = plain_words(text)
+    length = min(run, len(words))
+    if not length:
+        return 0.0
+    context_runs = _context_runs(context, length)
+    copied = [False] * len(words)
+    for start, ngram in enumerate(_ngrams(words, length)):
+        if ngram in context_runs:
+            copied[start : start + length] = [True] * length
+    return sum(copied) / len(words)
+
+
+@lru_cache(maxsize=8)  # rows with the same context stand together
+def _context_runs(context: str, length: int) -> frozenset[tuple[str, ...]]:
+    return frozenset(_ngrams(plain_words(context), length))
+
+
+def _ngrams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
+    return zip(*(words[first:] for first in range(length)), strict=False)
+
+
+def word_overlap(words: frozenset[str], others: frozenset[str]) -> float:
+    """Return the cosine of two sets of words."""
+    return len(words & others) / math.sqrt(len(words) * len(others)) if words and others else 0.0
+
+
+# Contexts
+
+
+def passages_of(context: str) -> list[str]:
+    """Split a context into its passages; one without :data:`PASSAGE_BREAK` is one passage."""
+    return context.split(PASSAGE_BREAK)
+
+
+def as_prose(context: str) -> str:
+    """Join the passages of a context as paragraphs, as language models read it."""
+    return context.replace(PASSAGE_BREAK, "\n\n")
+
+
+def windows(context: str, size: int) -> list[str]:
+    """Cut each passage into as few parts of at most ``size`` words as will do, about equally long.
+
+    White space becomes a space; a blank context has none.
+    """
+    return [window for passage in passages_of(context) for window in _passage_windows(passage, size)]
+
+
+@lru_cache(maxsize=8)
+def _passage_windows(passage: str, size: int) -> tuple[str, ...]:
+    words = [word.span() for word in _WORD.finditer(passage)]
+    count = math.ceil(len(words) / size)
+    cuts = [round(index * len(words) / count) for index in range(count + 1)] if count else [0]
+    texts = (passage[words[start][0] : words[end - 1][1]] for start, end in pairwise(cuts))
+    return tuple(" ".join(text.split()) for text in texts)
+
+
+# Sentences
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into sentences without outer white space; none for a blank text.
+
+    By spaCy's rule-based sentencizer (https://spacy.io/api/sentencizer): a sentence ends after ".", "!", "?" and
+    their like in other scripts where spaCy's tokenizer sees a token of its own ("U.S." and "3.5" are whole
+    tokens); also after full stops of Chinese and Japanese, which no space follows, and before the opening marks
+    of Spanish. A line break ends a sentence as well, and so does a passage break.
+    """
+    lines = (part for line in text.splitlines() for part in _SENTENCE_END.split(line))
+    stripped = (sentence.text.strip() for line in lines for sentence in _sentencizer()(line).sents)
+    return [sentence for sentence in stripped if sentence]
+
+
+@cache
+def _sentencizer() -> Any:
+    import spacy
+
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("sentencizer")
+    pipeline.max_length = 10**9  # characters; spaCy's own limit is meant for pipelines with a parser
+    leave_long_runs_whole(pipeline.tokenizer)
+    return pipeline
+
+
+def leave_long_runs_whole(tokenizer: Any) -> None:
+    """Make a spaCy tokenizer take a run of over :data:`LONGEST_RUN` characters for one token."""
+    usual = tokenizer.token_match
+    tokenizer.token_match = lambda run: len(run) > LONGEST_RUN or bool(usual and usual(run))
+
+
+def nearest_passage(sentence: str, text: str, size: int) -> str:
+    """Return the sentence of a text with the most words in common with another, and its neighbours.
+
+    All together have at most ``size`` words, but for a longer sentence.
+    """
+    parts = _sentence_words(text)
+    own = frozenset(plain_words(sentence))
+    overlaps = [word_overlap(own, words) for _, words in parts]
+    first = last = overlaps.index(max(overlaps))
+    room = size - len(split_words(parts[first][0]))
+    while True:
+        before = len(split_words(parts[first - 1][0])) if first > 0 else room + 1
+        after = len(split_words(parts[last + 1][0])) if last + 1 < len(parts) else room + 1
+        if min(before, after) > room:
+            return " ".join(part for part, _ in parts[first : last + 1])
+        if before <= room:
+            first, room = first - 1, room - before
+        if after <= room:
+            last, room = last + 1, room - after
+
+
+@lru_cache(maxsize=64)  # rows with the same reference and context stand together
+def _sentence_words(text: str) -> list[tuple[str, frozenset[str]]]:
+    return [(sentence, frozenset(plain_words(sentence))) for sentence in sentences(text)]
