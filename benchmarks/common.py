@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mars_score.cache import store_folder
-from mars_score.cli.shown import show_table
+from mars_score.cli.printing import show_table
 from mars_score.models.devices import wait_asleep
 from mars_score.tables import Table
 
@@ -62,7 +62,7 @@ def language_model() -> tuple[Any, Any]:
     """Model and tokenizer of preset mini; converted once in the store."""
     from mars_score.cache import ResultStore
     from mars_score.models.loading import load_model
-    from mars_score.progress import Runtime
+    from mars_score.runtime import Runtime
     from mars_score.settings import resolve_settings
 
     models = resolve_settings("mini").models

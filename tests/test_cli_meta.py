@@ -7,7 +7,7 @@ import jsonl
 import pytest
 from test_meta_items import row
 
-from mars_score.cli.shown import show_table
+from mars_score.cli.printing import show_table
 from mars_score.tables import Table
 
 pytestmark = pytest.mark.usefixtures("scored")

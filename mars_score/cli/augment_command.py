@@ -4,8 +4,8 @@ import argparse
 import sys
 from typing import Any
 
-from mars_score.cli.options import OUT, add_input_options, add_run_options, add_scorer_options
-from mars_score.cli.shown import complete_run, print_notices
+from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options
+from mars_score.cli.printing import complete_run, print_notices
 
 STAGES = ("masking", "planning", "infilling", "sampling", "models")
 

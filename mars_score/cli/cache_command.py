@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mars_score.cache import ResultStore, store_folder
-from mars_score.cli.shown import print_line, print_notices, scoring
+from mars_score.cli.printing import print_line, print_notices, scoring
 from mars_score.models.wheels import is_wheel
 
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import add_column_options, add_scorer_options, columns, scorer_arguments
-from mars_score.cli.shown import print_line, scoring, show_table
+from mars_score.cli.arguments import add_column_options, add_scorer_options, columns, scorer_arguments
+from mars_score.cli.printing import print_line, scoring, show_table
 from mars_score.data.files import RowFile, read_rows
 from mars_score.data.validation import Row
 from mars_score.data.values import one_line
-from mars_score.progress import progress_bars
+from mars_score.runtime import progress_bars
 from mars_score.tables import MISSING, Table
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _read(args: argparse.Namespace) -> tuple[RowFile, list[list[Row]]]:
             if (row.references, row.context) != (expected.references, expected.context):
                 name = args.context_column if row.references == expected.references else args.reference_column
                 raise ValueError(
-                    f"{other.place(name)(number)} differs from {first.path}:{number + 1}; all files need the same "
+                    f"{other.where(name)(number)} differs from {first.path}:{number + 1}; all files need the same "
                     "references and contexts, line by line"
                 )
         shorter, longer = sorted((first, other), key=lambda file: len(file.rows))

@@ -6,18 +6,18 @@ import argparse
 import json
 from typing import Any
 
-from mars_score.cli.options import (
+from mars_score.cli.arguments import (
     add_rated_options,
     add_scorer_options,
     rated_columns,
     scorer_arguments,
     set_names,
 )
-from mars_score.cli.shown import print_line, print_notices, scoring, show_table
+from mars_score.cli.printing import print_line, print_notices, scoring, show_table
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import METRICS, parse_names
 from mars_score.meta.rated import read_rated_sets
-from mars_score.progress import progress_bars
+from mars_score.runtime import progress_bars
 from mars_score.settings.options import TASKS
 
 

@@ -4,9 +4,9 @@ import argparse
 import json
 from typing import Any
 
-from mars_score.cli.options import add_input_options, add_scorer_options, columns, scorer_arguments
-from mars_score.cli.shown import print_line, print_notices, scoring, show_table
-from mars_score.progress import progress_bars
+from mars_score.cli.arguments import add_input_options, add_scorer_options, columns, scorer_arguments
+from mars_score.cli.printing import print_line, print_notices, scoring, show_table
+from mars_score.runtime import progress_bars
 
 SAMPLES = 4  # unless --sample-count says otherwise: they show how open-ended a row is
 

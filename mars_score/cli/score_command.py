@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mars_score.cli.options import OUT, add_input_options, add_run_options, add_scorer_options, count
-from mars_score.cli.shown import complete_run, print_line
+from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options, count
+from mars_score.cli.printing import complete_run, print_line
 from mars_score.data.values import one_line
 
 if TYPE_CHECKING:

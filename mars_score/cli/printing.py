@@ -12,9 +12,9 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mars_score.cli.options import columns, scorer_arguments
+from mars_score.cli.arguments import columns, scorer_arguments
 from mars_score.errors import MarsWarning
-from mars_score.progress import progress_bars
+from mars_score.runtime import progress_bars
 from mars_score.tables import Table
 
 if TYPE_CHECKING:
