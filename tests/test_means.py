@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mars_score.stats.labels import ContextLabels
-from mars_score.stats.resampling import holm, mean_interval, mean_p
+from mars_score.stats.resampling import ContextLabels, holm, mean_interval, mean_p
 
 SCORES = np.random.default_rng(5).normal(0.05, 0.1, 30)
 GROUPS = np.repeat(range(12), [3, 4, 1, 4, 2, 2, 2, 2, 2, 3, 3, 2])

@@ -17,8 +17,18 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from mars_score.stats.labels import Codes, Floats, Labels, Values, codes_of
-from mars_score.stats.resampling import Interval, draw_signs, permutation_p, resample, too_few
+from mars_score.stats.resampling import (
+    Codes,
+    Floats,
+    Interval,
+    Labels,
+    Values,
+    bootstrap,
+    label_codes,
+    permutation_p,
+    randomise,
+    too_few,
+)
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 Level = Literal["items", "within_groups", "systems"]
@@ -31,7 +41,7 @@ _COEFFICIENTS: dict[Coefficient, Any] = {
     "spearman": stats.spearmanr,
     "kendall": stats.kendalltau,
 }
-# What is compared at each level, and what is said where all of it is equal.
+# Names of what is compared at each level, and of the values that may all be equal.
 _LEVELS: dict[Level, tuple[str, str]] = {
     "items": ("items", "all"),
     "within_groups": ("items in groups of two or more", "within every group all"),
@@ -50,17 +60,25 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Rated:
-    """Scores and ratings as they are compared at a level, (n,) each."""
+    """Scores and ratings as they are compared at a level.
+
+    Attributes:
+        scores: (n,).
+        ratings: (n,).
+        groups: index of each item's group, (n,); at level "systems" of its system.
+        group_count: number of all groups; at level "within_groups" some have no items that are compared.
+        reason: why there is no coefficient.
+    """
 
     scores: Floats
     ratings: Floats
-    groups: Codes  # numbers of the items' groups, (n,); at level "systems" those of the systems
-    group_count: int  # of all groups; at level "within_groups" some have no items that are compared
-    reason: str | None = None  # why there is no coefficient
+    groups: Codes
+    group_count: int
+    reason: str | None = None
 
     @property
-    def telling_groups(self) -> int:
-        """How many groups have items that are compared."""
+    def used_groups(self) -> int:
+        """Count the groups with items that are compared."""
         return len(np.unique(self.groups))
 
 
@@ -73,7 +91,7 @@ def correlation(
     groups: Labels | None = None,
     systems: Labels | None = None,
 ) -> Estimate:
-    """The correlation of a metric's scores with human ratings.
+    """Compute the correlation of a metric's scores with human ratings.
 
     Level "items": over all items. Level "systems": over the systems, each with the means of its items. Level
     "within_groups": over all items, but items are compared with items of their own group only, so that a group
@@ -122,9 +140,9 @@ def at_level(
     systems: Labels | None = None,
     coefficient: Coefficient = "pearson",
 ) -> Rated:
-    """Scores and ratings as they are compared: centred and scaled, within their groups, or as systems' means.
+    """Prepare scores and ratings for a level: centred and scaled, within their groups, or as systems' means.
 
-    Arguments and errors are those of :func:`correlation`.
+    Args and errors as for :func:`correlation`.
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (scores, ratings))
     if x.ndim != 1 or x.shape != y.shape:
@@ -133,15 +151,14 @@ def at_level(
     needed = "systems" if level == "systems" else "groups"
     if labels[needed] is None and level != "items":
         raise ValueError(f'level "{level}" needs {needed}')
-    codes = {name: codes_of(name, values, len(x)) for name, values in labels.items()}[needed]
+    codes = {name: label_codes(name, values, len(x)) for name, values in labels.items()}[needed]
     group_count = int(codes.max(initial=-1)) + 1
-    bad = {"ratings": (~np.isfinite(y)).sum(), "scores": (~np.isfinite(x)).sum()}
-    reasons = [f"{bad[name]} of {len(x)} {name} are missing or not finite" for name in bad if bad[name]]
+    missing = _missing(x, y)
     if level == "within_groups":
         several = np.bincount(codes)[codes] > 1
         x, y, codes = x[several], y[several], codes[several]
-    if reasons:
-        return Rated(x, y, codes, group_count, reasons[0])
+    if missing:
+        return Rated(x, y, codes, group_count, missing)
     if level == "systems":
         x, y = (_means(values, codes) for values in (x, y))
         codes = np.arange(len(x))
@@ -149,19 +166,30 @@ def at_level(
         x, y = (_within(values, codes, coefficient) for values in (x, y))
     elif coefficient == "pearson":
         x, y = _scaled(x), _scaled(y)
+    return Rated(x, y, codes, group_count, _undefined(x, y, level))
+
+
+def _missing(x: Floats, y: Floats) -> str | None:
+    for name, values in (("ratings", y), ("scores", x)):
+        if bad := (~np.isfinite(values)).sum():
+            return f"{bad} of {len(values)} {name} are missing or not finite"
+    return None
+
+
+def _undefined(x: Floats, y: Floats, level: Level) -> str | None:
     unit, every = _LEVELS[level]
-    reason = None
     if len(x) < _FEWEST:
-        reason = f"{len(x)} {unit}, fewer than {_FEWEST}"
-    elif equal := [name for name, values in (("ratings", y), ("scores", x)) if np.ptp(_scaled(values)) == 0]:
-        reason = f"{every} {equal[0]} are equal"
-    return Rated(x, y, codes, group_count, reason)
+        return f"{len(x)} {unit}, fewer than {_FEWEST}"
+    for name, values in (("ratings", y), ("scores", x)):
+        if np.ptp(_scaled(values)) == 0:
+            return f"{every} {name} are equal"
+    return None
 
 
 def _scaled(values: Floats) -> Floats:
-    """Shifted to mean 0 and divided by the largest size, so that sums neither overflow nor cancel.
+    """Shift values to mean 0 and divide them by the largest size, so that sums neither overflow nor cancel.
 
-    All 0 where the values differ by rounding alone.
+    They become 0 where they differ by rounding alone.
     """
     largest = np.abs(values).max(initial=0.0)
     if not largest:
@@ -174,15 +202,15 @@ def _scaled(values: Floats) -> Floats:
 
 
 def _means(values: Floats, systems: Codes) -> Floats:
-    """The mean of each system's values, (systems,); rounded, as means that are equal must be ties."""
+    """Return the mean of each system's values, (systems,); rounded, as means that are equal must be ties."""
     return np.round(np.bincount(systems, _scaled(values)) / np.bincount(systems), 12)
 
 
 def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
-    """Values as they are compared within groups, their mean 0 in every group.
+    """Centre values within groups, so that their mean is 0 in every group.
 
-    Pearson: minus the mean of the group, and 0 where only rounding is left. Rank coefficients: ranks within the
-    group as fractions of its size, in (-1/2, 1/2).
+    For Pearson: minus the mean of the group, and 0 where only rounding is left. For rank coefficients: ranks within
+    the group as fractions of its size, in (-1/2, 1/2).
     """
     groups = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(groups)
@@ -190,14 +218,14 @@ def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
         values = _scaled(values)
         centred = values - (np.bincount(groups, values) / sizes)[groups]
         return np.where(np.abs(centred) > ROUNDING, centred, 0)
-    # Ranks over all items sorted by group, then by value; less the items of the groups before.
+    # Items are ranked by group, then by value; the items of the groups before are subtracted.
     _, codes = np.unique(values, return_inverse=True)
     ranks = stats.rankdata(groups * len(values) + codes) - (np.cumsum(sizes) - sizes)[groups]
     return np.asarray((ranks - 0.5) / sizes[groups] - 0.5)
 
 
 def _pooled_kendall(items: Rated) -> float:
-    """Kendall's tau-b of the pairs within groups."""
+    """Compute Kendall's tau-b of the pairs within groups."""
     agreeing = untied_scores = untied_ratings = 0.0
     for group in np.unique(items.groups):
         own = items.groups == group
@@ -209,70 +237,76 @@ def _pooled_kendall(items: Rated) -> float:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A test of whether the scores of one metric correlate better with the ratings than those of another."""
+class CorrelationTest:
+    """A test of whether the scores of one metric correlate better with the ratings than those of another.
 
-    difference: float  # Pearson's r of the first metric minus that of the second, or NaN
-    p: float  # two-sided, or NaN
-    n: int  # the items the correlations rest on
-    reason: str | None = None  # why p is NaN
+    Attributes:
+        difference: Pearson's r of the first metric minus that of the second, or NaN.
+        p: two-sided, or NaN.
+        n: number of items that the correlations rest on.
+        reason: why p is NaN.
+    """
+
+    difference: float
+    p: float
+    n: int
+    reason: str | None = None
 
 
 def bootstrap_interval(items: Rated, *, resamples: int = 1000, seed: int = 0) -> Interval:
-    """95 % percentile bootstrap interval of Pearson's r, from resamples of whole groups with replacement.
+    """Compute the 95 % percentile bootstrap interval of Pearson's r, from resamples of groups with replacement.
 
     It is NaN where the correlation is, with fewer than ten groups (at level "within_groups": of two items or
     more), or where the correlation is undefined in more than half of the resamples. The same seed gives the same
     digits.
     """
-    reason = items.reason or too_few(items.telling_groups)
+    reason = items.reason or too_few(items.used_groups)
     return Interval(reason=reason) if reason else Interval.of(resampled_pearson(items, resamples, seed))
 
 
 def resampled_pearson(items: Rated, resamples: int = 1000, seed: int = 0) -> Floats:
-    """Pearson's r in resamples of groups, (resamples,), NaN where it is undefined."""
-    sums = _group_sums(items.scores, items)
-    return resample(lambda counts: _pearson(counts @ sums), len(sums), resamples, seed)
+    """Return Pearson's r in resamples of groups, (resamples,), NaN where it is undefined."""
+    return bootstrap(_pearson, _group_sums(items.scores, items), resamples=resamples, seed=seed)
 
 
-def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, seed: int = 0) -> Comparison:
+def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, seed: int = 0) -> CorrelationTest:
     """Test whether one metric correlates better with the ratings (Pearson, two-sided) than another.
 
     Both have the same ratings, groups and level. The metrics swap their standardised scores in randomly chosen
-    groups; p is that of the size of the difference. Standardised so that the scores of both metrics mean the same:
-    mean 0 and deviation 1 over the items; at level "within_groups" centred by group first. What is tested is that
-    the two metrics could be exchanged, which is a little more than that they correlate equally well. With G groups
-    p cannot fall below about 1 / 2^G. It is NaN where a correlation is, or with fewer than ten groups (see
+    groups; p is that of the size of the difference. Standardised scores of both metrics mean the same: they have
+    mean 0 and deviation 1 over the items; at level "within_groups" they are centred by group first. What is tested
+    is that the two metrics could be exchanged, which is a little more than that they correlate equally well. With G
+    groups p cannot fall below about 1 / 2^G. It is NaN where a correlation is, or with fewer than ten groups (see
     :func:`bootstrap_interval`).
     """
     n = len(first.scores)
     for name, items in (("first", first), ("second", second)):
         if items.reason:
-            return Comparison(math.nan, math.nan, n, f"{name} metric: {items.reason}")
-    sums, other_sums = (_group_sums(stats.zscore(items.scores), items) for items in (first, second))
+            return CorrelationTest(math.nan, math.nan, n, f"{name} metric: {items.reason}")
+    sums, other_sums = (np.array(_group_sums(stats.zscore(items.scores), items)).T for items in (first, second))
 
-    def between(signs: Floats) -> Floats:
-        """The differences where the metrics swap the groups whose sign is -1."""
+    def differences(signs: Floats) -> Floats:
+        """Return the differences where the metrics swap the groups whose sign is -1."""
         keep, swap = (1 + signs) / 2, (1 - signs) / 2
-        return _pearson(keep @ sums + swap @ other_sums) - _pearson(swap @ sums + keep @ other_sums)
+        own, other = keep @ sums + swap @ other_sums, swap @ sums + keep @ other_sums
+        return _pearson(*own.T) - _pearson(*other.T)
 
-    difference = float(between(np.ones((1, len(sums))))[0])
-    if reason := too_few(first.telling_groups):
-        return Comparison(difference, math.nan, n, reason)
-    swapped = resample(between, len(sums), resamples, seed, draw_signs)
-    return Comparison(difference, permutation_p(np.abs(swapped), abs(difference)), n)
+    difference = float(differences(np.ones((1, len(sums))))[0])
+    if reason := too_few(first.used_groups):
+        return CorrelationTest(difference, math.nan, n, reason)
+    swapped = randomise(differences, len(sums), resamples=resamples, seed=seed)
+    return CorrelationTest(difference, permutation_p(np.abs(swapped), abs(difference)), n)
 
 
-def _group_sums(scores: Floats, items: Rated) -> Floats:
-    """What each group adds to Pearson's r of scores with the ratings: n, x, y, xx, xy, yy, (groups, 6)."""
+def _group_sums(scores: Floats, items: Rated) -> list[Floats]:
+    """Return what each group adds to Pearson's r of scores with the ratings: n, x, y, xx, xy, yy, (groups,) each."""
     x, y = scores, items.ratings
     columns = (np.ones_like(x), x, y, x * x, x * y, y * y)
-    return np.stack([np.bincount(items.groups, column, items.group_count) for column in columns], axis=1)
+    return [np.bincount(items.groups, column, items.group_count) for column in columns]
 
 
-def _pearson(sums: Floats) -> Floats:
-    """Pearson's r from sums of what groups add, (resamples, 6); NaN where scores or ratings do not vary."""
-    n, x, y, xx, xy, yy = sums.T
+def _pearson(n: Floats, x: Floats, y: Floats, xx: Floats, xy: Floats, yy: Floats) -> Floats:
+    """Compute Pearson's r from sums, (resamples,) each; NaN where scores or ratings do not vary."""
     x_spread, y_spread = (
         np.where(square - total**2 / n > ROUNDING * square, square - total**2 / n, np.nan)
         for total, square in ((x, xx), (y, yy))
