@@ -209,8 +209,8 @@ def _means(values: Floats, systems: Codes) -> Floats:
 def _within(values: Floats, groups: Codes, coefficient: Coefficient) -> Floats:
     """Centre values within groups, so that their mean is 0 in every group.
 
-    For Pearson: minus the mean of the group, and 0 where only rounding is left. For rank coefficients: ranks within
-    the group as fractions of its size, in (-1/2, 1/2).
+    For Pearson: minus the mean of the group, and 0 where only rounding is left. For rank coefficients: ranks
+    within the group as fractions of its size, in (-1/2, 1/2).
     """
     groups = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(groups)
@@ -275,9 +275,9 @@ def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, 
     Both have the same ratings, groups and level. The metrics swap their standardised scores in randomly chosen
     groups; p is that of the size of the difference. Standardised scores of both metrics mean the same: they have
     mean 0 and deviation 1 over the items; at level "within_groups" they are centred by group first. What is tested
-    is that the two metrics could be exchanged, which is a little more than that they correlate equally well. With G
-    groups p cannot fall below about 1 / 2^G. It is NaN where a correlation is, or with fewer than ten groups (see
-    :func:`bootstrap_interval`).
+    is that the two metrics could be exchanged, which is a little more than that they correlate equally well. With
+    G groups p cannot fall below about 1 / 2^G. It is NaN where a correlation is, or with fewer than ten groups
+    (see :func:`bootstrap_interval`).
     """
     n = len(first.scores)
     for name, items in (("first", first), ("second", second)):
@@ -299,10 +299,10 @@ def compare_correlations(first: Rated, second: Rated, *, resamples: int = 1000, 
 
 
 def _group_sums(scores: Floats, items: Rated) -> list[Floats]:
-    """Return what each group adds to Pearson's r of scores with the ratings: n, x, y, xx, xy, yy, (groups,) each."""
+    """Return what each group adds to Pearson's r: its n, x, y, xx, xy, yy, (groups,) each."""
     x, y = scores, items.ratings
     columns = (np.ones_like(x), x, y, x * x, x * y, y * y)
-    return [np.bincount(items.groups, column, items.group_count) for column in columns]
+    return [np.bincount(items.groups, column, items.group_count).astype(np.float64) for column in columns]
 
 
 def _pearson(n: Floats, x: Floats, y: Floats, xx: Floats, xy: Floats, yy: Floats) -> Floats:
