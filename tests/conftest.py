@@ -9,10 +9,9 @@ import tiny_models
 from filelock import FileLock
 
 from mars_score.cache import ResultStore
-from mars_score.cli import main
 from mars_score.models import loading
 from mars_score.models.wheels import language_model_source
-from mars_score.progress import Runtime
+from mars_score.runtime import Runtime
 from mars_score.settings.presets import PRESETS
 
 
@@ -22,17 +21,23 @@ def own_store(tmp_path, monkeypatch):
     monkeypatch.setenv("MARS_STORE", str(tmp_path / "store"))
 
 
+@pytest.fixture(scope="session")
+def nli():
+    """``(model, tokenizer)`` of an NLI model that finds everything a little contradictory, and nothing very."""
+    return tiny_models.tiny_nli()
+
+
 @pytest.fixture(autouse=True)
-def no_entailment_model(monkeypatch, request):
-    """No preset names an entailment model, but for a test with the fixture ``presets_as_they_are``."""
+def tiny_nli_in_presets(monkeypatch, request, nli):
+    """All presets name a tiny NLI model, but for a test with the fixture ``presets_as_they_are``."""
     if "presets_as_they_are" not in request.fixturenames:
         for models in PRESETS.values():
-            monkeypatch.setitem(models, "entailment_model", None)
+            monkeypatch.setitem(models, "entailment_model", nli)
 
 
 @pytest.fixture
 def presets_as_they_are():
-    """Presets name entailment models, that of "mini" is a real one."""
+    """Presets name their own NLI models, that of "mini" is a real one."""
 
 
 @pytest.fixture(scope="session")
@@ -79,22 +84,25 @@ def encoder():
 
 
 @pytest.fixture(scope="session")
-def named_models(tmp_path_factory, gpt2, encoder):
-    """Settings that name folders of ``gpt2`` and ``encoder``, for other processes; no test changes them."""
+def named_models(tmp_path_factory, gpt2, encoder, nli):
+    """Settings that name folders of tiny models, for other processes; no test changes them."""
     folder = tmp_path_factory.mktemp("models")
-    model, tokenizer, encoder = copy.deepcopy((*gpt2, encoder))  # saving changes their configuration
-    for part in (model, tokenizer):
-        part.save_pretrained(folder / "gpt2")
+    *pairs, encoder = copy.deepcopy((gpt2, nli, encoder))  # saving changes their configuration
+    names = {"language_model": folder / "gpt2", "entailment_model": folder / "nli"}
+    for pair, path in zip(pairs, names.values(), strict=True):
+        for part in pair:
+            part.save_pretrained(path)
     encoder.save(str(folder / "encoder"))
-    return {"language_model": str(folder / "gpt2"), "encoder": str(folder / "encoder"), "dtype": "float64"}
+    names["encoder"] = folder / "encoder"
+    return {**{name: str(path) for name, path in names.items()}, "dtype": "float64"}
 
 
 @pytest.fixture
-def tiny_preset(monkeypatch, encoder):
+def tiny_preset(monkeypatch, encoder, nli):
     """Makes a preset of tiny models; returns its settings."""
 
     def make_preset(name, language_model):
-        models = {"language_model": language_model, "encoder": encoder}
+        models = {"language_model": language_model, "encoder": encoder, "entailment_model": nli}
         monkeypatch.setitem(PRESETS, name, models)
         return models
 
@@ -128,6 +136,7 @@ def evaluated(tiny_mini, gpt2, tmp_path, monkeypatch):
 @pytest.fixture
 def run(capsys):
     """Runs ``mars``; returns exit code, standard output, standard error."""
+    from mars_score.cli import main
 
     def run_command(*argv):
         code = main(list(map(str, argv)))

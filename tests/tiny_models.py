@@ -42,6 +42,7 @@ the letter are asking for a second bridge. Nobody is surprised: that is how thin
 where everyone knows everyone and the best stories are told again and again.
 """
 HIDDEN, LAYERS, HEADS = 32, 2, 4
+NLI_LABELS = {0: "Entailment", 1: "Neutral", 2: "CONTRADICTION"}  # as models of the Hub write them
 
 
 def _byte_level_bpe(vocabulary: int, special_tokens: list[str]) -> Tokenizer:
@@ -213,3 +214,14 @@ def tiny_classifier(classes: int = 3, seed: int = 7, dtype: torch.dtype = torch.
     tokenizer = copy.deepcopy(roberta_tokenizer())
     tokenizer.model_max_length = 96
     return _build(transformers.RobertaForSequenceClassification, sizes, seed, dtype), tokenizer
+
+
+def tiny_nli(bias: float = 0.0, seed: int = 0, dtype: torch.dtype = torch.float64, labels=NLI_LABELS):
+    """``(model, tokenizer)`` of an NLI model; its last class is more likely by ``bias``.
+
+    Without a bias no pair is contradictory by more than one half, which there would be notices of.
+    """
+    model, tokenizer = tiny_classifier(len(labels), seed, dtype, id2label=labels)
+    with torch.no_grad():
+        model.classifier.out_proj.bias[-1] += bias
+    return model, tokenizer

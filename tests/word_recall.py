@@ -2,18 +2,22 @@
 
 import tiny_models
 
+from mars_score.metrics.plus import PlusConfig
 from mars_score.scorer import MarsScorer
 from mars_score.settings import presets
 
-PLAIN = {
-    "max_mask_ratio": 0.0,
+# Settings of a scorer that computes the token recall alone.
+SETTINGS = {
+    "variant": "fast",
     "context_weight": 0.0,
     "repetition_penalty": 0.0,
+    "contradiction_penalty": 0.0,
 }
+OPTIONS = ["--variant", "fast", "--context-weight", "0", "--repetition-penalty", "0", "--contradiction-penalty", "0"]
 
 
 def install(patch, encoder=None):
-    """Let preset "mini" and the default variant score so, and "mini" be the default.
+    """Let preset "mini" be of tiny models, and be the default; until all tests name their settings, they are these.
 
     Args:
         patch: a MonkeyPatch.
@@ -23,8 +27,11 @@ def install(patch, encoder=None):
         A list that is filled by each call of ``MarsScorer.score``: the scorer and what it scored as three lists.
     """
     models = {"language_model": tiny_models.tiny_gpt2(), "encoder": encoder or tiny_models.word_encoder()}
+    models["entailment_model"] = tiny_models.tiny_nli()
     patch.setitem(presets.PRESETS, "mini", models)
-    patch.setitem(presets.VARIANTS, presets.DEFAULT_VARIANT, PLAIN)
+    patch.setitem(presets.CONFIGS, presets.DEFAULT_VARIANT, PlusConfig)
+    changes = {name: value for name, value in SETTINGS.items() if name != "variant"}
+    patch.setitem(presets.CHANGES, presets.DEFAULT_VARIANT, {**changes, "likelihood_weight": 0.0})
     patch.setenv("MARS_PRESET", "mini")
     scored, score = [], MarsScorer.score
 
