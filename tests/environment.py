@@ -6,6 +6,7 @@ Nothing is written outside a temporary folder, and nothing is fetched; child pro
 import os
 import sys
 import tempfile
+from pathlib import Path
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="mars-tests-")
 os.environ.pop("MARS_PRESET", None)
@@ -24,3 +25,13 @@ os.environ.update(
 )
 for _name in ("HF_HUB_CACHE", "HF_MODULES_CACHE", "HF_EVALUATE_CACHE", "HF_METRICS_CACHE", "HF_DATASETS_CACHE"):
     os.environ.pop(_name, None)  # each would take precedence over HF_HOME
+
+if os.environ.get("MARS_TESTS_BARE"):  # as on a machine without the system packages that only some tests need
+    import nltk.data
+
+    from docs.pictures import make
+    from mars_score.meta.metrics import lexical
+
+    make.CHROMIUM = None
+    lexical.SYSTEM_WORDNET = Path("/nonexistent")
+    nltk.data.path.clear()

@@ -9,8 +9,8 @@ import pytest
 import tiny_models
 import torch
 
-from mars_score.metrics.template import Template
-from mars_score.settings.stages import InfillingSettings
+from mars_score.meta.metrics import lexical
+from mars_score.metrics.paper import PaperConfig, Template
 from research import naive, paper, paper_measures
 
 PUBLISHED = json.loads(paper.PUBLISHED.read_text(encoding="utf-8"))
@@ -58,7 +58,20 @@ def test_other_published_tables_are_in_the_page():
         assert shown[f"{aspect}: theirs"][: len(theirs)] == [values[place] for values in theirs.values()]
 
 
-def test_measuring(tiny_mini, tmp_path):
+@pytest.fixture
+def empty_wordnet(tmp_path, monkeypatch):
+    """METEOR has a WordNet without words: all words are their own stems and have no synonyms."""
+    folder = tmp_path / "wordnet"
+    folder.mkdir()
+    for pos in ("noun", "verb", "adj", "adv"):
+        for name in (f"index.{pos}", f"data.{pos}"):
+            (folder / name).write_text("  1 WordNet 3.0 Copyright\n")
+        (folder / f"{pos}.exc").touch()
+    monkeypatch.setattr(lexical, "SYSTEM_WORDNET", folder)
+    monkeypatch.setattr("nltk.data.path", [])
+
+
+def test_measuring(tiny_mini, empty_wordnet, tmp_path):
     """By random models: what is kept of a set and of the example has all that the page asks for."""
     rows = [
         {
@@ -92,7 +105,7 @@ def test_the_naive_baseline(tiny_mini, tmp_path, monkeypatch, capsys):
     """Each mask token gets the most likely token that begins a word; the table has the rated sets."""
     masked = model, tokenizer = tiny_models.tiny_roberta_mlm(seed=3, dtype=torch.float32)
     template = Template("She took a bus.", ((8, 10),))
-    text = naive.fill("It rained.", template, *masked, InfillingSettings())
+    text = naive.fill("It rained.", template, *masked, PaperConfig())
     ids = tokenizer(f"It rained. She took{tokenizer.mask_token} bus.")["input_ids"]
     logits = model(torch.tensor([ids])).logits[0, ids.index(tokenizer.mask_token_id)]
     words = [token for token in logits.argsort(descending=True).tolist() if tokenizer.decode(token)[:1] == " "]
