@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mars_score.version import __version__
 
 if TYPE_CHECKING:
-    from mars_score.scorer import MarsScorer, score, score_iter
     from mars_score.results import MarsResult
+    from mars_score.scorer import MarsScorer, score, score_iter
 
 __all__ = ["MarsResult", "MarsScorer", "__version__", "score", "score_iter"]
 

@@ -285,9 +285,9 @@ def cached(
         common: what all values depend on, for :func:`digest`: model, settings, and a number to raise when the same
             items come to give other values. None: not known, so that nothing is looked up or saved.
         items: what the values are of: strings, or tuples that ``digest`` takes.
-        compute: called as ``compute(missing, done)``; it calls ``done(item, value)`` once for each missing item, as
-            soon as the value is known. Values are saved every ``FLUSH_SECONDS`` and when ``compute`` ends, also by
-            an exception or Ctrl-C.
+        compute: called as ``compute(missing, done)``; it calls ``done(item, value)`` once for each missing item,
+            as soon as the value is known. Values are saved every ``FLUSH_SECONDS`` and when ``compute`` ends, also
+            by an exception or Ctrl-C.
         codec: writes and reads the values; ``decode(encode(value))`` equals ``value``.
     """
     missing = list(dict.fromkeys(items))

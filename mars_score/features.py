@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,10 +13,12 @@ from mars_score import errors
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
 from mars_score.metrics.plus import Features, PlusConfig, contradiction, term_names
 from mars_score.models import mini_nli
+from mars_score.models.running import one_blas_thread
 from mars_score.rows import AugmentedReference, Infill, Row
 from mars_score.text import is_english, nearest_passage, plain_words, sentences, windows, word_overlap
 
 if TYPE_CHECKING:
+    from mars_score.infilling.jobs import FilledTemplate
     from mars_score.models.encoder import Encoding
     from mars_score.models.model_calls import ModelCalls
     from mars_score.models.tagger import Tagger
@@ -24,13 +26,6 @@ if TYPE_CHECKING:
 LIKELY = 0.5  # probability above which a sentence is said to be contradicted
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 Pair = tuple[str, str]  # context and reference
-
-
-class PlusRow(NamedTuple):
-    """The features of a row, and the kinds of notices that concern it."""
-
-    features: Features
-    notices: frozenset[str]
 
 
 class Premises(NamedTuple):
@@ -48,70 +43,113 @@ class Premises(NamedTuple):
 # plus and fast
 
 
-def plus_features(rows: Sequence[Row], config: PlusConfig, calls: ModelCalls) -> list[PlusRow]:
-    """Call the models for rows of `plus` or `fast`.
+def plus_features(
+    rows: Sequence[Row], config: PlusConfig, calls: ModelCalls
+) -> list[tuple[Features, frozenset[str]]]:
+    """Call the models for rows of `plus` or `fast`, each different text once.
+
+    Returns:
+        The features of each row, and the kinds of notices (:mod:`mars_score.errors`) that concern it.
 
     Raises:
         ModelUnavailableError: a model cannot be loaded, or has no token vectors.
         UnsupportedModelError: the NLI model has no classes for entailment and contradiction.
     """
-    reads_all = calls.models.entailment_model != mini_nli.NAME  # mini-nli knows English alone
-    reads_language = [reads_all or _is_english(row) for row in rows]
-    names = [
-        term_names(row, config, reads_language=known) for row, known in zip(rows, reads_language, strict=True)
-    ]
-    named = list(zip(rows, names, strict=True))
-    texts = [text for row in rows if row.candidate for text in (row.candidate, *row.references, *row.samples)]
-    encodings = calls.encode(texts, tokens=True)
-    parts = [part for row, terms in named if "context" in terms for part in windows(row.context, config.window_words)]
-    window_encodings = calls.encode(parts)
-    pairs = [(row.context, row.candidate) for row, terms in named if "likelihood" in terms]
-    log_p = calls.log_probability(pairs, config.max_context_tokens)
-    premises = [choose_premises(row, config) if "contradiction" in terms else [] for row, terms in named]
-    contradictions = contradiction_probabilities([one for row in premises for one in row], config, calls)
-    tokens = cache(lambda text: _widened(encodings[text]))
+    outputs = _Outputs([_Needs.of(row, config, calls) for row in rows], config, calls)
+    with one_blas_thread():
+        return [(outputs.features(needs), outputs.notices(needs)) for needs in outputs.rows]
 
-    @cache
-    def context_vectors(context: str) -> NDArray[Any]:
-        return np.stack([window_encodings[part].vector for part in windows(context, config.window_words)])
 
-    def context_cosine(text: str, context: str) -> float:
-        return float((context_vectors(context) @ encodings[text].vector).max())
+class _Needs(NamedTuple):
+    """A row and what its features need."""
 
-    def recall(row: Row, text: str) -> float:
-        # A text is itself even where the tokenizer leaves no token of it.
-        return 1.0 if text == row.candidate else token_recall(tokens(row.candidate), tokens(text))
+    row: Row
+    terms: set[str]
+    premises: list[Premises]  # none without the term "contradiction"
+    reads_language: bool  # whether the NLI model knows the row's language
 
-    found = []
-    for row, terms, known, chosen in zip(rows, names, reads_language, premises, strict=True):
-        if not row.candidate:
-            found.append(PlusRow(Features(row), frozenset()))
-            continue
-        own, references = encodings[row.candidate].vector, row.references
-        near = [context_cosine(text, row.context) for text in references] if "context" in terms else []
-        features = Features(
-            row,
-            recalls=[recall(row, text) for text in references],
-            sample_recalls=[recall(row, text) for text in row.samples] if "samples" in terms else [],
-            reference_cosines=[float(own @ encodings[text].vector) for text in references] if "sentences" in terms else [],
-            context_cosine=context_cosine(row.candidate, row.context) if "context" in terms else None,
-            reference_context_cosine=sum(near) / len(near) if near else 0.0,
-            log_p=log_p[row.context, row.candidate] if "likelihood" in terms else None,
-            contradictions=[contradictions[one] for one in chosen] if "contradiction" in terms else None,
+    @classmethod
+    def of(cls, row: Row, config: PlusConfig, calls: ModelCalls) -> _Needs:
+        # mini-nli knows English alone; a record is of no language.
+        texts = [*row.references, *([row.context] if row.task != "data" else [])]
+        reads_language = calls.models.entailment_model != mini_nli.NAME or is_english(" ".join(texts))
+        terms = term_names(row, config, reads_language=reads_language)
+        premises = choose_premises(row, config) if "contradiction" in terms else []
+        return cls(row, terms, premises, reads_language)
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the texts that are compared by their tokens."""
+        return [self.row.candidate, *self.row.references, *self.row.samples] if self.row.candidate else []
+
+
+class _Outputs:
+    """What the models say of some rows, and the features that follow."""
+
+    def __init__(self, rows: Sequence[_Needs], config: PlusConfig, calls: ModelCalls) -> None:
+        self.rows, self._config = rows, config
+        self._encodings = calls.encode([text for needs in rows for text in needs.texts], tokens=True)
+        contexts = [needs.row.context for needs in rows if "context" in needs.terms]
+        self._windows = calls.encode(
+            part for context in contexts for part in windows(context, config.window_words)
         )
-        encoded = [encodings[text] for text in (row.candidate, *references, *row.samples)]
-        long_candidate = "contradiction" in terms and len(sentences(row.candidate)) > config.max_sentences
-        contradicted = any(contradictions[one] > LIKELY for one in chosen)
+        pairs = [(needs.row.context, needs.row.candidate) for needs in rows if "likelihood" in needs.terms]
+        self._log_p = calls.log_probability(pairs, config.max_context_tokens)
+        premises = [one for needs in rows for one in needs.premises]
+        self._contradictions = contradiction_probabilities(premises, config, calls)
+        # Vectors are stacked and widened once for all rows.
+        self._context_vectors = cache(self._stack_windows)
+        self._tokens = cache(lambda text: widened_tokens(self._encodings[text]))
+
+    def features(self, needs: _Needs) -> Features:
+        """Return the features of a row; none for a blank candidate."""
+        row, terms = needs.row, needs.terms
+        if not row.candidate:
+            return Features(row)
+        has_context = "context" in terms
+        near = [self._context_cosine(text, row.context) for text in row.references] if has_context else []
+        return Features(
+            row,
+            recalls=[self._recall(row, text) for text in row.references],
+            sample_recalls=[self._recall(row, text) for text in row.samples] if "samples" in terms else [],
+            reference_cosines=[
+                self._cosine(row.candidate, text) for text in row.references if "sentences" in terms
+            ],
+            context_cosine=self._context_cosine(row.candidate, row.context) if has_context else None,
+            reference_context_cosine=sum(near) / len(near) if near else 0.0,
+            log_p=self._log_p[row.context, row.candidate] if "likelihood" in terms else None,
+            contradictions=[self._contradictions[one] for one in needs.premises] or None,
+        )
+
+    def notices(self, needs: _Needs) -> frozenset[str]:
+        """Return the kinds of notices that concern a row."""
+        row, config = needs.row, self._config
+        encodings = [self._encodings[text] for text in needs.texts]
+        log_p = self._log_p.get((row.context, row.candidate)) if "likelihood" in needs.terms else None
         flags = {
-            errors.CONTEXT_CUT: features.log_p is not None and features.log_p.truncated,
-            errors.TEXT_CUT: any(one.truncated for one in encoded),
-            errors.UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in encoded[: 1 + len(references)]),
-            errors.NOT_ENGLISH: config.contradiction_penalty > 0 and not known,
-            errors.SENTENCES_CUT: long_candidate,
-            errors.CONTRADICTED: contradicted,
+            errors.CONTEXT_CUT: log_p is not None and log_p.truncated,
+            errors.TEXT_CUT: any(one.truncated for one in encodings),
+            errors.UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in encodings[: 1 + len(row.references)]),
+            errors.NOT_ENGLISH: bool(row.candidate)
+            and config.contradiction_penalty > 0
+            and not needs.reads_language,
+            errors.SENTENCES_CUT: len(needs.premises) == config.max_sentences < len(sentences(row.candidate)),
+            errors.CONTRADICTED: any(self._contradictions[one] > LIKELY for one in needs.premises),
         }
-        found.append(PlusRow(features, frozenset(notice for notice, flag in flags.items() if flag)))
-    return found
+        return frozenset(notice for notice, flag in flags.items() if flag)
+
+    def _recall(self, row: Row, text: str) -> float:
+        # A text is itself even where the tokenizer leaves no token of it.
+        return 1.0 if text == row.candidate else token_recall(self._tokens(row.candidate), self._tokens(text))
+
+    def _cosine(self, text: str, other: str) -> float:
+        return float(self._encodings[text].vector @ self._encodings[other].vector)
+
+    def _context_cosine(self, text: str, context: str) -> float:
+        return float((self._context_vectors(context) @ self._encodings[text].vector).max())
+
+    def _stack_windows(self, context: str) -> NDArray[Any]:
+        return np.stack([self._windows[part].vector for part in windows(context, self._config.window_words)])
 
 
 def token_recall(candidate: NDArray[Any], reference: NDArray[Any]) -> float:
@@ -129,15 +167,10 @@ def token_recall(candidate: NDArray[Any], reference: NDArray[Any]) -> float:
     return float((reference @ candidate.T).max(axis=1).mean())
 
 
-def _widened(encoding: Encoding) -> NDArray[Any]:
-    """Return token vectors in float32 or better."""
+def widened_tokens(encoding: Encoding) -> NDArray[Any]:
+    """Return the token vectors of an encoding in float32 or better."""
     assert encoding.tokens is not None, "encoded without token vectors"
     return encoding.tokens.astype(np.promote_types(encoding.tokens.dtype, np.float32), copy=False)
-
-
-def _is_english(row: Row) -> bool:
-    """Tell whether the references and the context of a row may be English; a record is of no language."""
-    return is_english(" ".join([*row.references, *([row.context] if row.task != "data" else [])]))
 
 
 def choose_premises(row: Row, config: PlusConfig) -> list[Premises]:
@@ -158,14 +191,15 @@ def contradiction_probabilities(
 ) -> dict[Premises, float]:
     """Compute :func:`mars_score.metrics.plus.contradiction` of each different sentence with its premises.
 
-    The second premise is classified only where the first hardly fails to contradict the sentence.
+    The second premise is classified only where the first may contradict the sentence.
     """
     verdicts: dict[Premises, list[tuple[float, float]]] = {item: [] for item in items}
     for number in range(2):
         open_items = [
             item
             for item, known in verdicts.items()
-            if number < len(item.passages) and all(contradicts >= config.min_contradiction for _, contradicts in known)
+            if number < len(item.passages)
+            and all(contradicts >= config.min_contradiction for _, contradicts in known)
         ]
         entailed = calls.entails([item.pairs[number] for item in open_items])
         for item in open_items:
@@ -177,71 +211,91 @@ def contradiction_probabilities(
 
 
 def augment_references(
-    pairs: Iterable[Pair], corpus: Iterable[str], config: PaperConfig, calls: ModelCalls, tagger: Tagger, idf: Idf | None
+    pairs: Iterable[Pair],
+    idf: Idf | None,
+    corpus: Iterable[str],
+    config: PaperConfig,
+    calls: ModelCalls,
+    tagger: Tagger,
 ) -> dict[Pair, AugmentedReference]:
     """Mask and infill each different (context, reference), sections 2.1 and 2.2.
 
     Args:
         pairs: contexts, which may be blank, and prepared references.
-        corpus: other references over which IDF is counted, beside those of the pairs.
+        idf: counted already; None: over the corpus of the configuration, or over ``corpus``.
+        corpus: all references of the call.
         config: constants.
         calls: the language model.
         tagger: of the language.
-        idf: counted already; None: over the corpus of the configuration, or over the references.
     """
     different = list(dict.fromkeys(pairs))
     if config.max_mask_ratio == 0 or not different:
         return {pair: AugmentedReference(pair[1]) for pair in different}
-    report = calls.runtime.report
-    report("analyse", 0, len(different))
-    words = tagger.tag(reference for _, reference in different)
+    calls.runtime.report("mask", 0, len(different))
     if idf is None:
-        texts = dict.fromkeys([*(reference for _, reference in different), *corpus])
-        idf = Idf.count(tagger.lower_words(config.idf_corpus or texts).values())
+        idf = Idf.count(tagger.lower_words(config.idf_corpus or corpus).values())
+    words = tagger.tag(reference for _, reference in different)
     context_words = tagger.lower_words(context for context, _ in different)
     templates = {
         (context, reference): make_templates(reference, words[reference], context_words[context], idf, config)
         for context, reference in different
     }
-    report("analyse", len(different), len(different))
-    blanked = [(pair[0], template) for pair, masked in templates.items() for _, template in masked if template.blanks]
+    calls.runtime.report("mask", len(different), len(different))
+    blanked = [(context, one) for (context, _), masked in templates.items() for _, one in masked if one.blanks]
     filled = calls.infill(blanked, config)
+    untagged = frozenset() if tagger.tags else frozenset([errors.UNTAGGED])
+    return {pair: _join_infills(*pair, masked, filled, untagged) for pair, masked in templates.items()}
 
-    def join(pair: Pair, masked: Sequence[tuple[float, Template]]) -> AugmentedReference:
-        context, reference = pair
-        infilled = [filled.get((context, template)) for _, template in masked]
-        infills = tuple(
-            Infill(ratio, str(template), one.text if one else reference)  # nothing is masked: the reference itself
-            for (ratio, template), one in zip(masked, infilled, strict=True)
-        )
-        flags = {
-            errors.CONTEXT_CUT: any(one.context_cut for one in infilled if one),
-            errors.REFERENCE_CUT: any(one.reference_cut for one in infilled if one),
-            errors.UNTAGGED: not tagger.tags,
-        }
-        return AugmentedReference(reference, infills, frozenset(notice for notice, flag in flags.items() if flag))
 
-    return {pair: join(pair, masked) for pair, masked in templates.items()}
+def _join_infills(
+    context: str,
+    reference: str,
+    templates: Sequence[tuple[float, Template]],
+    filled: Mapping[tuple[str, Template], FilledTemplate],
+    notices: frozenset[str],
+) -> AugmentedReference:
+    """Join a reference with its infills; a template with nothing masked yields the reference itself."""
+    infilled = [filled.get((context, template)) for _, template in templates]
+    infills = tuple(
+        Infill(ratio, str(template), one.text if one else reference)
+        for (ratio, template), one in zip(templates, infilled, strict=True)
+    )
+    if any(one and one.context_cut for one in infilled):
+        notices |= {errors.CONTEXT_CUT}
+    if any(one and one.reference_cut for one in infilled):
+        notices |= {errors.REFERENCE_CUT}
+    return AugmentedReference(reference, infills, notices)
 
 
 def paper_similarities(
     rows: Sequence[tuple[str, Sequence[AugmentedReference]]], calls: ModelCalls
 ) -> list[tuple[list[tuple[float, ...]], frozenset[str]]]:
-    """Return the cosines of each candidate with the texts of each of its references (section 2.3), and notices."""
-    texts = [text for candidate, references in rows for one in references for text in (candidate, *one.texts)]
-    encodings = calls.encode(texts)
+    """Compare each candidate with the texts of each of its references (section 2.3).
+
+    Args:
+        rows: candidates, and augmented references, which a blank candidate has not.
+        calls: the encoder.
+
+    Returns:
+        Per row the cosines with each reference's texts, and the kinds of notices that concern it.
+    """
+    encodings = calls.encode(
+        text for candidate, references in rows for one in references for text in (candidate, *one.texts)
+    )
 
     def cosines(candidate: str, texts: Iterable[str]) -> tuple[float, ...]:
         return tuple(float(encodings[candidate].vector @ encodings[text].vector) for text in texts)
 
-    found = []
-    for candidate, references in rows:
-        encoded = [encodings[text] for one in references for text in (candidate, *one.texts)]
-        compared = [encodings[text] for one in references for text in (candidate, one.reference)]
+    def notices(candidate: str, references: Sequence[AugmentedReference]) -> frozenset[str]:
+        human = [encodings[text] for one in references for text in (candidate, one.reference)]
+        every = [encodings[text] for one in references for text in (candidate, *one.texts)]
         flags = {
-            errors.TEXT_CUT: any(one.truncated for one in encoded),
-            errors.UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in compared),
+            errors.TEXT_CUT: any(one.truncated for one in every),
+            errors.UNKNOWN: any(one.unknown > UNKNOWN_SHARE for one in human),
         }
-        notices = frozenset(notice for notice, flag in flags.items() if flag)
-        found.append(([cosines(candidate, one.texts) for one in references], notices))
-    return found
+        return frozenset(notice for notice, flag in flags.items() if flag)
+
+    return [
+        ([cosines(candidate, one.texts) for one in references], notices(candidate, references))
+        for candidate, references in rows
+    ]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from mars_score.metrics.explanation import Explanation, page_of
+from mars_score.explanation import Explanation, page_of
 from mars_score.rows import AugmentedReference, Infill, ReferenceScore, Row, RowScore, SampleScore, Term
 from mars_score.signature import Signature
 from mars_score.text import as_prose
@@ -65,7 +65,7 @@ class MarsResult:
         return json.dumps(self.to_dict(), ensure_ascii=False, **kwargs)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return per candidate a dict of its input row's number, the texts, the score as ``"mars"``, and its terms.
+        """Return per candidate a dict of its row's number, the texts, the score as ``"mars"``, and its terms.
 
         ``"terms"`` and ``"weights"`` are dicts by the terms' names: the score is the sum of value times weight.
         """
@@ -139,7 +139,6 @@ def row_from_dict(stored: Mapping[str, Any], notices: Iterable[str] = ()) -> Row
         )
         for one in stored["references"]
     )
-    terms, samples = (
-        tuple(make(**entry) for entry in stored[name]) for make, name in ((Term, "terms"), (SampleScore, "samples"))
-    )
+    terms = tuple(Term(**term) for term in stored["terms"])
+    samples = tuple(SampleScore(**sample) for sample in stored["samples"])
     return RowScore(stored["score"], terms, references, samples, frozenset(notices))

@@ -16,14 +16,14 @@ from mars_score.cache import ResultStore, Store, store_folder
 from mars_score.data.frames import columns_of, is_tabular
 from mars_score.data.validation import check_candidate_lists, check_rows
 from mars_score.errors import BLANK, BLANK_CONTEXT, OWN_SAMPLE, Notices, warn
+from mars_score.explain import explain
+from mars_score.explanation import Explanation
 from mars_score.features import augment_references, paper_similarities, plus_features
-from mars_score.metrics.explain import explain
-from mars_score.metrics.explanation import Explanation
 from mars_score.metrics.paper import Idf, PaperConfig, paper, reference_score
 from mars_score.metrics.plus import plus
 from mars_score.models.fingerprints import cached_fingerprints
 from mars_score.models.model_calls import ModelCalls
-from mars_score.models.running import check_device, one_blas_thread
+from mars_score.models.running import check_device
 from mars_score.models.tagger import Tagger, prepare_reference
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, ReferenceScore, Row, RowScore, SampleScore, weighted_sum
@@ -103,7 +103,8 @@ class MarsScorer:
 
         Args:
             predictions: one candidate per row, stripped of outer white space; a blank one scores 0.0. Or a list of
-                candidates, which are scored each. Or, alone, a table (see :func:`mars_score.data.frames.columns_of`).
+                candidates, which are scored each. Or, alone, a table: see
+                :func:`mars_score.data.frames.columns_of`.
             references: a string or a list of strings per row; None: candidates are scored by their contexts
                 alone, as variants ``"plus"`` and ``"fast"`` can.
             contexts: per row a string; a list of strings or of chat messages ``{"role": ..., "content": ...}``,
@@ -131,22 +132,7 @@ class MarsScorer:
             predictions, references, contexts, samples, tasks = table
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
-        candidate_lists = check_candidate_lists(predictions)
-        self.check_inputs(references, samples)
-        inputs = check_rows(
-            references,
-            contexts,
-            samples,
-            tasks,
-            use_context=self.settings.use_context,
-            task=self.settings.task,
-            predictions=candidate_lists,
-        )
-        if not candidate_lists:
-            raise ValueError("there is nothing to score: predictions is empty")
-        numbers = [number for number, candidates in enumerate(candidate_lists) for _ in candidates]
-        candidates = chain.from_iterable(candidate_lists)
-        rows = [inputs[number]._replace(candidate=text.strip()) for number, text in zip(numbers, candidates, strict=True)]
+        numbers, rows = self._check(predictions, references, contexts, samples, tasks)
         prepared = self.prepare(rows)
         with self._reports.bars():
             scores = tuple(self._score(prepared))
@@ -168,14 +154,33 @@ class MarsScorer:
         _warn(range(len(rows)), [_notices_of(row) for row in augmented])
         return [list(dict.fromkeys(text for one in row for text in one.texts)) for row in augmented]
 
+    def _check(self, predictions: Any, *columns: Any) -> tuple[list[int], list[Row]]:
+        """Return a row for each candidate, and the number of its input row; ``columns`` as for ``check_rows``."""
+        candidate_lists = check_candidate_lists(predictions)
+        self.check_inputs(columns[0], columns[2])
+        settings = self.settings
+        inputs = check_rows(
+            *columns, use_context=settings.use_context, task=settings.task, predictions=candidate_lists
+        )
+        if not candidate_lists:
+            raise ValueError("there is nothing to score: predictions is empty")
+        numbers = [number for number, candidates in enumerate(candidate_lists) for _ in candidates]
+        texts = chain.from_iterable(candidate_lists)
+        rows = [
+            inputs[number]._replace(candidate=text.strip()) for number, text in zip(numbers, texts, strict=True)
+        ]
+        return numbers, rows
+
     def check_inputs(self, references: Any, samples: Any = None) -> None:
         """Raise ValueError where rows without references (None), or samples (not None), cannot be scored."""
         self.settings.check_inputs(references, samples)
         if references is None and self.head_folder and self.head_folder.kind == "terms":
-            raise ValueError(f"{self.head_folder.path}: this head needs references; give them, or leave learned out")
+            raise ValueError(
+                f"{self.head_folder.path}: this head needs references; give them, or leave learned out"
+            )
 
     def prepare(self, rows: Iterable[Row]) -> list[Row]:
-        """Prepare checked rows: `paper` strips URLs and hashtags; a sample that is the candidate is left out later."""
+        """Prepare checked rows for their scores: `paper` strips URLs and hashtags from references."""
         config = self.settings.config
         if not (isinstance(config, PaperConfig) and config.strip_urls_hashtags):
             return list(rows)
@@ -232,10 +237,16 @@ class MarsScorer:
         return _learning().load_head(self.head_folder, self.settings, self.calls) if self.head_folder else None
 
     def _score(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
-        scores = self._score_paper(rows, idf) if isinstance(self.settings.config, PaperConfig) else self._score_plus(rows)
+        scores = (
+            self._score_paper(rows, idf)
+            if isinstance(self.settings.config, PaperConfig)
+            else self._score_plus(rows)
+        )
         if self._head is not None:
             written = [index for index, row in enumerate(rows) if row.candidate]
-            features = self._head.features([rows[index] for index in written], [scores[index] for index in written])
+            features = self._head.features(
+                [rows[index] for index in written], [scores[index] for index in written]
+            )
             for index, terms in zip(written, self._head.score(features), strict=True):
                 scores[index] = replace(scores[index], score=weighted_sum(terms), terms=terms)
         return scores
@@ -244,8 +255,7 @@ class MarsScorer:
         config, scores = self.settings.plus, []
         for start in range(0, len(rows), CHUNK_SIZE):
             chunk = [_without_own_sample(row) for row in rows[start : start + CHUNK_SIZE]]
-            with one_blas_thread():
-                found = plus_features(chunk, config, self.calls)
+            found = plus_features(chunk, config, self.calls)
             for row, (features, notices) in zip(rows[start : start + CHUNK_SIZE], found, strict=True):
                 notices |= self._row_notices(row)
                 if not row.candidate:
@@ -287,7 +297,7 @@ class MarsScorer:
         ]
         corpus = (text for row in rows for text in row.references)
         augmented = augment_references(
-            chain.from_iterable(pairs), corpus, self.settings.paper, self.calls, self._tagger, idf
+            chain.from_iterable(pairs), idf, corpus, self.settings.paper, self.calls, self._tagger
         )
         return [[augmented[pair] for pair in row] for row in pairs]
 

@@ -85,8 +85,8 @@ def check_contexts(
 
     Args:
         contexts: per row a string; a list of strings (the turns of a dialogue) or of chat messages ``{"role": ...,
-            "content": ...}``; ``{"passages": [...]}``, if need be with a ``"question"``; or any other dict, a record
-            of fields and values. None: ``rows`` rows without contexts.
+            "content": ...}``; ``{"passages": [...]}``, if need be with a ``"question"``; or any other dict, a
+            record of fields and values. None: ``rows`` rows without contexts.
         rows: their number.
         use_context: False: contexts may be missing.
         where: names a row.
@@ -130,8 +130,8 @@ def check_rows(
         for row, context in enumerate(texts):
             if not context.text:
                 raise ValueError(
-                    f"{where('contexts')(row)} is blank, and without references there is nothing else to score the "
-                    "candidate by; fill it, give references or leave the row out"
+                    f"{where('contexts')(row)} is blank, and without references there is nothing else to score "
+                    "the candidate by; fill it, give references or leave the row out"
                 )
     else:
         rows = check_references(references, where=where("references"))
@@ -182,7 +182,7 @@ def _column(name: str, value: Any) -> list[Any]:
 
 
 def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str = "") -> list[tuple[str, ...]]:
-    """Check rows that are a text or a list of texts; empty lists and blank texts are refused with these remedies."""
+    """Check rows that are a text or a list of texts; the remedies are for empty lists and blank texts."""
     checked = []
     for row, value in enumerate(column):
         name = where(row)
@@ -245,7 +245,7 @@ def _record(name: str, record: Mapping[Any, Any]) -> str:
     if not record:
         raise ValueError(f"{name} is an empty record; give it fields, or an empty text for no context")
     try:
-        values = [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in record.values()]
+        values = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in record.values()]
     except (TypeError, ValueError, RecursionError):
         raise TypeError(f"{name} must be a record of texts and numbers, got {brief(record)}; convert it") from None
     return _text(name, ", ".join(f"{field}: {value}" for field, value in zip(record, values, strict=True)))

@@ -85,7 +85,7 @@ class Template:
 
     @property
     def pieces(self) -> tuple[tuple[str, bool], ...]:
-        """Return text blocks and blanks in order, as (text, whether it is a blank); joined they are the reference."""
+        """Return text blocks and blanks in order, as (text, is a blank); joined they are the reference."""
         pieces, done = [], 0
         for start, end in self.blanks:
             pieces += [(self.reference[done:start], False), (self.reference[start:end], True)]

@@ -5,6 +5,7 @@
 `fast` is the same with l = 0. Nothing here runs a model: :mod:`mars_score.features` fills :class:`Features`.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -26,9 +27,7 @@ class PlusConfig:
     contradiction_penalty: float = option(0.4, "Weight of contradictions, times the similarity squared.", 0, 10)
     context_words: float = option(3.0, "Words of a reference at which w is half of its largest value.", 0)
     likelihood_words: float = option(20.0, "Words of a reference at which l is half of its largest value.", 0)
-    close_context: float = option(
-        0.7, "Cosine of references and context from which the context loses weight.", -1, None, lt=1
-    )
+    close_context: float = option(0.7, "Cosine of references and context above which w falls.", -1, None, lt=1)
     max_pmi: float = option(2.5, "Nats per token that the context may add; more comes from copying it.", 0)
     log_p_weight: float = option(0.5, "Weight of log p without the context, beside the PMI.", 0, 10)
     window_words: int = option(100, "Words of a part of the context that is encoded.", 1)
@@ -74,10 +73,7 @@ class Features(NamedTuple):
 def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> set[str]:
     """Return the terms that a row's score has, and so the features that it needs; none for a blank candidate.
 
-    Args:
-        row: what is scored.
-        config: constants; a term of weight 0 is left out.
-        reads_language: whether there is an NLI model for the row's language.
+    A term of weight 0 is left out; ``reads_language``: whether there is an NLI model for the row's language.
     """
     has_terms = {
         "references": bool(row.references),
@@ -89,7 +85,7 @@ def term_names(row: Row, config: PlusConfig, *, reads_language: bool = True) -> 
     }
     names = {name for name, has_term in has_terms.items() if has_term and row.candidate}
     if row.task == "data" and {"references", "context"} <= names:  # what to say is given, the words are free
-        names = names - {"context"} | {"sentences"}
+        return names - {"context"} | {"sentences"}
     return names
 
 
@@ -97,43 +93,41 @@ def plus(features: Features, config: PlusConfig) -> tuple[Term, ...]:
     """Return the terms of a candidate's score, which is the sum of value times weight.
 
     Args:
-        features: of a row with a candidate, and with references or a context.
+        features: of a row with a candidate, and with references of n words in the mean, or a context alone.
         config: constants; :data:`FAST` for `fast`.
     """
     row, c = features.row, config
-    terms: list[Term] = []
+    n = (
+        sum(len(split_words(text)) for text in row.references) / len(row.references)
+        if row.references
+        else math.inf
+    )
+    novelty = min(1.0, max(0.0, (1 - features.reference_context_cosine) / (1 - c.close_context)))
+    context_share = novelty / (1 + c.context_words / n)
+    recall = aggregate(features.recalls, c) if row.references else 0.0
+    terms = []
+    w = 0.0
+    if features.reference_cosines:
+        w = c.context_weight
+        terms.append(Term("sentences", max(features.reference_cosines), w))
+    elif features.context_cosine is not None:
+        w = c.context_weight * context_share
+        terms.append(Term("context", features.context_cosine, w))
     if row.references:
-        n = sum(len(split_words(reference)) for reference in row.references) / len(row.references)
-        novelty = min(1.0, max(0.0, (1 - features.reference_context_cosine) / (1 - c.close_context)))
-        context_share = novelty * n / (n + c.context_words)
-        likelihood_share = n**2 / (n**2 + c.likelihood_words**2)
-        recall = similarity = aggregate(features.recalls, c)
-        w = 0.0
-        if features.reference_cosines:
-            w = c.context_weight
-            terms.append(Term("sentences", max(features.reference_cosines), w))
-        elif features.context_cosine is not None:
-            w = c.context_weight * context_share
-            terms.append(Term("context", features.context_cosine, w))
         terms.insert(0, Term("references", recall, 1 - w))
-    else:
-        context_share = likelihood_share = 1.0
-        recall, similarity = 0.0, features.context_cosine or 0.0
-        terms.append(Term("context", similarity, c.context_weight))
     if features.sample_recalls:
-        beyond = max(features.sample_recalls) - recall
-        terms.append(
-            Term("samples", max(0.0, beyond) if row.references else beyond, c.sample_weight * context_share**2)
-        )
+        beyond = max(0.0, max(features.sample_recalls) - recall)
+        terms.append(Term("samples", beyond, c.sample_weight * context_share**2))
     if features.log_p is not None:
-        pmi = min(features.log_p.pmi, c.max_pmi) if row.references else features.log_p.pmi
-        value = c.log_p_weight * features.log_p.alone + pmi
-        terms.append(Term("likelihood", value, c.likelihood_weight * likelihood_share))
+        pmi = min(features.log_p.pmi, c.max_pmi if row.references else math.inf)
+        weight = c.likelihood_weight / (1 + (c.likelihood_words / n) ** 2)
+        terms.append(Term("likelihood", c.log_p_weight * features.log_p.alone + pmi, weight))
     if c.repetition_penalty:
         terms.append(Term("repetition", repetition(row, c), -c.repetition_penalty))
     if features.contradictions is not None:
+        similarity = max(0.0, recall if row.references else features.context_cosine or 0.0)
         contradicted = sum(features.contradictions) / len(features.contradictions)
-        terms.append(Term("contradiction", max(0.0, similarity) ** 2 * contradicted, -c.contradiction_penalty))
+        terms.append(Term("contradiction", similarity**2 * contradicted, -c.contradiction_penalty))
     return tuple(terms)
 
 
@@ -153,9 +147,7 @@ def repetition(row: Row, config: PlusConfig) -> float:
 def contradiction(verdicts: Sequence[tuple[float, float]], config: PlusConfig) -> float:
     """Return the probability that all premises contradict a sentence and none entails it, as if independent.
 
-    Args:
-        verdicts: (entailment, contradiction) probabilities by premise.
-        config: constants.
+    The verdicts are (entailment, contradiction) probabilities by premise.
     """
     probability, entailed = float(bool(verdicts)), 0.0
     for entails, contradicts in verdicts:

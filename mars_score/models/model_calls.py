@@ -1,4 +1,4 @@
-"""The model calls of a scorer: encode, log_probability, entails, infill; each one cached, in memory and on disk."""
+"""The model calls of a scorer, each one cached: encode, log_probability, entails and infill."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class ModelCalls:
         def compute(texts: list[str], done: Done[str, Encoding]) -> None:
             self._encoder().encode(texts, done, tokens=tokens)
 
-        new = self._cached("encodings", "encoder", [tokens], missing, compute, _encoding_codec()) if missing else {}
+        codec = _encoding_codec()
+        new = self._cached("encodings", "encoder", [tokens], missing, compute, codec) if missing else {}
         found = {text: new[text] if text in new else self._encodings[*key, text] for text in different}
         for text, encoding in found.items():
             self._remember((*key, text), encoding)
@@ -85,7 +86,8 @@ class ModelCalls:
                 new = list(dict.fromkeys(text for _, text in chunk if text not in alone))
                 both = [*chunk, *(("", text) for text in new)]
                 found = log_probabilities(model, both, self.runtime.batch_size, max_context_tokens)
-                alone.update((text, max(one.mean, least)) for text, one in zip(new, found[len(chunk) :], strict=True))
+                after_begin = zip(new, found[len(chunk) :], strict=True)
+                alone.update((text, max(one.mean, least)) for text, one in after_begin)
                 for pair, one in zip(chunk, found, strict=False):
                     done(pair, LogProbability(max(one.mean, least), alone[pair[1]], one.truncated))
 
@@ -115,7 +117,7 @@ class ModelCalls:
         """Fill the blanks of each different (context, template) by Algorithm 2."""
         from mars_score.infilling.jobs import FilledTemplate
 
-        templates = {(context, template.reference, template.blanks): (context, template) for context, template in pairs}
+        templates = {(context, one.reference, one.blanks): (context, one) for context, one in pairs}
 
         def compute(missing: list[Any], done: Done[Any, FilledTemplate]) -> None:
             from mars_score.infilling.batched import BatchedInfiller
@@ -178,7 +180,8 @@ class ModelCalls:
         """Call :func:`mars_score.cache.cached` with the key of a model, and report progress."""
         spec = getattr(self.models, name)
         if self.runtime.store.folder and is_name(spec) and fingerprint(spec).revision is None:
-            shared_model(name, self.models, self.runtime)  # never fetched from the Hub: its revision is known only then
+            # Never fetched from the Hub: its revision is known only when it is loaded.
+            shared_model(name, self.models, self.runtime)
         model = fingerprint(spec)
         known = None if model.revision is None else [model.name, model.revision]
         common = None if known is None else [*known, self.models.dtype, _VERSIONS[kind], *method]

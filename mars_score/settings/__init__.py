@@ -55,8 +55,8 @@ class Settings:
     use_context: bool = option(True, "False: the context is not used anywhere.")
     task: Literal["text", "dialogue", "data"] | None = option(
         None,
-        "What the contexts are: text; dialogue, whose turns are lines; or data, records of fields and values. None: "
-        "as their type says: a list is a dialogue, a dict a record, a string a text.",
+        "What the contexts are: text; dialogue, whose turns are lines; or data, records of fields and values. "
+        "None: as their type says: a list is a dialogue, a dict a record, a string a text.",
     )
     language: Annotated[str, AfterValidator(check_language)] = option(
         ENGLISH,
@@ -220,7 +220,7 @@ def _refuse_without_effect(settings: Settings, usual: Mapping[str, Any]) -> None
             other, useless = _NEEDS[needing]
             if values[other] == useless and isinstance(values[other], bool) == isinstance(useless, bool):
                 raise ValueError(
-                    f"{name}={values[name]!r:.60} has no effect with {other}={values[other]!r}; change {other}, or "
-                    f"leave {name} out"
+                    f"{name}={values[name]!r:.60} has no effect with {other}={values[other]!r}; change {other}, "
+                    f"or leave {name} out"
                 )
             needing = other

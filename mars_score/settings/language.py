@@ -33,8 +33,8 @@ def check_language(language: str) -> str:
         )
     if _version(language) is None:
         raise ValueError(
-            f"must name an installed spaCy pipeline, which {language!r:.60} is not; install it (python -m spacy download) "
-            f'or give the code "{language_code(language)}"'
+            f"must name an installed spaCy pipeline, which {language!r:.60} is not; install it (python -m spacy "
+            f'download) or give the code "{language_code(language)}"'
         )
     return language
 

@@ -1,4 +1,4 @@
-"""Scores -> explanations: which words match which, what of context and samples is nearest, verdicts on sentences."""
+"""Scores -> explanations: matching words, the nearest texts of context and samples, verdicts on sentences."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from mars_score.explanation import Explanation, Match, Verdict, Word
 from mars_score.features import LIKELY, Premises, choose_premises
-from mars_score.metrics.explanation import Explanation, Match, Verdict, Word
 from mars_score.metrics.plus import PlusConfig
 from mars_score.models.encoder import Encoding
 from mars_score.models.model_calls import ModelCalls
@@ -33,36 +33,49 @@ def explain(
         ModelUnavailableError: a model cannot be loaded.
     """
     config = settings.config if isinstance(settings.config, PlusConfig) else None
-    scored = [(row, score) for row, score in zip(rows, scores, strict=True) if score.terms]
-    texts = [text for row, score in scored for text in (row.candidate, *score.texts)]
-    encodings = calls.encode(texts, tokens=config is not None)
-    offsets = calls.token_offsets(list(encodings)) if config else {}
-    tokenized = {text: _Tokenized.of(text, encodings[text], offsets[text]) for text in offsets}
-    of_context = {row.context: sentences(row.context) for row, score in scored if _has_term(score, "context")}
-    nearby = calls.encode(sentence for parts in of_context.values() for sentence in parts)
-    premises = {
-        row: choose_premises(row, config) for row, score in scored if config and _has_term(score, "contradiction")
-    }
-    entailed = calls.entails([pair for chosen in premises.values() for one in chosen for pair in one.pairs])
+    explainer = _Explainer([pair for pair in zip(rows, scores, strict=True) if pair[1].terms], config, calls)
+    return tuple(explainer.explain(row, score) for row, score in zip(rows, scores, strict=True))
 
-    def explain_row(row: Row, score: RowScore) -> Explanation:
-        matches = []
-        for kind, similarity, text in _nearest_texts(score):
-            one, candidate = tokenized.get(text), tokenized.get(row.candidate)
-            matches.append(Match(kind, text, similarity, tuple(one.match(candidate)) if one and candidate else ()))
-        if of_context.get(row.context) and _has_term(score, "context"):
-            own = encodings[row.candidate].vector
-            cosines = {text: float(own @ nearby[text].vector) for text in of_context[row.context]}
+
+class _Explainer:
+    """The model outputs that the explanations of some scored rows need."""
+
+    def __init__(
+        self, scored: Sequence[tuple[Row, RowScore]], config: PlusConfig | None, calls: ModelCalls
+    ) -> None:
+        texts = [text for row, score in scored for text in (row.candidate, *score.texts)]
+        self._encodings = calls.encode(texts, tokens=config is not None)
+        offsets = calls.token_offsets(list(self._encodings)) if config else {}
+        self._tokenized = {text: _Tokenized.of(text, self._encodings[text], offsets[text]) for text in offsets}
+        self._sentences = {row.context: sentences(row.context) for row, score in scored if _has_context(score)}
+        self._nearby = calls.encode(sentence for parts in self._sentences.values() for sentence in parts)
+        self._premises = {
+            row: choose_premises(row, config)
+            for row, score in scored
+            if config and any(term.name == "contradiction" for term in score.terms)
+        }
+        self._entailed = calls.entails(
+            pair for chosen in self._premises.values() for one in chosen for pair in one.pairs
+        )
+
+    def explain(self, row: Row, score: RowScore) -> Explanation:
+        """Explain the score of a row; that of a blank candidate has neither terms nor matches."""
+        matches = [self._match(row.candidate, *compared) for compared in _nearest_texts(score)]
+        if _has_context(score) and (texts := self._sentences[row.context]):
+            own = self._encodings[row.candidate].vector
+            cosines = {text: float(own @ self._nearby[text].vector) for text in texts}
             nearest = max(cosines, key=cosines.__getitem__)
             matches.append(Match("context", nearest, cosines[nearest]))
-        verdicts = tuple(judge(one, entailed) for one in premises.get(row, ()) if one.passages)
+        verdicts = tuple(judge(one, self._entailed) for one in self._premises.get(row, ()) if one.passages)
         return Explanation(row.candidate, score.score, score.terms, tuple(matches), verdicts)
 
-    return tuple(explain_row(row, score) for row, score in zip(rows, scores, strict=True))
+    def _match(self, candidate: str, kind: str, similarity: float, text: str) -> Match:
+        own, other = self._tokenized.get(candidate), self._tokenized.get(text)
+        return Match(kind, text, similarity, tuple(other.match(own)) if own and other else ())
 
 
 def judge(item: Premises, entailed: Mapping[tuple[str, str], Entailment]) -> Verdict:
-    """Return the verdict on a sentence: its strongest support if that is likely, else the strongest contradiction."""
+    """Return the verdict on a sentence: strongest support if that is likely, else strongest contradiction."""
     support, supporting = max((entailed[pair].entailment, pair[0]) for pair in item.pairs)
     contradiction, contradicting = max((entailed[pair].contradiction, pair[0]) for pair in item.pairs)
     if support > LIKELY:
@@ -88,8 +101,8 @@ def _word_kind(index: int, character: str) -> int | None:
     return -1 if is_word and not unicodedata.name(character, "").startswith(_UNSPACED) else index
 
 
-def _has_term(score: RowScore, name: str) -> bool:
-    return any(term.name == name for term in score.terms)
+def _has_context(score: RowScore) -> bool:
+    return any(term.name == "context" for term in score.terms)
 
 
 def _nearest_texts(score: RowScore) -> Iterator[tuple[str, float, str]]:
@@ -116,7 +129,7 @@ class _Tokenized:
 
     @classmethod
     def of(cls, text: str, encoding: Encoding, offsets: Sequence[tuple[int, int]]) -> _Tokenized | None:
-        """Assign each token to the last word that begins before its end; None where tokens or words are not known."""
+        """Assign each token to the last word that begins before its end; None: tokens or words are not known."""
         words = list(words_of(text))
         if encoding.tokens is None or not (words and len(encoding.tokens) == len(offsets) > 0):
             return None
