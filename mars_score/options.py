@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 # Universal part-of-speech tags (https://universaldependencies.org/u/pos/) with spaCy's SPACE left out.
 POS_TAGS = [
@@ -129,4 +129,4 @@ Texts = Annotated[tuple[str, ...] | None, BeforeValidator(_texts)]
 Folder = Annotated[str | None, BeforeValidator(_path)]
 Encoder = Annotated[Any, BeforeValidator(_encoder)]
 ModelPair = Annotated[Any, BeforeValidator(_model_pair)]
-STRICT = {"strict": True, "arbitrary_types_allowed": True}
+STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True)

@@ -26,6 +26,19 @@ class Row(NamedTuple):
     task: str = "text"
 
 
+class LogProbability(NamedTuple):
+    """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess."""
+
+    given_context: float
+    alone: float  # after begin-of-text
+    truncated: bool = False  # the end of the context or of the text was left out
+
+    @property
+    def pmi(self) -> float:
+        """Return what the context adds: pointwise mutual information per token."""
+        return self.given_context - self.alone
+
+
 @dataclass(frozen=True)
 class Term:
     """One term of a score, which is the sum of ``value * weight``.

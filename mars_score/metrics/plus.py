@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from pydantic.dataclasses import dataclass
 
 from mars_score.options import STRICT, option
-from mars_score.rows import Row, Term
+from mars_score.rows import LogProbability, Row, Term
 from mars_score.text import copied_share, plain_words, repeated_share, split_words
 
 
@@ -42,19 +42,6 @@ class PlusConfig:
 
 
 FAST = PlusConfig(likelihood_weight=0.0)
-
-
-class LogProbability(NamedTuple):
-    """Mean log probabilities of a text's tokens, in nats; at least those of a uniform guess."""
-
-    given_context: float
-    alone: float  # after begin-of-text
-    truncated: bool = False  # the end of the context or of the text was left out
-
-    @property
-    def pmi(self) -> float:
-        """Return what the context adds: pointwise mutual information per token."""
-        return self.given_context - self.alone
 
 
 class Features(NamedTuple):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.cache import Codec, Done, Item, Value, cached, json_codec
 from mars_score.metrics.paper import PaperConfig, Template
-from mars_score.metrics.plus import LogProbability
 from mars_score.models.fingerprints import Fingerprint, fingerprint, is_name, loading_lock
 from mars_score.models.loading import shared_model
+from mars_score.rows import LogProbability
 
 if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate
