@@ -13,11 +13,11 @@ SETTINGS = {
     "repetition_penalty": 0.0,
     "contradiction_penalty": 0.0,
 }
-OPTIONS = ["--variant", "fast", "--context-weight", "0", "--repetition-penalty", "0", "--contradiction-penalty", "0"]
+OPTIONS = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
 
 def install(patch, encoder=None):
-    """Let preset "mini" be of tiny models, and be the default; until all tests name their settings, they are these.
+    """Let preset "mini" be of tiny models and the default; until all tests name their settings, they are these.
 
     Args:
         patch: a MonkeyPatch.
