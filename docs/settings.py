@@ -1,86 +1,78 @@
-"""Writes the table of all settings into docs/settings.md, from the settings dataclasses.
+"""Writes the table of all settings into docs/settings.md, from their configurations.
 
 python -m docs.settings
 """
 
-import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mars_score.settings import STAGES, Settings, resolve_settings
-from mars_score.settings.options import NAMED, POSITIVE, Setting, settings_of
-from mars_score.settings.presets import PRESETS, VARIANTS
+from pydantic import TypeAdapter
+
+from mars_score.cli.arguments import setting_groups
+from mars_score.options import Option
+from mars_score.settings import GROUPS
+from mars_score.settings.presets import PRESETS
 
 PAGE = Path(__file__).with_suffix(".md")
 START, END = "<!-- made by python -m docs.settings -->", "<!-- end -->"
 
 
 def render(page: str) -> str:
-    """The page with the tables as they should be; all else stays as it is."""
+    """Return the page with the table as it should be; all else stays as it is."""
     before, _, rest = page.partition(START)
     _, _, after = rest.partition(END)
-    return f"{before}{START}\n\n{tables()}\n\n{END}{after}"
+    return f"{before}{START}\n\n{table()}\n\n{END}{after}"
 
 
-def tables() -> str:
-    """A Markdown table with a part for each stage of the pipeline and the defaults of the default variant."""
-    defaults = dict(resolve_settings("base").items())
+def table() -> str:
+    """Return a Markdown table with a part for each group of settings."""
+    schemas = {
+        name: schema
+        for config in GROUPS.values()
+        for name, schema in TypeAdapter(config).json_schema()["properties"].items()
+    }
     lines = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
-    for stage in (Settings, *STAGES.values()):
-        title = stage.__name__.removesuffix("Settings") or "General"
-        about = "" if stage is Settings else inspect.getdoc(stage)
-        lines.append(f"| **{title}** | | | {about} |")
-        for setting in settings_of(stage):
-            cells = [
-                f"`{setting.name}`",
-                _default(setting, defaults),
-                _allowed(setting),
-                _meaning(setting, defaults),
-            ]
+    for title, options in setting_groups().items():
+        lines.append(f"| **{title}** | | | |")
+        for option in options:
+            allowed = list(_allowed(schemas[option.name]))
+            shown = ", ".join(allowed) if allowed != ["`None`"] else ""
+            cells = [f"`{option.name}`", _default(option), shown, option.text]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
 
 
-def _default(setting: Setting, defaults: dict[str, Any]) -> str:
-    if setting.name in PRESETS["base"]:
-        return "the preset's"
-    return _code(defaults[setting.name])
+def _default(option: Option) -> str:
+    return "the preset's" if option.name in PRESETS["base"] else _code(option.default)
 
 
-def _allowed(setting: Setting) -> str:
-    if setting.choices:
-        return ", ".join(map(_code, setting.choices))
-    return "" if setting.convert else setting.allowed()
+def _allowed(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values that a JSON schema allows; nothing for values that have no short form."""
+    for one in schema.get("anyOf", [schema]):
+        kind = one.get("type")
+        if "enum" in one:
+            yield from map(_code, one["enum"])
+        elif kind in ("integer", "number"):
+            yield _range({"integer": "an integer", "number": "a number"}[kind], one)
+        elif kind == "boolean":
+            yield "True or False"
+        elif kind == "null":
+            yield "`None`"
 
 
-def _meaning(setting: Setting, defaults: dict[str, Any]) -> str:
-    return " ".join([setting.text, *_needed(setting), *_variants(setting, defaults[setting.name])])
-
-
-def _needed(setting: Setting) -> Iterator[str]:
-    if setting.needs:
-        name, value = setting.needs
-        condition = " above 0" if value is POSITIVE else "" if value is NAMED else f"=`{_plain(value)}`"
-        yield f"Has an effect only with `{name}`{condition}."
-
-
-def _variants(setting: Setting, default: Any) -> Iterator[str]:
-    """The variants whose value is not the default."""
-    different: dict[str, list[str]] = {}
-    for variant, values in VARIANTS.items():
-        if (value := values.get(setting.name, default)) != default:
-            different.setdefault(_code(value), []).append(f"`{variant}`")
-    if different:
-        yield "; ".join(f"{value} in {', '.join(variants)}" for value, variants in different.items()) + "."
+def _range(kind: str, schema: Mapping[str, Any]) -> str:
+    low, above = schema.get("minimum"), schema.get("exclusiveMinimum")
+    high, below = schema.get("maximum"), schema.get("exclusiveMaximum")
+    if high is None and below is None:
+        return f"{kind} above {above:g}" if low is None else f"{kind} of at least {low:g}"
+    start = f"({above:g}" if low is None else f"[{low:g}"
+    end = f"{below:g})" if high is None else f"{high:g}]"
+    return f"{kind} in {start}, {end}"
 
 
 def _code(value: Any) -> str:
-    return f"`{_plain(value)}`"
-
-
-def _plain(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value!r}`"
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from numbers import Integral, Real
 from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -44,7 +44,7 @@ def options_of(config: Any) -> Iterator[Option]:
         if info.description is None:
             continue
         kind = hints[field.name]
-        if isinstance(kind, UnionType):
+        if get_origin(kind) in (Union, UnionType):
             kind = get_args(kind)[0]
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         default = MISSING if info.is_required() else info.get_default(call_default_factory=True)
@@ -63,9 +63,10 @@ def make_config(config: Any, values: Mapping[str, Any]) -> Any:
         return config(**own)
     except ValidationError as error:
         fault = error.errors()[0]
-        name = ".".join(map(str, fault["loc"][:1])) or "settings"
         message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ").replace("should", "must")
-        raise ValueError(f"{name} {message}, got {fault['input']!r:.200}") from None
+        if not fault["loc"]:  # Two settings do not go together.
+            raise ValueError(message) from None
+        raise ValueError(f"{fault['loc'][0]} {message}, got {fault['input']!r:.200}") from None
 
 
 def _plain_number(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""A run over a file: checked in a first pass, scored chunk by chunk, written in place when it is complete.
+"""A run over a file: checked in a first pass, scored chunk by chunk, written to its target when it is complete.
 
-What models compute is in the store as soon as it is known. So a run that was stopped goes on when it is started
-again: what it had done is looked up.
+Model outputs are in the cache as soon as they are known, so that a run that was stopped goes on when it is started
+again.
 """
 
 from __future__ import annotations
@@ -12,52 +12,63 @@ import os
 import statistics
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mars_score.cache import digest, store_folder
-from mars_score.data.files import Columns, RowFile, read_parts
-from mars_score.data.validation import Row
+from mars_score.data.files import Columns, RowFile, read_chunks
 from mars_score.data.writers import Writable
-from mars_score.errors import NOT_TOLD, Notices, warn
-from mars_score.infilling.augmenter import prepare_rows
-from mars_score.metrics.idf import Idf
-from mars_score.models.signature import Signature, make_signature
-from mars_score.models.tagger import WordAnalyser
-from mars_score.progress import Progress
+from mars_score.errors import Notices
+from mars_score.metrics.paper import Idf
+from mars_score.models.tagger import Tagger
+from mars_score.results import row_from_dict
+from mars_score.rows import Row, RowScore
+from mars_score.runtime import Progress
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.result import RowScore
-from mars_score.scoring.rows import decode
-from mars_score.settings.stages import MaskingSettings
-from mars_score.stats.labels import ContextLabels
-from mars_score.stats.resampling import mean_interval
-from mars_score.workers import Task, Work, in_processes
+from mars_score.signature import Signature, make_signature
+from mars_score.stats.resampling import ContextLabels, mean_interval
+from mars_score.workers import Action, RowAction, in_processes
 
 if TYPE_CHECKING:
-    from mars_score.metrics.explanation import Explanation
+    from mars_score.explanation import Explanation
 
-ADDED = {"score": ("mars",), "augment": ("augmented_references", "augmentations", "samples")}  # columns by task
+ADDED = {"score": ("mars",), "augment": ("augmented_references", "augmentations")}  # columns of the output
 SHOWN = 3  # lowest, and highest, rows in the summary
-_AT_ONCE = 512  # rows of the first pass that are read together
+_CHECKED_TOGETHER = 512  # rows of the first pass
 
 
-class Part(NamedTuple):
-    """Some rows in sequence."""
+class Chunk(NamedTuple):
+    """Some rows of a file in sequence.
 
-    file: RowFile  # the rows as read, those with several candidates once for each
-    # What each score depends on: candidate, prepared references and context; blank candidates where the input has
-    # none.
+    Attributes:
+        file: the rows as they stand there, those with several candidates once for each.
+        rows: the same rows, checked and prepared; candidates are blank where the file has none.
+    """
+
+    file: RowFile
     rows: Sequence[Row]
 
 
-class Input:
-    """A file of rows and how to read it."""
+class InputFile:
+    """A file of rows that is read several times, and must not change meanwhile.
 
-    def __init__(self, path: str, columns: Columns, masking: MaskingSettings) -> None:
-        self.path, self.columns, self._masking = path, columns, masking
+    Args:
+        path: of the file.
+        columns: their names.
+        task: of rows whose column says none.
+        prepare: makes checked rows those that are scored.
+
+    Raises:
+        ValueError: the file can be read only once.
+    """
+
+    def __init__(
+        self, path: str, columns: Columns, task: str | None, prepare: Callable[[Iterable[Row]], list[Row]]
+    ) -> None:
+        self.path, self.columns, self._task, self._prepare = path, columns, task, prepare
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise ValueError(
                 f"{path} can be read only once, and is read several times; save it to a file, or pass it as "
@@ -65,21 +76,25 @@ class Input:
             )
         self._state = self._read_state()
 
-    def parts(self, size: int) -> Iterator[Part]:
-        """All rows from the first, ``size`` of the file's at a time; a file that has changed is a ValueError."""
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """Yield all rows from the first on, ``size`` of the file's at a time.
+
+        Raises:
+            TypeError, ValueError: a row cannot be used, named with its line; or the file has changed.
+        """
         try:
-            for file in read_parts(self.path, size):
+            for file in read_chunks(self.path, size):
                 self._check_state()
-                yield self._checked(file)
+                yield self._chunk(file)
         except (ValueError, TypeError, OSError):
-            self._check_state()  # the change is to blame
+            self._check_state()  # Then the change is to blame.
             raise
         self._check_state()
 
-    def _checked(self, file: RowFile) -> Part:
+    def _chunk(self, file: RowFile) -> Chunk:
         if self.columns.prediction is not None:
             file = file.one_value_each(self.columns.prediction)
-        return Part(file, prepare_rows(self.columns.rows(file), self._masking))
+        return Chunk(file, self._prepare(self.columns.rows(file, task=self._task)))
 
     def _check_state(self) -> None:
         if self._read_state() != self._state:
@@ -90,7 +105,7 @@ class Input:
         return state and (state.st_size, state.st_mtime_ns)
 
 
-class Shown(NamedTuple):
+class ScoredRow(NamedTuple):
     """A row of the summary: its score, its number in the file from 0, and its texts."""
 
     score: float
@@ -99,150 +114,191 @@ class Shown(NamedTuple):
 
 
 @dataclass
-class Tally:
-    """The summary of the rows so far."""
+class Summary:
+    """The summary of the rows so far.
 
-    explained: int = 0  # rows of the lowest scores to keep, for explanations
-    scores: array[float] = field(default_factory=lambda: array("d"))  # of all rows
-    # The rows with the lowest scores, by rising score, then by number.
-    lowest: list[Shown] = field(default_factory=list)
-    highest: list[Shown] = field(default_factory=list)  # ``SHOWN`` rows of the highest scores, likewise
-    notices: Notices = field(default_factory=Notices)  # of blank and shortened texts
+    Attributes:
+        explained: rows of the lowest scores to keep, for explanations.
+        scores: of all rows.
+        lowest: the rows with the lowest scores, by rising score, then by number.
+        highest: ``SHOWN`` rows with the highest scores, likewise.
+        notices: of blank and shortened texts.
+    """
+
+    explained: int = 0
+    scores: array[float] = field(default_factory=lambda: array("d"))
+    lowest: list[ScoredRow] = field(default_factory=list)
+    highest: list[ScoredRow] = field(default_factory=list)
+    notices: Notices = field(default_factory=Notices)
     _labels: ContextLabels = field(default_factory=ContextLabels)
     _contexts: array[int] = field(default_factory=lambda: array("q"))  # their labels, by row
 
-    def add(self, part: Part, scored: Sequence[RowScore]) -> None:
-        """The next rows."""
+    def add(self, chunk: Chunk, scored: Sequence[RowScore]) -> None:
+        """Add the next rows."""
         scores = [row.score for row in scored]
-        shown = list(map(Shown, scores, part.file.numbers, part.rows))
-        self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *shown])
-        self.highest = heapq.nlargest(SHOWN, [*self.highest, *shown])[::-1]
-        for number, row in zip(part.file.numbers, scored, strict=True):
+        rows = list(map(ScoredRow, scores, chunk.file.numbers, chunk.rows))
+        self.lowest = heapq.nsmallest(max(2 * SHOWN, self.explained), [*self.lowest, *rows])
+        self.highest = heapq.nlargest(SHOWN, [*self.highest, *rows])[::-1]
+        for number, row in zip(chunk.file.numbers, scored, strict=True):
             self.notices.add(number, row.notices)
         self.scores.extend(scores)
-        self._contexts.extend(self._labels.of([row.context for row in part.rows]))
+        self._contexts.extend(self._labels.of([row.context for row in chunk.rows]))
 
     @property
     def mean(self) -> float:
-        """The mean score."""
+        """Return the mean score."""
         return statistics.mean(self.scores)
 
     @property
     def interval(self) -> list[float] | None:
-        """The 95 % interval of the mean, by resampling contexts; None with fewer than ten contexts."""
+        """Return the 95 % interval of the mean, by resampling contexts; None with fewer than ten contexts."""
         return mean_interval(self.scores, self._contexts).ends
 
     @property
-    def shown(self) -> list[Shown]:
-        """Rows to show, by rising score: all if they are few, else the first and the last."""
+    def shown(self) -> list[ScoredRow]:
+        """Return rows to show, by rising score: all if they are few, else the first and the last."""
         count = len(self.scores)
         return self.lowest[:count] if count <= 2 * SHOWN else self.lowest[:SHOWN] + self.highest
 
 
 class Run:
-    """A run over the file ``path``; ``arguments`` are those of the scorer, ``folder`` is for what it computes."""
+    """A run over a file: first :meth:`check`, then :meth:`compute`, then any of the others.
+
+    Args:
+        path: of the file.
+        columns: their names.
+        action: what is done with the rows.
+        arguments: of the scorer.
+        folder: for what the run computes.
+        chunk_size: rows scored together.
+        progress: called as ``progress(stage, done, total)``.
+
+    Raises:
+        TypeError, ValueError: as of :class:`MarsScorer`; or rows with these columns cannot be scored (augmented)
+            with these settings.
+    """
 
     def __init__(
         self,
         path: str,
         columns: Columns,
-        task: Task,
+        action: Action,
         arguments: Mapping[str, Any],
         folder: Path,
         chunk_size: int,
         progress: Progress | None = None,
     ) -> None:
-        self._task: Task = task
-        self._chunk_size = chunk_size
-        self._arguments = dict(arguments)
+        arguments = dict(arguments)
         if store_folder(arguments.get("store")) is None:
-            self._arguments["store"] = str(folder / "store")  # what chunks have in common is computed once
-        self._with_references = columns.reference is not None
+            arguments["store"] = str(folder / "store")  # What chunks have in common is computed once.
+        self._scorer = MarsScorer(**arguments, progress=progress)
+        self._scorer.check_inputs(columns.reference, columns.samples)
+        settings = self._scorer.settings
+        if action == "augment" and not settings.masks:
+            raise ValueError(
+                f"variant {settings.variant!r} masks nothing with these settings; choose variant='paper'"
+            )
+        self._action = RowAction(action, arguments)
+        self._input = InputFile(path, columns, settings.task, self._scorer.prepare)
+        self._chunk_size = chunk_size
         self._results = folder / "results.jsonl"
-        self._scorer = MarsScorer(**self._arguments, progress=progress)
         self._report = self._scorer.runtime.report
-        self.settings = self._scorer.settings_for(columns.reference, columns.samples)
-        if self.settings.similarity.likelihood_weight != self._scorer.settings.similarity.likelihood_weight:
-            warn(NOT_TOLD)
-        self._input = Input(path, columns, self.settings.masking)
-        masks = self.settings.masking.max_mask_ratio > 0
-        self._analyser = WordAnalyser(self._scorer.runtime.store, self.settings.language) if masks else None
+        self._idf: Idf | None = None  # of the file's references, or of the corpus
         self._rows = 0  # number of candidates
-        self._reference_counts: set[int] = set()  # the different numbers of references of a row
-        self._idf: Idf | None = None  # over the different references of the file; None: not needed, or of a corpus
+        self._reference_counts: set[int] = set()  # different numbers of references of a row
+        self._tasks: set[str] = set()
 
-    def read(self, out: str | None) -> None:
-        """The first pass: check all rows, and that ``out`` can hold them, before any model is loaded."""
-        analyser = self._analyser if self.settings.masking.idf_corpus is None else None
-        writable = None if out is None else Writable(out, ADDED[self._task])
-        seen: set[bytes] = set()  # different references
-        frequencies: Counter[str] = Counter()  # in how many of them a word occurs
-        for part in self._input.parts(_AT_ONCE):
+    def check(self, out: str | None) -> None:
+        """Check all rows, and that ``out`` can hold them, before any model is loaded, and count IDF."""
+        settings = self._scorer.settings
+        counter = _IdfCounter(Tagger(settings.language))
+        writable = None if out is None else Writable(out, ADDED[self._action.name])
+        for chunk in self._input.chunks(_CHECKED_TOGETHER):
             if writable is not None:
-                writable.check(part.file)
-            self._rows += len(part.rows)
-            self._reference_counts.update(len(row.references) for row in part.rows)
-            if analyser is not None:
-                texts = [reference for row in part.rows for reference in row.references]
-                new = {key: text for text in texts if (key := digest(text)) not in seen}
-                seen.update(new)
-                for analysis in analyser.analyse(new.values()).values():
-                    frequencies.update(set(analysis.lower_words))
+                writable.check(chunk.file)
+            if settings.counts_idf:
+                counter.add(text for row in chunk.rows for text in row.references)
+            self._rows += len(chunk.rows)
+            self._reference_counts.update(len(row.references) for row in chunk.rows)
+            self._tasks.update(row.task for row in chunk.rows)
             self._report("read", self._rows, 0)
         self._report("read", self._rows, self._rows)
-        if analyser is not None:
-            self._idf = Idf(len(seen), frequencies)
+        if settings.masks:
+            counter.add(settings.paper.idf_corpus or ())
+            self._idf = counter.idf
 
     @property
     def signature(self) -> Signature:
-        """All that the scores depend on besides the texts."""
-        origin = "given" if self._input.columns.samples else ""
-        return make_signature(self.settings, self._reference_counts, origin)
+        """Return all that the scores depend on besides the texts."""
+        samples = "given" if self._input.columns.samples else ""
+        return make_signature(self._scorer.settings, self._reference_counts, samples, self._tasks)
 
-    def do(self, workers: int = 1) -> None:
-        """Do the work on all rows, in this process or in several."""
-        work = Work(self._task, self._arguments, self._idf, self._with_references)
-        chunks = (part.rows for part in self._input.parts(self._chunk_size))
-        self._report(self._task, 0, self._rows)
+    def compute(self, workers: int = 1) -> None:
+        """Compute the results of all rows, in this process or in several."""
+        action = RowAction(self._action.name, self._action.arguments, self._idf)
+        chunks = (chunk.rows for chunk in self._input.chunks(self._chunk_size))
+        self._report(action.name, 0, self._rows)
         if workers > 1:
-            results = in_processes(work, chunks, workers)
+            results = in_processes(action, chunks, workers)
         else:
-            results = chain.from_iterable(work.do(self._scorer, rows) for rows in chunks)
+            results = chain.from_iterable(action(self._scorer, rows) for rows in chunks)
         with self._results.open("wb") as file:
             for done, result in enumerate(results, 1):
                 file.write(result + b"\n")
-                self._report(self._task, done, self._rows)
+                self._report(action.name, done, self._rows)
 
-    def results(self) -> Iterator[tuple[Part, list[Any]]]:
-        """The rows, some at a time, with their :class:`RowScore`, or their new columns and notices."""
-        read = decode if self._task == "score" else json.loads
-        with self._results.open("rb") as file:
-            for part in self._input.parts(self._chunk_size):
-                yield part, [read(line) for line in islice(file, len(part.rows))]
-
-    def explain(self, rows: Sequence[Row]) -> tuple[Explanation, ...]:
-        """Why some rows have their scores."""
-        if not rows:
-            return ()
-        return self._scorer.explain_rows(rows, self._idf, with_references=self._with_references)
-
-    def tally(self, explained: int = 0) -> Tally:
-        """The summary of the scores, with the ``explained`` lowest rows."""
-        tally = Tally(explained)
-        for part, scored in self.results():
-            tally.add(part, scored)
-        return tally
+    def scores(self) -> Iterator[tuple[Chunk, list[RowScore]]]:
+        """Yield the rows, some at a time, with their scores."""
+        for chunk, results in self._computed():
+            yield chunk, [row_from_dict(result, result["notices"]) for result in results]
 
     def output(self) -> Iterator[dict[str, Any]]:
-        """The rows as they are to be written, with what the work adds to them."""
-        for part, results in self.results():
-            for row, result in zip(part.file.rows, results, strict=True):
-                yield {**row, **({"mars": result.score} if self._task == "score" else result[0])}
+        """Yield the rows as they are to be written, with the columns that the run adds."""
+        for chunk, results in self._computed():
+            for row, result in zip(chunk.file.rows, results, strict=True):
+                values = {"mars": result["score"]} if self._action.name == "score" else result
+                yield {**row, **{name: values[name] for name in ADDED[self._action.name]}}
 
-    def augment_notices(self) -> Notices:
-        """Which rows' contexts and references were read in part."""
+    def summary(self, explained: int = 0) -> Summary:
+        """Summarise the scores, with the ``explained`` lowest rows."""
+        summary = Summary(explained)
+        for chunk, scored in self.scores():
+            summary.add(chunk, scored)
+        return summary
+
+    def notices(self) -> Notices:
+        """Count the rows that were treated in a special way."""
         notices = Notices()
-        for part, results in self.results():
-            for number, (_, of_row) in zip(part.file.numbers, results, strict=True):
-                notices.add(number, of_row)
+        for chunk, results in self._computed():
+            for number, result in zip(chunk.file.numbers, results, strict=True):
+                notices.add(number, result["notices"])
         return notices
+
+    def explain(self, rows: Sequence[Row]) -> tuple[Explanation, ...]:
+        """Explain the scores of some rows."""
+        return self._scorer.explain_rows(rows, self._idf) if rows else ()
+
+    def _computed(self) -> Iterator[tuple[Chunk, list[dict[str, Any]]]]:
+        """Yield the rows, some at a time, with what was computed for them."""
+        with self._results.open("rb") as file:
+            for chunk in self._input.chunks(self._chunk_size):
+                yield chunk, [json.loads(line) for line in islice(file, len(chunk.rows))]
+
+
+class _IdfCounter:
+    """Counts IDF over texts that come in parts."""
+
+    def __init__(self, tagger: Tagger) -> None:
+        self._tagger = tagger
+        self._known: set[bytes] = set()  # digests of the texts
+        self._frequencies: Counter[str] = Counter()
+
+    def add(self, texts: Iterable[str]) -> None:
+        new = {key: text for text in texts if (key := digest(text)) not in self._known}
+        self._known.update(new)
+        for words in self._tagger.lower_words(new.values()).values():
+            self._frequencies.update(set(words))
+
+    @property
+    def idf(self) -> Idf:
+        return Idf(len(self._known), self._frequencies)

@@ -1,4 +1,4 @@
-"""Who does the work of a run: this process, or several processes of this machine."""
+"""Workers: what is computed for the rows of a run, and the processes of this machine that share it."""
 
 from __future__ import annotations
 
@@ -16,62 +16,68 @@ from functools import partial
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Literal
 
-from mars_score.data.validation import Row
 from mars_score.errors import WorkerError
-from mars_score.infilling.augmented import notices_of
-from mars_score.metrics.idf import Idf
-from mars_score.models.devices import wait_asleep
-from mars_score.scoring.result import augmented_to_dict
-from mars_score.scoring.rows import encode
+from mars_score.metrics.paper import Idf
+from mars_score.models.running import set_passive_omp_wait
+from mars_score.results import augmented_to_dict, row_to_dict
+from mars_score.rows import AugmentedReference, Row, RowScore
 
 if TYPE_CHECKING:
     from mars_score.scorer import MarsScorer
 
-Task = Literal["score", "augment"]
-Shard = tuple[list[int], Future[list[bytes]]]  # places of rows in a chunk, and their results
+Action = Literal["score", "augment"]
+Shard = tuple[list[int], Future[list[bytes]]]  # indices of rows in a chunk, and their results
 _IN_FLIGHT = 2  # chunks that are being worked on while earlier ones are collected
 
 
 @dataclass(frozen=True)
-class Work:
-    """What is to be done with rows; it can be sent to other processes."""
+class RowAction:
+    """What is to be done with rows; it can be sent to other processes.
 
-    task: Task  # score them, or augment their references
-    arguments: Mapping[str, Any]  # of the scorer
-    idf: Idf | None = None  # counted over the whole file; None: the scorer's own
-    with_references: bool = True  # False: candidates are scored by their contexts alone
+    Attributes:
+        name: score them, or augment their references.
+        arguments: of the scorer.
+        idf: counted over a whole file; None: the scorer counts, or needs none.
+    """
 
-    def do(self, scorer: MarsScorer, rows: Sequence[Row]) -> list[bytes]:
-        """One result per row, in one line: a scored row, or augmented references with their notices, as JSON."""
-        if self.task == "score":
-            return list(map(encode, scorer.score_rows(rows, self.idf, with_references=self.with_references)))
-        results = []
-        for references, samples in scorer.augment_rows(rows, self.idf):
-            texts = [*(text for reference in references for text in reference.texts), *samples.texts]
-            columns = {
-                "augmented_references": list(dict.fromkeys(texts)),
-                "augmentations": [augmented_to_dict(reference) for reference in references],
-                "samples": list(samples.texts),
-            }
-            results.append(json.dumps([columns, list(notices_of(references))]).encode())
-        return results
+    name: Action
+    arguments: Mapping[str, Any]
+    idf: Idf | None = None
+
+    def __call__(self, scorer: MarsScorer, rows: Sequence[Row]) -> list[bytes]:
+        """Return a line of JSON for each row: its score or its augmented references, and its kinds of notices."""
+        if self.name == "score":
+            results = [_score_result(row) for row in scorer.score_rows(rows, self.idf)]
+        else:
+            results = [_augment_result(row) for row in scorer.augment_rows(rows, self.idf)]
+        return [json.dumps(result).encode() for result in results]
 
 
-def in_processes(work: Work, chunks: Iterable[Sequence[Row]], workers: int) -> Iterator[bytes]:
-    """The results of all rows, in order, by processes."""
+def _score_result(row: RowScore) -> dict[str, Any]:
+    return {**row_to_dict(row), "notices": sorted(row.notices)}
+
+
+def _augment_result(references: Sequence[AugmentedReference]) -> dict[str, Any]:
+    return {
+        "augmented_references": list(dict.fromkeys(text for one in references for text in one.texts)),
+        "augmentations": [augmented_to_dict(one) for one in references],
+        "notices": sorted(frozenset().union(*(one.notices for one in references))),
+    }
+
+
+def in_processes(action: RowAction, chunks: Iterable[Sequence[Row]], workers: int) -> Iterator[bytes]:
+    """Yield the results of all rows, in order, computed by several processes.
+
+    Raises:
+        WorkerError: a process died.
+    """
     started = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    pools = [ProcessPoolExecutor(1, context, _start, (work, number, workers)) for number in range(workers)]
+    pools = [ProcessPoolExecutor(1, context, _start, (action, number, workers)) for number in range(workers)]
     pending: deque[list[Shard]] = deque()
     try:
         for rows in chunks:
-            places: dict[int, list[int]] = {}  # of the rows of each process
-            for place, row in enumerate(rows):
-                places.setdefault(process_of(row, workers), []).append(place)
-            shards = [
-                (at, pools[number].submit(_work, [rows[place] for place in at])) for number, at in places.items()
-            ]
-            pending.append(shards)
+            pending.append(_submit(rows, pools))
             if len(pending) > _IN_FLIGHT:
                 yield from _collect(pending.popleft())
         while pending:
@@ -81,41 +87,52 @@ def in_processes(work: Work, chunks: Iterable[Sequence[Row]], workers: int) -> I
             "a worker process died, probably as memory ran out: use fewer workers or a smaller batch size; "
             "what was computed is in the store, and the same command goes on from there"
         ) from None
-    finally:  # end the processes, whatever they are doing
+    finally:  # The processes are ended, whatever they are doing.
         for process in set(multiprocessing.active_children()) - started:
             process.terminate()
         for pool in pools:
             pool.shutdown(cancel_futures=True)
 
 
-def process_of(row: Row, workers: int) -> int:
-    """The number of the process that gets a row: the same for rows with one context, or else references."""
+def worker_of(row: Row, workers: int) -> int:
+    """Return the index of the worker that gets a row: the same for rows with one context, or else references."""
     shared = row.context or "\n".join(row.references)
     return zlib.crc32(shared.encode("utf-8", "surrogatepass")) % workers
 
 
+def _submit(rows: Sequence[Row], pools: Sequence[ProcessPoolExecutor]) -> list[Shard]:
+    """Divide the rows of a chunk among the workers."""
+    indices: dict[int, list[int]] = {}
+    for index, row in enumerate(rows):
+        indices.setdefault(worker_of(row, len(pools)), []).append(index)
+    return [
+        (shard, pools[worker].submit(_compute, [rows[index] for index in shard]))
+        for worker, shard in indices.items()
+    ]
+
+
 def _collect(shards: Sequence[Shard]) -> list[bytes]:
-    """The results of a chunk, in the order of its rows."""
+    """Wait for the results of a chunk, and return them in the order of its rows."""
     results: dict[int, bytes] = {}
-    for places, future in shards:
-        results.update(zip(places, future.result(), strict=True))
-    return [results[place] for place in sorted(results)]
+    for indices, future in shards:
+        results.update(zip(indices, future.result(), strict=True))
+    return [results[index] for index in sorted(results)]
 
 
-def _start(work: Work, number: int, workers: int) -> None:
+def _start(action: RowAction, number: int, workers: int) -> None:
     """Begin a worker process: its share of the threads and GPUs, and an end with its parent's."""
-    global _do
+    global _compute_rows
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    wait_asleep()
+    set_passive_omp_wait()
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
     import torch
 
     from mars_score.scorer import MarsScorer
 
-    arguments = dict(work.arguments)
+    arguments = dict(action.arguments)
     if arguments.get("device") is None and torch.cuda.is_available():
         arguments["device"] = f"cuda:{number % torch.cuda.device_count()}"
-    _do = partial(work.do, MarsScorer(**arguments))
+    _compute_rows = partial(action, MarsScorer(**arguments))
 
 
 def _end_with_parent() -> None:
@@ -125,8 +142,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-_do: Callable[[Sequence[Row]], list[bytes]]  # of a worker process
+_compute_rows: Callable[[Sequence[Row]], list[bytes]]  # of a worker process
 
 
-def _work(rows: Sequence[Row]) -> list[bytes]:
-    return _do(rows)
+def _compute(rows: Sequence[Row]) -> list[bytes]:
+    return _compute_rows(rows)

@@ -23,7 +23,7 @@ from mars_score.cli import (
 )
 from mars_score.data.values import one_line
 from mars_score.errors import ModelUnavailableError, WorkerError
-from mars_score.models.devices import wait_asleep
+from mars_score.models.running import set_passive_omp_wait
 from mars_score.version import __version__
 
 COMMANDS = (
@@ -38,7 +38,7 @@ COMMANDS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage that argparse puts before it."""
+    """A parser that says what is wrong in one line, without the usage that argparse puts before it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False)
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of ``mars`` with all its commands."""
+    """Make the parser of ``mars`` with all its commands."""
     parser = Parser(
         prog="mars",
         description="MARS: scores generated text by its similarity with references that a language model "
@@ -64,19 +64,19 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``mars`` and return its exit code; ``argv`` None: the process's own arguments."""
-    wait_asleep()
+    set_passive_omp_wait()
     _stop_cleanly()
-    if sys.stdout is None:  # closed by the caller, as in: mars score ... >&-
+    if sys.stdout is None:  # It was closed by the caller, as in: mars score ... >&-
         return _fail("standard output is closed; send it to /dev/null if nobody is to read it", 2)
     try:
         args = make_parser().parse_args(argv)
         code = args.run(args) or 0
         sys.stdout.flush()
-    except SystemExit as stop:  # --help and --version
+    except SystemExit as stop:  # by --help and --version
         return int(stop.code or 0)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
-    except BrokenPipeError:  # the reader has gone, as in: mars score ... | head
+    except BrokenPipeError:  # The reader has gone, as in: mars score ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ModelUnavailableError, ImportError, WorkerError) as error:

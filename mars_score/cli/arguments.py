@@ -1,17 +1,17 @@
-"""Options that the commands share; those of the settings are made from their dataclasses."""
+"""Options that the commands share; those of the settings are made from their configurations."""
 
 import argparse
 import dataclasses
-import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 from mars_score.data.files import Columns
 from mars_score.meta.rated import RatedColumns
-from mars_score.settings import SETTING_NAMES, STAGES, Settings
-from mars_score.settings.options import Setting, settings_of
+from mars_score.options import Option, options_of
+from mars_score.settings import GROUPS, SETTING_NAMES
 from mars_score.settings.presets import DEFAULT_PRESET, PRESETS
 
 OUT = (
@@ -21,8 +21,11 @@ OUT = (
 _SCORER_OPTIONS = ("preset", "batch_size", "encoder_batch_size", "device", "store")
 
 
-def add_input_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
-    """The file and the names of its columns."""
+# Columns
+
+
+def add_input_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -> None:
+    """Add the file and the names of its columns."""
     text = (
         "JSON (one object per line, or a list), .csv, .tsv (also .gz), .parquet, a folder that datasets saved, "
         "or - for JSON from standard input"
@@ -31,8 +34,8 @@ def add_input_options(parser: argparse.ArgumentParser, columns: tuple[str, ...])
     add_column_options(parser, columns)
 
 
-def add_column_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]) -> None:
-    """The names of a file's columns; where candidates are among them, references can be left out."""
+def add_column_options(parser: argparse.ArgumentParser, columns: Iterable[str]) -> None:
+    """Add the names of a file's columns; where candidates are among them, references can be left out."""
     group = parser.add_argument_group("columns")
     for column in columns:
         text = f"column of the {column}s (default: {column})"
@@ -40,20 +43,42 @@ def add_column_options(parser: argparse.ArgumentParser, columns: tuple[str, ...]
     if "prediction" in columns:
         text = "column of texts that others than the scored system wrote for the context: one, or a list"
         group.add_argument("--samples-column", metavar="NAME", help=text)
+        text = "column that says what each context is: text, dialogue or data; an empty cell: as --task says"
+        group.add_argument("--task-column", metavar="NAME", help=text)
         text = "score candidates by their contexts alone, as variants plus and fast can; references do not count"
         group.add_argument("--no-references", action="store_true", help=text)
 
 
-def columns(args: argparse.Namespace) -> Columns:
-    """The columns that the options name."""
+def input_columns(args: argparse.Namespace) -> Columns:
+    """Return the columns that the options name."""
     reference = None if getattr(args, "no_references", False) else args.reference_column
     context = args.context_column if getattr(args, "use_context", True) else None
-    prediction, samples = (getattr(args, f"{name}_column", None) for name in ("prediction", "samples"))
-    return Columns(reference, context, prediction, samples)
+    others = (getattr(args, f"{name}_column", None) for name in ("prediction", "samples", "task"))
+    return Columns(reference, context, *others)
+
+
+def add_rated_options(parser: argparse.ArgumentParser) -> None:
+    """Add the columns of a file of rated candidates, and which data sets compare within groups."""
+    group = parser.add_argument_group("columns")
+    for column in dataclasses.fields(RatedColumns):
+        text = f"column of the {column.name} (default: {column.default or 'none'})"
+        names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
+        group.add_argument(*names, metavar="NAME", default=column.default, help=text)
+    text = "data sets (named after their files) whose ratings compare within a group only"
+    group.add_argument("--within-groups", type=split_names, default=[], metavar="SET,...", help=text)
+
+
+def rated_columns(args: argparse.Namespace) -> RatedColumns:
+    """Return the columns that the options name."""
+    names = [column.name for column in dataclasses.fields(RatedColumns)]
+    return RatedColumns(**{name: getattr(args, f"{name}_column") for name in names})
+
+
+# Numbers and names
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Options for several workers."""
+    """Add options for several workers."""
     group = parser.add_argument_group(
         "large files", "A stopped run goes on when the same command is given again: the store has what was done."
     )
@@ -63,94 +88,90 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def count(text: str) -> int:
-    """A positive integer from an option's text."""
+    """Convert an option's text to a positive integer."""
     if not (text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)
 
 
-def add_rated_options(parser: argparse.ArgumentParser) -> None:
-    """The names of a file's columns if its candidates are rated, and which data sets compare within groups."""
-    group = parser.add_argument_group("columns")
-    for column in dataclasses.fields(RatedColumns):
-        text = f"column of the {column.name} (default: {column.default or 'none'})"
-        names = [f"--{column.name}-column", *(["--prediction-column"] if column.name == "candidate" else [])]
-        group.add_argument(*names, metavar="NAME", default=column.default, help=text)
-    text = "data sets (named after their files) whose ratings compare within a group only"
-    group.add_argument("--within-groups", type=set_names, default=[], metavar="SET,...", help=text)
-
-
-def rated_columns(args: argparse.Namespace) -> RatedColumns:
-    """The columns that the options name."""
-    names = [column.name for column in dataclasses.fields(RatedColumns)]
-    return RatedColumns(**{name: getattr(args, f"{name}_column") for name in names})
-
-
-def set_names(text: str) -> list[str]:
-    """Names separated by commas."""
+def split_names(text: str) -> list[str]:
+    """Split names at commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+# The scorer and its settings
+
+
 def add_scorer_options(
-    parser: argparse.ArgumentParser, stages: Iterable[str] = tuple(STAGES), without: tuple[str, ...] = ()
+    parser: argparse.ArgumentParser, groups: Iterable[str] = tuple(GROUPS), without: Iterable[str] = ()
 ) -> None:
-    """Preset, device and the like, the general settings, and those of some stages.
+    """Add preset, device and the like, and the settings.
 
     Args:
         parser: of a command.
-        stages: of :data:`mars_score.settings.STAGES`, those that the command uses.
+        groups: of settings (:data:`mars_score.settings.GROUPS`) that the command uses.
         without: settings of these that it does not use, or has options of its own for.
     """
-    group = parser.add_argument_group("models and machine")
-    add = partial(group.add_argument, default=argparse.SUPPRESS)  # defaults stand in MarsScorer alone
-    presets = f"which models: {', '.join(PRESETS)} (default: MARS_PRESET, else {DEFAULT_PRESET})"
-    add("--preset", metavar="NAME", help=presets)
+    group = parser.add_argument_group("machine")
+    add = partial(group.add_argument, default=argparse.SUPPRESS)  # The defaults are those of MarsScorer.
     add("--batch-size", type=int, metavar="N", help="infills generated together (default: as memory allows)")
-    add("--encoder-batch-size", type=int, metavar="N", help="texts embedded together (default: 32)")
+    add("--encoder-batch-size", type=int, metavar="N", help="texts encoded together (default: 32)")
     add("--device", metavar="NAME", help="cpu, cuda, ... (default: cuda where available)")
-    add(
-        "--store", metavar="FOLDER", help="folder of the store (default: MARS_STORE, else the user's cache folder)"
-    )
+    text = "folder of the store (default: MARS_STORE, else the user's cache folder)"
+    add("--store", metavar="FOLDER", help=text)
     add("--no-store", dest="store", action="store_false", help="no store: everything is computed anew")
     group.add_argument("--quiet", action="store_true", help="no progress bars")
-    _add_settings(parser, stages, without)
+    for title, options in setting_groups().items():
+        if title in groups:
+            shown = title if title in ("settings", "models") else f"settings of {title}"
+            _add_settings(parser.add_argument_group(shown), [one for one in options if one.name not in without])
 
 
 def scorer_arguments(args: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of MarsScorer that were given as options."""
+    """Return the arguments of MarsScorer that were given as options."""
     return {name: getattr(args, name) for name in (*_SCORER_OPTIONS, *SETTING_NAMES) if hasattr(args, name)}
 
 
-def _add_settings(parser: argparse.ArgumentParser, stages: Iterable[str], without: tuple[str, ...]) -> None:
-    """One option for each setting, in a group for each stage."""
-    groups = {"settings": Settings} | {f"settings: {name}": STAGES[name] for name in stages}
-    for title, stage in groups.items():
-        group = parser.add_argument_group(title, None if stage is Settings else inspect.getdoc(stage))
-        for setting in settings_of(stage):
-            if setting.name in without:
-                continue
-            notes = [setting.text]
-            if setting.kind is tuple:
-                notes.append("The file has one text per line.")
-            if setting.default not in (None, dataclasses.MISSING):
-                notes.append(f"(default: {setting.default})")
-            option, text = f"--{setting.name.replace('_', '-')}", " ".join(notes).replace("%", "%%")
-            group.add_argument(option, default=argparse.SUPPRESS, help=text, **_parsing(setting))
+def setting_groups() -> dict[str, list[Option]]:
+    """Return the settings by group, each once: those that all variants have stand with the general ones."""
+    groups = {title: list(options_of(config)) for title, config in GROUPS.items()}
+    counts = Counter(option.name for options in groups.values() for option in options)
+    shared = [option for option in groups["paper"] if counts[option.name] > 1]
+    groups = {
+        title: [option for option in options if counts[option.name] == 1] for title, options in groups.items()
+    }
+    groups["settings"] += shared
+    return groups
 
 
-def _parsing(setting: Setting) -> dict[str, Any]:
-    """What argparse needs to parse a setting."""
-    if setting.kind is bool:
+def _add_settings(group: Any, options: Iterable[Option]) -> None:
+    """Add an option for each setting; models come after the preset, which names them."""
+    if group.title == "models":
+        text = f"all of them: {', '.join(PRESETS)} (default: MARS_PRESET, else {DEFAULT_PRESET})"
+        group.add_argument("--preset", metavar="NAME", default=argparse.SUPPRESS, help=text)
+    for option in options:
+        text = option.text
+        if option.kind is tuple:
+            text += " The file has one text per line."
+        if option.default not in (None, dataclasses.MISSING):
+            text += f" (default: {option.default})"
+        name = f"--{option.name.replace('_', '-')}"
+        group.add_argument(name, default=argparse.SUPPRESS, help=text.replace("%", "%%"), **_parsing(option))
+
+
+def _parsing(option: Option) -> dict[str, Any]:
+    """Return what argparse needs to parse a setting."""
+    if option.kind is bool:
         return {"action": argparse.BooleanOptionalAction}
-    if setting.choices:
-        return {"choices": setting.choices}
+    if option.choices:
+        return {"choices": option.choices}
     parsings: dict[Any, tuple[Callable[[str], Any], str]] = {
         int: (int, "N"),
         float: (float, "X"),
-        Mapping: (_json, "JSON"),
+        dict: (_json, "JSON"),
         tuple: (_lines_of, "FILE"),
     }
-    parse, metavar = parsings.get(setting.kind, (str, "NAME"))
+    parse, metavar = parsings.get(option.kind, (str, "NAME"))
     return {"type": parse, "metavar": metavar}
 
 
@@ -162,7 +183,7 @@ def _json(text: str) -> Any:
 
 
 def _lines_of(path: str) -> tuple[str, ...]:
-    """The lines of a file that are not blank."""
+    """Return the lines of a file that are not blank."""
     try:
         with open(path, encoding="utf-8-sig", newline="\n") as file:
             return tuple(line.strip() for line in file if line.strip())

@@ -9,13 +9,13 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from mars_score.cli.arguments import add_column_options, add_scorer_options, columns, scorer_arguments
-from mars_score.cli.printing import print_line, scoring, show_table
+from mars_score.cli.arguments import add_column_options, add_scorer_options, input_columns, scorer_arguments
+from mars_score.cli.printing import TableFormat, print_line, scoring, show_table
 from mars_score.data.files import RowFile, read_rows
-from mars_score.data.validation import Row
 from mars_score.data.values import one_line
+from mars_score.rows import Row
 from mars_score.runtime import progress_bars
 from mars_score.tables import MISSING, Table
 
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
     from mars_score.compare import SystemRanking
     from mars_score.stats.resampling import Interval
 
-TABLES = ("text", "markdown", "latex")
-
 
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Compare the candidates of two or more systems for the same references and contexts."
-    example = "example: mars compare ours.jsonl theirs.jsonl --preset mini --table latex"
+    example = "example: mars compare ours.jsonl theirs.jsonl --preset mini --variant plus --table latex"
     parser = commands.add_parser("compare", help=text, description=text, epilog=example)
     add = parser.add_argument
     add("files", metavar="FILE", nargs="+", help="of each system its candidates, the other columns being the same")
@@ -47,7 +45,7 @@ def add_parser(commands: Any) -> None:
     add("--rows", type=int, default=3, metavar="N", help="show the N rows that differ most (3)")
     add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     add("--resamples", type=int, default=10_000, metavar="N", help="of the tests (10000)")
-    add("--table", choices=TABLES, default="text", help="form of the tables (default: text)")
+    add("--table", choices=get_args(TableFormat), default="text", help="format of the tables (default: text)")
     add("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser)
     parser.set_defaults(run=run)
@@ -62,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
     if args.samples_column and args.samples_from_others:
         raise ValueError("--samples-column and --samples-from-others exclude each other; give one of them")
     file, rows = _read(args)
-    names = columns(args)
+    names = input_columns(args)
     samples: Any = "others" if args.samples_from_others else None
     if args.samples_column:
         samples = [row.samples for row in rows[0]]
@@ -81,6 +79,7 @@ def run(args: argparse.Namespace) -> None:
             [row.references for row in rows[0]] if names.reference else None,
             [row.context for row in rows[0]] if names.context else None,
             samples=samples,
+            tasks=[row.task for row in rows[0]],
             groups=groups,
             confidence=args.confidence,
             resamples=args.resamples,
@@ -92,17 +91,17 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _read(args: argparse.Namespace) -> tuple[RowFile, list[list[Row]]]:
-    """The first of ``args.files``, and the rows of each, compared with those of the first.
+    """Read the first of ``args.files`` and the rows of all, which are compared with those of the first.
 
     Raises:
         OSError: a file cannot be read.
         ValueError, TypeError: a fault of a file, or the first line at which references or contexts differ.
     """
     first, *others = map(read_rows, args.files)
-    names = columns(args)
-    rows = [names.rows(first)]
+    names, task = input_columns(args), getattr(args, "task", None)
+    rows = [names.rows(first, task=task)]
     for other in others:
-        rows.append(replace(names, samples=None).rows(other))
+        rows.append(replace(names, samples=None, task=None).rows(other, task=task))
         for number, (expected, row) in enumerate(zip(rows[0], rows[-1], strict=False)):
             if (row.references, row.context) != (expected.references, expected.context):
                 name = args.context_column if row.references == expected.references else args.reference_column
@@ -120,17 +119,17 @@ def _read(args: argparse.Namespace) -> tuple[RowFile, list[list[Row]]]:
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """The files' names without their endings, or their paths where two of these are equal."""
+    """Return the files' names without their endings, or their paths where two of these are equal."""
     names = [Path(file).stem for file in files]
     if len(set(names)) == len(names):
         return names
     return [f"{file} ({number})" if files.count(file) > 1 else file for number, file in enumerate(files, 1)]
 
 
-def _show(ranking: SystemRanking, rows: int, form: str) -> None:
+def _show(ranking: SystemRanking, rows: int, form: TableFormat) -> None:
     """Print tables, verdict, signature, notices and the ``rows`` rows that differ most.
 
-    In the forms "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
+    As "markdown" and "latex" verdict, signature and notices stand in the first table's note, and no rows
     are shown.
     """
     scores, pairs = _tables(ranking)
@@ -148,7 +147,7 @@ def _show(ranking: SystemRanking, rows: int, form: str) -> None:
 
 
 def _tables(ranking: SystemRanking) -> tuple[Table, Table]:
-    """The systems' scores, and the difference of each two systems with its p-value."""
+    """Make the tables of the systems' scores, and of the difference of each two systems with its p-value."""
     groups = f"{ranking.groups} {'rows' if ranking.groups == len(ranking.rows) else 'groups of rows'}"
     interval = f"{ranking.confidence:.0%} interval"
     scores = Table(
@@ -184,7 +183,7 @@ def _ends(interval: Interval) -> str:
 
 
 def _row_lines(ranking: SystemRanking, count: int) -> Iterator[str]:
-    """The rows that differ most, each with its texts."""
+    """Yield the rows that differ most, each with its texts."""
     rows = ranking.most_different(count)
     if rows:
         yield from ("", "rows that differ most")

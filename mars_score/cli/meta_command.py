@@ -11,14 +11,14 @@ from mars_score.cli.arguments import (
     add_scorer_options,
     rated_columns,
     scorer_arguments,
-    set_names,
+    split_names,
 )
 from mars_score.cli.printing import print_line, print_notices, scoring, show_table
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import METRICS, parse_names
 from mars_score.meta.rated import read_rated_sets
+from mars_score.rows import TASKS
 from mars_score.runtime import progress_bars
-from mars_score.settings.options import TASKS
 
 
 def add_parser(commands: Any) -> None:
@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
         "meta",
         help=text,
         description=f"{text} A run that was stopped continues where it was if it has the same store.",
-        epilog="example: mars meta rated.jsonl --preset mini --metrics mars,bertscore --report report",
+        epilog="example: mars meta rated.jsonl --preset mini --metrics mars_plus,bertscore --report report",
     )
     parser.add_argument("files", metavar="FILE.jsonl", nargs="+", help="one rated candidate per line, as JSON")
     add_rated_options(parser)
@@ -46,13 +46,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--task",
         dest="tasks",
+        action="extend",
         type=_tasks,
-        default={},
+        default=[],
         metavar="SET=TASK,...",
-        help=f"what a candidate is to its context: {', '.join(TASKS)} (default: by the form of the context)",
+        help=f"what the contexts of a data set are: {', '.join(TASKS)} (default: as their type says)",
     )
-    parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests")
+    parser.add_argument("--resamples", type=int, default=1000, metavar="N", help="of intervals and tests (1000)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of attacks, intervals and tests (0)")
     parser.add_argument("--report", metavar="DIR", help="write report.md, results.json, and each item's scores")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_scorer_options(parser, without=("task",))
@@ -61,7 +62,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Evaluate, write and print; see :func:`mars_score.cli.main` for errors."""
-    sets = read_rated_sets(args.files, rated_columns(args), args.groups, args.tasks)
+    sets = read_rated_sets(args.files, rated_columns(args), args.groups, dict(args.tasks))
     from mars_score.meta.attacks import ATTACKS
     from mars_score.meta.evaluation import meta_evaluate
 
@@ -91,8 +92,9 @@ def _metrics(text: str) -> list[str]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _tasks(text: str) -> dict[str, str]:
-    pairs = [pair.rpartition("=") for pair in set_names(text)]
+def _tasks(text: str) -> list[tuple[str, str]]:
+    """Split ``SET=TASK,...`` into pairs; the names are checked with the data sets."""
+    pairs = [pair.rpartition("=") for pair in split_names(text)]
     if not all(name and task for name, _, task in pairs):
         raise argparse.ArgumentTypeError(f"not of the form SET=TASK,SET=TASK,...: {text!r}")
-    return {name: task for name, _, task in pairs}
+    return [(name, task) for name, _, task in pairs]

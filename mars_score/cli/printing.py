@@ -1,56 +1,17 @@
-"""What the commands share: a run over a file, notices, and what they print."""
+"""What the commands print: notices on standard error, lines and tables on standard output."""
 
 from __future__ import annotations
 
-import argparse
-import shutil
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from mars_score.cli.arguments import columns, scorer_arguments
 from mars_score.errors import MarsWarning
-from mars_score.runtime import progress_bars
-from mars_score.tables import Table
+from mars_score.tables import Table, table_to_latex, table_to_markdown
 
-if TYPE_CHECKING:
-    from mars_score.runs import Run
-
-
-@contextmanager
-def complete_run(args: argparse.Namespace, task: Literal["score", "augment"]) -> Iterator[tuple[Run, Path]]:
-    """A run whose work is done, and its folder, which is removed at the end of the block."""
-    from mars_score.data.writers import run_folder
-    from mars_score.runs import Run
-
-    with _readable_again(args), run_folder(args.out) as folder:
-        with progress_bars(quiet=args.quiet) as progress, scoring() as warned:
-            arguments = scorer_arguments(args)
-            run = Run(args.file, columns(args), task, arguments, folder, args.chunk_size, progress)
-            run.read(args.out)
-            run.do(args.workers)
-        print_notices(warned)
-        yield run, folder
-
-
-@contextmanager
-def _readable_again(args: argparse.Namespace) -> Iterator[None]:
-    """Copy standard input, if it is the input, to a temporary file, as a run reads its input several times."""
-    if args.file != "-":
-        yield
-        return
-    with tempfile.TemporaryDirectory(prefix="mars-stdin-") as folder:
-        args.file = str(Path(folder) / "rows.jsonl")
-        with open(args.file, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        try:
-            yield
-        except (ValueError, TypeError) as error:
-            raise type(error)(str(error).replace(args.file, "standard input")) from None
+TableFormat = Literal["text", "markdown", "latex"]
 
 
 @contextmanager
@@ -68,7 +29,7 @@ def scoring() -> Iterator[list[str]]:
 
 
 def print_notices(notices: Iterable[str]) -> None:
-    """Print to standard error."""
+    """Print each different notice to standard error."""
     for notice in dict.fromkeys(notices):
         print(f"mars: notice: {notice}", file=sys.stderr)
 
@@ -79,16 +40,17 @@ def print_line(line: str) -> None:
     print(line.encode(encoding, "replace").decode(encoding))
 
 
-def show_table(table: Table, form: str = "text") -> None:
-    """Print a table to standard output: drawn on a terminal, aligned text of any width elsewhere.
+def show_table(table: Table, form: TableFormat = "text") -> None:
+    """Print a table to standard output; text is drawn on a terminal, and aligned, of any width, elsewhere."""
+    if form == "markdown":
+        print_line(table_to_markdown(table) + "\n")
+    elif form == "latex":
+        print_line(table_to_latex(table) + "\n")
+    else:
+        _draw(table)
 
-    ``form`` is ``"text"``, ``"markdown"`` or ``"latex"``.
-    """
-    if form != "text":
-        from mars_score.tables import table_to_latex, table_to_markdown
 
-        print_line((table_to_markdown if form == "markdown" else table_to_latex)(table) + "\n")
-        return
+def _draw(table: Table) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table as Drawn

@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import Any
 
-from mars_score.cli.arguments import add_input_options, add_scorer_options, columns, scorer_arguments
+from mars_score.cli.arguments import add_input_options, add_scorer_options, input_columns, scorer_arguments
 from mars_score.cli.printing import print_line, print_notices, scoring, show_table
 from mars_score.runtime import progress_bars
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
     from mars_score.meta.reference_survey import suggestion_table, survey_references
     from mars_score.scorer import MarsScorer
 
-    names = columns(args)
+    names = input_columns(args)
     rows = names.rows(read_rows(args.file))
     with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
         arguments = {"variant": "plus", "sample_count": SAMPLES, **scorer_arguments(args)}

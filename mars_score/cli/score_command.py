@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mars_score.cli.arguments import OUT, add_input_options, add_run_options, add_scorer_options, count
-from mars_score.cli.printing import complete_run, print_line
+from mars_score.cli.file_run import complete_run
+from mars_score.cli.printing import print_line
 from mars_score.data.values import one_line
 
 if TYPE_CHECKING:
-    from mars_score.metrics.explanation import Explanation
-    from mars_score.runs import Run, Tally
+    from mars_score.explanation import Explanation
+    from mars_score.runs import Run, Summary
 
 SHOWN = 20  # scores below the threshold that are listed
 
@@ -23,12 +24,14 @@ SHOWN = 20  # scores below the threshold that are listed
 def add_parser(commands: Any) -> None:
     """Add the command to argparse's subparsers."""
     text = "Score the candidates of a file by their references and contexts, or by their contexts alone."
-    example = "example: mars score rows.csv --preset mini --out scores.csv"
+    example = "example: mars score rows.csv --preset mini --variant plus --out scores.csv"
     parser = commands.add_parser("score", help=text, description=text, epilog=example)
     add_input_options(parser, ("prediction", "reference", "context"))
     parser.add_argument("--out", metavar="SCORES.jsonl", help=OUT.format('its score as "mars"'))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--detailed", action="store_true", help="also show the augmented references of every row")
+    parser.add_argument(
+        "--detailed", action="store_true", help="also show the terms of every row, and what it was compared with"
+    )
     parser.add_argument(
         "--explain",
         type=count,
@@ -57,21 +60,21 @@ def run(args: argparse.Namespace) -> int:
     from mars_score.data.writers import write
 
     with complete_run(args, "score") as (a_run, folder):
-        tally = a_run.tally(args.explain)
-        explanations = a_run.explain([row.row for row in tally.lowest[: args.explain]])
+        summary = a_run.summary(args.explain)
+        explanations = a_run.explain([row.row for row in summary.lowest[: args.explain]])
         if args.out is not None:
             write(a_run.output(), folder, args.out)
         if args.out != "-":
             show = _show_json if args.json else _show_text
-            show(a_run, tally, explanations, args.detailed)
-        failed = list(_failures(a_run, tally.mean, args.fail_under, args.fail_rows_under))
-    for line in failed:
+            show(a_run, summary, explanations, args.detailed)
+        failures = list(_failures(a_run, summary.mean, args.fail_under, args.fail_rows_under))
+    for line in failures:
         print(f"mars: {line}", file=sys.stderr)
-    return 3 if failed else 0
+    return 3 if failures else 0
 
 
 def _threshold(text: str) -> float:
-    """A finite number from an option's text."""
+    """Convert an option's text to a finite number."""
     try:
         number = float(text)
     except ValueError:
@@ -82,15 +85,15 @@ def _threshold(text: str) -> float:
 
 
 def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: float | None) -> Iterator[str]:
-    """What does not reach its threshold, one line each; of rows line, score and candidate, the lowest first."""
+    """Say what does not reach its threshold; for rows line, score and candidate, the lowest first."""
     if fail_under is not None and mean < fail_under:
         yield f"the mean score {mean:.4f} is below {fail_under:g}"
     if fail_rows_under is None:
         return
     below = sorted(
         (result.score, number + 1, row.candidate)
-        for part, scored in run.results()
-        for number, result, row in zip(part.file.numbers, scored, part.rows, strict=True)
+        for chunk, scored in run.scores()
+        for number, result, row in zip(chunk.file.numbers, scored, chunk.rows, strict=True)
         if result.score < fail_rows_under
     )
     if below:
@@ -100,65 +103,68 @@ def _failures(run: Run, mean: float, fail_under: float | None, fail_rows_under: 
         yield f"  line {line}: {score:.4f}  {one_line(text, 100)}"
 
 
-def _show_json(run: Run, tally: Tally, explanations: Sequence[Explanation], detailed: bool) -> None:
-    """One JSON object, in ASCII and so safe on any terminal; details are written row by row, however many."""
-    from mars_score.scoring.result import row_to_dict
+def _show_json(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
+    """Print one JSON object, in ASCII and so safe on any terminal; details row by row, however many."""
+    from mars_score.results import row_to_dict
 
+    signature = run.signature
     shown: dict[str, Any] = {
-        "mars": tally.mean,
-        "interval": tally.interval,
-        "scores": list(tally.scores),
-        "signature": str(run.signature),
-        "settings": run.signature.to_dict(),
-        "notices": list(tally.notices.sentences(lines=True)),
+        "mars": summary.mean,
+        "interval": summary.interval,
+        "scores": list(summary.scores),
+        "signature": str(signature),
+        "settings": signature.to_dict(),
+        "notices": list(summary.notices.sentences(lines=True)),
     }
     if explanations:
-        lowest = zip(tally.lowest, explanations, strict=False)
+        lowest = zip(summary.lowest, explanations, strict=False)
         shown["explanations"] = [{"line": row.number + 1, **reasons.to_dict()} for row, reasons in lowest]
     if not detailed:
         print(json.dumps(shown))
         return
     opening = json.dumps(shown).removesuffix("}") + ', "rows": ['
-    for _, scored in run.results():
+    for _, scored in run.scores():
         for row in scored:
             sys.stdout.write(opening + json.dumps(row_to_dict(row)))
             opening = ", "
     print("]}")
 
 
-def _show_text(run: Run, tally: Tally, explanations: Sequence[Explanation], detailed: bool) -> None:
-    """Score, signature, notices and some rows, or all of them."""
+def _show_text(run: Run, summary: Summary, explanations: Sequence[Explanation], detailed: bool) -> None:
+    """Print score, signature, notices and some rows, or all of them."""
     interval = "no interval: fewer than 10 contexts"
-    if tally.interval:
-        interval = f"95 % interval {tally.interval[0]:.4f} to {tally.interval[1]:.4f}"
-    print_line(f"MARS {tally.mean:.4f}   {interval}   rows {len(tally.scores)}")
+    if ends := summary.interval:
+        interval = f"95 % interval {ends[0]:.4f} to {ends[1]:.4f}"
+    print_line(f"MARS {summary.mean:.4f}   {interval}   rows {len(summary.scores)}")
     print_line(f"signature {run.signature}")
-    for notice in tally.notices.sentences(lines=True):
+    for notice in summary.notices.sentences(lines=True):
         print_line(f"notice: {notice}")
-    partial = not detailed and len(tally.shown) < len(tally.scores)
+    partial = not detailed and len(summary.shown) < len(summary.scores)
     print_line("line  score   candidate" + (" (lowest and highest)" if partial else ""))
-    rows = ((row.score, row.number, row.row.candidate) for row in tally.shown)
-    width = None if detailed else 80
-    for score, number, text in _detailed_lines(run) if detailed else rows:
-        print_line(f"{'' if number is None else number + 1:>4}  {score:.4f}  {one_line(text, width)}")
-    for row, explanation in zip(tally.lowest, explanations, strict=False):
+    if detailed:
+        _print_details(run)
+    else:
+        for row in summary.shown:
+            print_line(f"{row.number + 1:>4}  {row.score:.4f}  {one_line(row.row.candidate, 80)}")
+    for row, explanation in zip(summary.lowest, explanations, strict=False):
         print_line(f"\nline {row.number + 1}")
         for line in str(explanation).split("\n"):
             indent = len(line) - len(line.lstrip(" "))
             print_line(" " * indent + one_line(line))
 
 
-def _detailed_lines(run: Run) -> Iterator[tuple[float, int | None, str]]:
-    """Of every row its score and candidate, then the terms that add something and what it was compared with."""
-    for part, scored in run.results():
-        for number, texts, row in zip(part.file.numbers, part.rows, scored, strict=True):
-            yield row.score, number, texts.candidate
-            terms = [term for term in row.terms if term.value]
-            if len(terms) > 1:
-                for term in terms:
-                    yield term.value, None, f"{term.name}, weight {term.weight:.3f}"
-            for reference in row.references:
-                for kind, similarity, text in reference.compared:
-                    yield similarity, None, f"{kind}: {text}"
-            for sample in row.samples:
-                yield sample.similarity, None, f"sample: {sample.text}"
+def _print_details(run: Run) -> None:
+    """Print for every row its score and candidate, its terms, and what the candidate was compared with."""
+    for chunk, scored in run.scores():
+        for number, row, score in zip(chunk.file.numbers, chunk.rows, scored, strict=True):
+            print_line(f"{number + 1:>4}  {score.score:.4f}  {one_line(row.candidate)}")
+            terms = [term for term in score.terms if term.value]
+            details = [(term.value, f"{term.name}, weight {term.weight:.3f}") for term in terms if len(terms) > 1]
+            details += [
+                (similarity, f"{kind}: {text}")
+                for reference in score.references
+                for kind, similarity, text in reference.compared
+            ]
+            details += [(sample.similarity, f"sample: {sample.text}") for sample in score.samples]
+            for value, text in details:
+                print_line(f"      {value:.4f}  {one_line(text)}")

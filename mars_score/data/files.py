@@ -1,74 +1,73 @@
-"""Files of rows: read with the place of every fault, written whole or not at all."""
+"""Files of rows: read whole or in chunks, their columns checked, every fault named by line and column."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from mars_score.data.readers import stream_rows
-from mars_score.data.validation import (
-    Row,
-    check_candidates,
-    check_contexts,
-    check_reference_free,
-    check_references,
-    check_samples,
-)
+from mars_score.data.validation import check_candidates, check_rows
 from mars_score.data.values import plain
-
-Checked = TypeVar("Checked")
+from mars_score.rows import Row
 
 
 @dataclass(frozen=True)
 class RowFile:
-    """The rows of a file, or a part of them in sequence: one dict per row."""
+    """The rows of a file, or some of them in sequence.
 
-    path: str  # names the file in errors
-    rows: Sequence[dict[str, Any]]  # the rows
-    numbers: Sequence[int]  # of each row its number in the file, from 0; line 1 is number 0
+    Attributes:
+        path: names the file in errors.
+        rows: a dict for each row.
+        numbers: of each row in the file, from 0; line 1 is number 0.
+    """
+
+    path: str
+    rows: Sequence[dict[str, Any]]
+    numbers: Sequence[int]
 
     def one_value_each(self, name: str) -> RowFile:
-        """Rows that hold a list in a column as several rows with the same number; an empty list is an error."""
+        """Split each row that holds a list in a column into one row for each entry, with the same number.
+
+        Raises:
+            ValueError: a list is empty.
+        """
         rows: list[dict[str, Any]] = []
         numbers: list[int] = []
         for index, (row, number) in enumerate(zip(self.rows, self.numbers, strict=True)):
             value = row.get(name)
             if value == []:
-                raise ValueError(f"{self.place(name)(index)} is an empty list; fill it or leave the row out")
+                raise ValueError(f"{self.where(name)(index)} is an empty list; fill it or leave the row out")
             entries = [{**row, name: entry} for entry in value] if isinstance(value, list) else [row]
             rows += entries
             numbers += [number] * len(entries)
         return RowFile(self.path, rows, numbers)
 
     def column(self, name: str, *, remedy: str) -> list[Any]:
-        """The values of a column, one per row; a row without it raises ValueError with ``remedy``."""
+        """Return the values of a column, one for each row.
+
+        Raises:
+            ValueError: a row has no such column; ends with ``remedy``.
+        """
         for index, row in enumerate(self.rows):
             if name not in row:
                 names = ", ".join(map(repr, row)) or "none"
-                raise ValueError(f"{self.place(name)(index)} is missing (columns here: {names}); {remedy}")
+                raise ValueError(f"{self.where(name)(index)} is missing (columns here: {names}); {remedy}")
         return [row[name] for row in self.rows]
 
-    def checked(self, check: Callable[..., list[Checked]], name: str, remedy: str) -> list[Checked]:
-        """What a check of :mod:`mars_score.data.validation` makes of a column; errors name line and column."""
-        return check(self.column(name, remedy=remedy), where=self.place(name))
-
     def labels(self, name: str, *, remedy: str) -> list[str]:
-        """A column of labels, strings or integers, as strings."""
+        """Return a column of labels, strings or integers, as strings; args and errors as for :meth:`column`."""
         values = self.column(name, remedy=remedy)
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise ValueError(f"{self.place(name)(row)} must be a string or an integer, got {value!r:.60}")
+                raise ValueError(f"{self.where(name)(row)} must be a string or an integer, got {value!r:.60}")
         return [str(value) for value in values]
 
-    def place(self, column: str) -> Callable[[int], str]:
-        """What names a row of a column in an error, for the checks of :mod:`mars_score.data.validation`."""
+    def where(self, column: str) -> Callable[[int], str]:
+        """Return what names a row of a column in errors, for the checks of :mod:`mars_score.data.validation`."""
         return lambda row: f"{self.path}:{self.numbers[row] + 1}: column {column!r}"
 
 
@@ -78,16 +77,20 @@ def read_rows(path: str | os.PathLike[str]) -> RowFile:
     return RowFile(os.fspath(path), rows, range(len(rows)))
 
 
-def read_parts(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
+def read_chunks(path: str | os.PathLike[str], size: int) -> Iterator[RowFile]:
     """Read a file ``size`` rows at a time; formats and errors as for :func:`read_rows`."""
     rows, start = stream_rows(path), 0
-    while part := tuple(islice(rows, size)):
-        yield RowFile(os.fspath(path), part, range(start, start + len(part)))
-        start += len(part)
+    while chunk := tuple(islice(rows, size)):
+        yield RowFile(os.fspath(path), chunk, range(start, start + len(chunk)))
+        start += len(chunk)
 
 
 def row_line(row: dict[str, Any]) -> str:
-    """``row`` as one line of JSON; what UTF-8 cannot hold is escaped, what JSON cannot hold raises TypeError."""
+    """Write a row as one line of JSON; what UTF-8 cannot hold is escaped.
+
+    Raises:
+        TypeError: JSON cannot hold a value.
+    """
     values = {}
     for name, value in row.items():
         try:
@@ -103,62 +106,70 @@ def row_line(row: dict[str, Any]) -> str:
     return line + "\n"
 
 
-@contextmanager
-def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A path beside ``path`` for a new file or folder, which takes its place when the block ends without an error.
-
-    A folder that is already there stays: another process was faster.
-    """
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        yield beside
-        if not (beside.is_dir() and target.is_dir()):
-            os.replace(beside, target)
-    finally:
-        if beside.is_dir():
-            shutil.rmtree(beside, ignore_errors=True)
-        else:
-            beside.unlink(missing_ok=True)
-
-
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file in UTF-8 that is there whole, or as it was before."""
-    with replaced(path) as beside:
-        beside.write_text(text, encoding="utf-8", newline="\n")
-
-
 @dataclass(frozen=True)
 class Columns:
-    """What a file's columns are called."""
+    """What the columns of a file are called; None for one that it does not have.
 
-    reference: str | None  # one or more references per row; None: without references
-    context: str | None  # the context; None: without contexts
-    prediction: str | None = None  # the candidate; None: there are none
-    samples: str | None = None  # None: there are none
+    Attributes:
+        reference: one or more references per row; None: candidates are scored by their contexts alone.
+        context: the context.
+        prediction: the candidate.
+        samples: texts that others than the candidate's system wrote for the context.
+        task: what the context is, one of :data:`mars_score.rows.TASKS`, or empty.
+    """
 
-    def rows(self, file: RowFile, *, required: bool = False) -> list[Row]:
-        """The rows, checked; blank texts and no references or samples where there is no column.
+    reference: str | None
+    context: str | None
+    prediction: str | None = None
+    samples: str | None = None
+    task: str | None = None
 
-        ``required``: the command cannot do without references or contexts, so that no error says how.
+    def rows(self, file: RowFile, *, task: str | None = None, required: bool = False) -> list[Row]:
+        """Check the columns of a file and return its rows, without outer white space.
+
+        Args:
+            file: a file, or some rows of it.
+            task: of rows whose column says none; None: as the type of the context says.
+            required: whether the command needs references and contexts, so that no error says how to do without.
+
+        Raises:
+            TypeError, ValueError: a column is missing, or a value cannot be used; named with its line.
         """
+        self._check_names(file)
+        without = {"context": ", or pass --no-use-context"}
+        if self.prediction:
+            without["reference"] = ", or pass --no-references to score all rows without"
+
+        def column(field: str) -> list[Any] | None:
+            name = getattr(self, field)
+            remedy = f"add it or name another with --{field}-column"
+            return name and file.column(name, remedy=remedy + ("" if required else without.get(field, "")))
+
+        names = {
+            "references": self.reference,
+            "contexts": self.context,
+            "samples": self.samples,
+            "tasks": self.task,
+        }
+        rows = check_rows(
+            column("reference"),
+            column("context"),
+            column("samples"),
+            column("task"),
+            use_context=self.context is not None,
+            task=task,
+            where=lambda checked: file.where(names[checked] or checked),
+        )
+        if self.prediction is None:
+            return rows
+        candidates = check_candidates(column("prediction"), where=file.where(self.prediction))
+        return [row._replace(candidate=text.strip()) for row, text in zip(rows, candidates, strict=True)]
+
+    def _check_names(self, file: RowFile) -> None:
+        """Raise ValueError where several columns are missing, which one message names together."""
         missing = {field: name for field, name in vars(self).items() if name and name not in file.rows[0]}
         if len(missing) > 1:
             names, here = (", ".join(map(repr, names)) for names in (missing.values(), file.rows[0]))
             options = ", ".join(f"--{field}-column" for field in missing)
             fault = f"columns {names} are missing (columns here: {here or 'none'})"
             raise ValueError(f"{file.path}:{file.numbers[0] + 1}: {fault}; name them with {options}")
-
-        def column(field: str, check: Callable[..., list[Any]], empty: Any, otherwise: str = "") -> list[Any]:
-            name = getattr(self, field)
-            if name is None:
-                return [empty] * len(file.rows)
-            remedy = f"add it or name another with --{field}-column"
-            return file.checked(check, name, remedy if required else f"{remedy}{otherwise}")
-
-        check = check_reference_free if self.reference is None else check_contexts
-        contexts = column("context", check, "", ", or pass --no-use-context")
-        otherwise = ", or pass --no-references to score all rows without" if self.prediction else ""
-        references = column("reference", check_references, (), otherwise)
-        candidates = map(str.strip, column("prediction", check_candidates, ""))
-        return list(map(Row, candidates, references, contexts, column("samples", check_samples, ())))

@@ -1,53 +1,58 @@
-"""Tables and lists of rows -> columns: pandas, polars, pyarrow, datasets, dicts of columns, lists of dicts."""
+"""Columns of tables and of lists of rows: pandas, polars, pyarrow, datasets, dicts of columns, lists of dicts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mars_score.data.values import entries_of, is_table
-from mars_score.settings.options import unknown
+from mars_score.options import unknown_name
 
-NAMES = ("prediction", "reference", "context", "samples")  # the last only where it is named
-_Columns = tuple[Any, Any, Any, Any]  # predictions, references, contexts, samples
+_OPTIONAL = ("samples", "task")  # taken only from columns that are named
+NAMES = ("prediction", "reference", "context", *_OPTIONAL)
+_Columns = tuple[Any, Any, Any, Any, Any]
 
 
 def is_tabular(data: Any) -> bool:
-    """Whether ``data`` is a table or a list of dicts, and not a column of texts."""
+    """Tell whether ``data`` is a table or a list of dicts, and not a column of texts."""
     if isinstance(data, Mapping) or is_table(data):
         return True
     return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], Mapping)
 
 
 def columns_of(data: Any, names: Mapping[str, str | None] | None = None, *, use_context: bool = True) -> _Columns:
-    """Predictions, references, contexts and samples of a table.
+    """Return predictions, references, contexts, samples and tasks of a table; None for a column that it has not.
 
     Args:
         data: a pandas or polars frame, a pyarrow table, a data set of ``datasets``, a dict of columns, or a list
             of dicts, one per row.
         names: what columns are called if not ``prediction``, ``reference`` and ``context`` (or in the plural),
-            such as ``{"reference": "answer"}``. A name of None: there are none. Samples are taken only from a
-            column that is named here.
+            such as ``{"reference": "answer"}``. A name of None: there are none. Samples and tasks are taken only
+            from columns that are named here: ``{"samples": "others", "task": "kind"}``.
         use_context: False: without contexts.
 
-    Raises TypeError for an unknown key of ``names`` or a row that is no dict, ValueError for a missing column.
+    Raises:
+        TypeError: an unknown key of ``names``, or a row that is no dict.
+        ValueError: a missing column.
     """
     names = names or {}
     for name in names:
         if name not in NAMES:
-            raise unknown("column", name, NAMES)
+            raise unknown_name("column", name, NAMES)
     if isinstance(data, Sequence):
         data = _columns_of_rows(data)
     columns = (
         list(data) if isinstance(data, Mapping) else list(getattr(data, "column_names", None) or data.columns)
     )
-    called = {name: name for name in NAMES} | {"samples": None, **names}
+    called = {name: name for name in NAMES} | dict.fromkeys(_OPTIONAL) | {**names}
     if not use_context:
         called["context"] = None
-    predictions, references, contexts, samples = (_column(data, columns, name, called[name]) for name in NAMES)
-    return predictions, references, contexts, samples
+    predictions, references, contexts, samples, tasks = (
+        _column(data, columns, name, called[name]) for name in NAMES
+    )
+    return predictions, references, contexts, samples, tasks
 
 
 def _column(data: Any, columns: Sequence[Any], name: str, called: str | None) -> list[Any] | None:
-    """A column's values; the plural of a usual name is taken, too."""
+    """Return a column's values; the plural of a usual name is taken, too."""
     if called is None:
         return None
     usual = (called, f"{called}s") if called == name else (called,)
@@ -65,7 +70,7 @@ def _column(data: Any, columns: Sequence[Any], name: str, called: str | None) ->
 
 
 def _columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
-    """The columns of a list of dicts, which all must have."""
+    """Return the columns of a list of dicts: those that all dicts have."""
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise TypeError(f"row {number} must be a dict like the first, got {type(row).__name__} ({row!r:.60})")

@@ -1,4 +1,4 @@
-"""Single values of rows: entries of a column, text that can be written, values as JSON holds them."""
+"""Single values: entries of a column, texts that can be written, values as JSON holds them."""
 
 import math
 import unicodedata
@@ -10,37 +10,37 @@ _INVISIBLE = {"Cf", "Cc", "Zs", "Zl", "Zp"}  # categories of Unicode: zero-width
 
 
 def entries_of(value: Any) -> list[Any] | None:
-    """The entries of an ordered iterable as Python objects; None for strings, sets, tables and everything else."""
+    """Return the entries of an ordered iterable as Python objects; None for strings, sets, tables and all else."""
     if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or is_table(value):
         return None
-    if getattr(value, "ndim", 1) == 0:  # a NumPy scalar
+    if getattr(value, "ndim", 1) == 0:  # It is a NumPy scalar.
         return None
-    if hasattr(value, "to_pylist"):  # pyarrow iterates over scalars of its own
+    if hasattr(value, "to_pylist"):  # Iterating over it gives scalars of pyarrow.
         return list(value.to_pylist())
     is_iterable = isinstance(value, Iterable) or (hasattr(value, "__len__") and hasattr(value, "__getitem__"))
     return list(value) if is_iterable else None
 
 
 def is_table(value: Any) -> bool:
-    """Whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
+    """Tell whether iterating gives names of columns (pandas, polars) or whole rows (datasets)."""
     return hasattr(value, "columns") or hasattr(value, "column_names")
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: it is empty, or all whitespace and zero-width characters."""
+    """Tell whether a text shows nothing: it is empty, or all whitespace and zero-width characters."""
     text = text.strip()
     return not text or (not text.isascii() and all(unicodedata.category(sign) in _INVISIBLE for sign in text))
 
 
 def whole(text: str) -> str:
-    """``text`` with unpaired surrogates, which UTF-8 cannot hold, as U+FFFD."""
+    """Replace unpaired surrogates, which UTF-8 cannot hold, by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def brief(value: Any) -> str:
-    """The type of a value and the beginning of its representation, for an error."""
+    """Return the type of a value and the start of its representation, for an error."""
     try:
         return f"{type(value).__name__} ({value!r:.60})"
     except RecursionError:
@@ -48,7 +48,11 @@ def brief(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it (NaN and infinities: None; decimals: floats; dates: ISO 8601), or TypeError."""
+    """Return a value as JSON holds it: NaN and infinities as None, decimals as floats, dates in ISO 8601.
+
+    Raises:
+        TypeError: JSON cannot hold it.
+    """
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, (float, Decimal)):
@@ -63,6 +67,6 @@ def plain(value: Any) -> Any:
 
 
 def one_line(text: str, length: int | None = None) -> str:
-    """``text`` without line breaks and control characters, cut to ``length`` characters with an ellipsis."""
+    """Remove line breaks and control characters, and cut the text to ``length`` characters with an ellipsis."""
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return line if length is None or len(line) <= length else line[: length - 1] + "…"

@@ -1,4 +1,4 @@
-"""The output of a run: written beside its place, in the format of its name, and moved there when complete."""
+"""Writers of rows: a file has the format of its name, and stands beside its target until it is complete."""
 
 import csv
 import gzip
@@ -18,12 +18,12 @@ from mars_score.data.readers import delimiter_of, stream_rows
 from mars_score.data.values import whole
 
 STDOUT = "-"  # as a name of an output
-_AT_ONCE = 4096  # rows per row group of a Parquet file
+_ROW_GROUP_SIZE = 4096  # of Parquet files
 
 
 @contextmanager
 def run_folder(out: str | None) -> Iterator[Path]:
-    """A folder for what a run computes, beside its output if that is a file; removed at the end."""
+    """Make a folder for what a run computes, beside its output if that is a file; it is removed at the end."""
     parent = None
     if out is not None and not is_stream(out):
         target = Path(os.path.realpath(out))
@@ -37,14 +37,18 @@ def run_folder(out: str | None) -> Iterator[Path]:
 
 
 def is_stream(out: str) -> bool:
-    """Whether an output is no file that can be replaced: standard output, /dev/stdout, a pipe."""
+    """Tell whether an output is no file that can be replaced: standard output, /dev/stdout, a pipe."""
     path = Path(os.path.abspath(out))
     device = path.is_relative_to("/dev") and not path.is_relative_to("/dev/shm")
     return out == STDOUT or device or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
-    """Write rows and move them into their place; OSErrors name the output."""
+    """Write rows as lines of JSON, convert them to the format of ``out``, and move the file there.
+
+    Raises:
+        OSError: the output, which it names, cannot be written.
+    """
     lines = (row_line(row).encode() for row in rows)
     try:
         if out == STDOUT:
@@ -54,13 +58,13 @@ def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
             with open(out, "ab") as sink:
                 sink.writelines(lines)
         else:
-            whole_file = folder / "rows.jsonl"
-            with whole_file.open("wb") as file:
+            complete = folder / "rows.jsonl"
+            with complete.open("wb") as file:
                 file.writelines(lines)
-            whole_file = convert(whole_file, out)
-            with whole_file.open("rb") as file:
+            complete = convert(complete, out)
+            with complete.open("rb") as file:
                 os.fsync(file.fileno())
-            os.replace(whole_file, os.path.realpath(out))
+            os.replace(complete, os.path.realpath(out))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -68,7 +72,7 @@ def write(rows: Iterable[dict[str, Any]], folder: Path, out: str) -> None:
 
 
 def convert(rows: Path, out: str) -> Path:
-    """``rows`` (JSONL) or a file beside it in the format of ``out``: Parquet, CSV, TSV, JSONL, perhaps .gz."""
+    """Return a file with these rows (JSONL) in the format of ``out``: Parquet, CSV, TSV, JSONL, perhaps .gz."""
     name = out.lower()
     converted = rows.with_name("converted")
     if name.endswith(".parquet"):
@@ -84,7 +88,7 @@ def convert(rows: Path, out: str) -> Path:
 
 
 def _write_cells(rows: Path, path: Path, delimiter: str, opened: Any) -> None:
-    """A header and one record per row; values that are no strings are written as JSON, None as an empty cell."""
+    """Write a header and one record per row; values that are no strings as JSON, None as an empty cell."""
     columns = list(dict.fromkeys(name for row in stream_rows(rows) for name in row))
     with opened(path, "wt", encoding="utf-8", newline="") as file:
         # Ended by CRLF (RFC 4180), so that a carriage return within a cell is quoted, too.
@@ -104,21 +108,21 @@ def _write_parquet(rows: Path, path: Path, out: str) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    def parts() -> Iterator[list[Any]]:
+    def row_groups() -> Iterator[list[Any]]:
         whole_rows = map(_without_halves, stream_rows(rows))
-        while part := list(islice(whole_rows, _AT_ONCE)):
-            yield part
+        while group := list(islice(whole_rows, _ROW_GROUP_SIZE)):
+            yield group
 
     schema = pyarrow.schema([])
-    for part in parts():
-        schema = _unified(schema, part, out)
+    for group in row_groups():
+        schema = _extended(schema, group, out)
     with parquet.ParquetWriter(path, schema) as writer:
-        for part in parts():
-            writer.write_table(pyarrow.Table.from_pylist(part, schema=schema))
+        for group in row_groups():
+            writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
 
 
-def _unified(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
-    """A schema that also holds these rows, which JSON has held."""
+def _extended(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
+    """Return a schema that also holds these rows, which JSON has held."""
     import pyarrow
 
     try:
@@ -131,15 +135,20 @@ def _unified(schema: Any, rows: Sequence[dict[str, Any]], out: str) -> Any:
 
 
 def _without_halves(row: dict[str, Any]) -> Any:
-    """A row, which JSON has held, with unpaired surrogates in its texts as U+FFFD."""
+    """Return a row, which JSON has held, with unpaired surrogates in its texts as U+FFFD."""
     return json.loads(whole(json.dumps(row, ensure_ascii=False)))
 
 
 class Writable:
-    """Tells before anything is computed whether rows can be written in the format of a file's name."""
+    """Checks before anything is computed whether rows can be written in the format of a file's name.
+
+    Args:
+        out: the file.
+        added: columns that it has besides those of the rows.
+    """
 
     def __init__(self, out: str, added: Sequence[str]) -> None:
-        self._out, self._added = out, added  # columns that the output has besides those of the rows
+        self._out, self._added = out, added
         self._schema: Any = None
         if out.lower().endswith(".parquet"):
             import pyarrow
@@ -147,7 +156,11 @@ class Writable:
             self._schema = pyarrow.schema([])
 
     def check(self, file: RowFile) -> None:
-        """Look at the next rows; TypeError or ValueError: they cannot be written."""
+        """Check the next rows.
+
+        Raises:
+            TypeError, ValueError: they cannot be written.
+        """
         lines = []
         for row, number in zip(file.rows, file.numbers, strict=True):
             for name in self._added:
@@ -161,4 +174,4 @@ class Writable:
                 raise TypeError(f"{file.path}:{number + 1}: {error}") from None
         if self._schema is not None:
             rows = [_without_halves(json.loads(line)) for line in lines]
-            self._schema = _unified(self._schema, rows, self._out)
+            self._schema = _extended(self._schema, rows, self._out)

@@ -1,0 +1,52 @@
+"""A run over the input file of a command: ``mars score`` and ``mars augment``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mars_score.cli.arguments import input_columns, scorer_arguments
+from mars_score.cli.printing import print_notices, scoring
+from mars_score.runtime import progress_bars
+
+if TYPE_CHECKING:
+    from mars_score.runs import Run
+    from mars_score.workers import Action
+
+
+@contextmanager
+def complete_run(args: argparse.Namespace, action: Action) -> Iterator[tuple[Run, Path]]:
+    """Give a run that has computed everything, and its folder, which is removed at the end of the block."""
+    from mars_score.data.writers import run_folder
+    from mars_score.runs import Run
+
+    with _readable_again(args), run_folder(args.out) as folder:
+        with progress_bars(quiet=args.quiet) as progress, scoring() as notices:
+            arguments = scorer_arguments(args)
+            run = Run(args.file, input_columns(args), action, arguments, folder, args.chunk_size, progress)
+            run.check(args.out)
+            run.compute(args.workers)
+        print_notices(notices)
+        yield run, folder
+
+
+@contextmanager
+def _readable_again(args: argparse.Namespace) -> Iterator[None]:
+    """Copy standard input, if it is the input, to a temporary file, as a run reads its input several times."""
+    if args.file != "-":
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="mars-stdin-") as folder:
+        args.file = str(Path(folder) / "rows.jsonl")
+        with open(args.file, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            raise type(error)(str(error).replace(args.file, "standard input")) from None
