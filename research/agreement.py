@@ -3,8 +3,8 @@
     python -m research.agreement DATA/*.jsonl --preset mini > research/agreement.md
 
 Prints a Markdown table by set, one of the means with the difference from the first metric, and one of attacks.
-Whole groups (a context with its candidates) are taken until a set has about ``--rows`` candidates. What models
-read comes from the store where it is there, so that a second call needs no models.
+Whole groups (a context with its candidates) are taken until a set has about ``--rows`` candidates. Model outputs
+come from the store where they are there, so that a second call needs no models.
 """
 
 import argparse
@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.validation import Row
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.metrics import make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
-from mars_score.meta.rated import RatedSet, read_rated_sets
+from mars_score.meta.rated import RatedSet
+from mars_score.rows import Row
+from research.sets import read_sets
 
 METRICS = "mars_plus,mars_fast,mars_no_planning,bertscore,rouge_l,reference_cosine,context_cosine,length"
 RESAMPLES = 1000
@@ -36,34 +37,34 @@ def main() -> None:
     args = options.parse_args()
     models = Models(preset=args.preset)
     metrics = [make_metric(name, models) for name in parse_names(args.metrics)]
-    sets = [drawn(one, args.rows) for one in read_rated_sets(args.files)]
+    sets = [drawn(one, args.rows) for one in read_sets(args.files)]
     scores = {one.name: {metric.title: scored(metric, one.rows) for metric in metrics} for one in sets}
     print(f"# Agreement with human ratings\n\n{by_set(sets, scores)}\n\n{means(sets, scores, args.seed)}\n")
     print(attacks(sets, metrics, args.attacked))
 
 
 def drawn(rated: RatedSet, most: int) -> RatedSet:
-    """About ``most`` candidates of a set: whole groups, always the same."""
+    """Take about ``most`` candidates of a set: whole groups, always the same."""
     groups = len(set(rated.groups))
     return rated.sample(max(2, round(most * groups / len(rated.rows))))
 
 
 def scored(metric: Metric, rows: Sequence[Row]) -> Floats:
-    """One score per row; a blank candidate has the metric's lowest value."""
-    written = [index for index, row in enumerate(rows) if row[0]]
-    corpus = list(dict.fromkeys(text for row in rows for text in row[1]))
+    """Compute one score per row; a blank candidate has the metric's lowest value."""
+    written = [index for index, row in enumerate(rows) if row.candidate]
+    corpus = list(dict.fromkeys(text for row in rows for text in row.references))
     values = np.full(len(rows), metric.minimum)
     values[written] = metric.score([rows[index] for index in written], corpus)
     return values
 
 
 def pearson(scores: Floats, ratings: Floats) -> float:
-    """Pearson's r; 0 where one side is constant."""
+    """Return Pearson's r; 0 where one side is constant."""
     return float(np.corrcoef(scores, ratings)[0, 1]) if scores.std() > 0 and ratings.std() > 0 else 0.0
 
 
 def by_set(sets: Sequence[RatedSet], scores: Mapping[str, Mapping[str, Floats]]) -> str:
-    """Pearson's r of each metric on each set."""
+    """Write Pearson's r of each metric on each set."""
     titles = list(scores[sets[0].name])
     lines = [f"| set | candidates | {' | '.join(titles)} |", f"|---|---:|{'---:|' * len(titles)}"]
     for one in sets:
@@ -73,7 +74,7 @@ def by_set(sets: Sequence[RatedSet], scores: Mapping[str, Mapping[str, Floats]])
 
 
 def means(sets: Sequence[RatedSet], scores: Mapping[str, Mapping[str, Floats]], seed: int) -> str:
-    """The mean over sets of each metric, what the first one has more (95 % interval), and where it is above."""
+    """Write the mean over sets of each metric, what the first has more (95 % interval), and where it is above."""
     rng = np.random.default_rng(seed)
     resamples: dict[str, Floats] = {title: np.zeros(RESAMPLES) for title in scores[sets[0].name]}
     observed = {
@@ -106,7 +107,7 @@ def means(sets: Sequence[RatedSet], scores: Mapping[str, Mapping[str, Floats]], 
 
 
 def attacks(sets: Sequence[RatedSet], metrics: Sequence[Metric], most: int) -> str:
-    """The share of attacked candidates that score below their originals, mean of the sets; ties are failures."""
+    """Write the share of attacked candidates below their originals, mean of the sets; ties are failures."""
     lines = [f"| attack | sets | {' | '.join(metric.title for metric in metrics)} |"]
     lines.append(f"|---|---:|{'---:|' * len(metrics)}")
     for name in ATTACKS:

@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def score_ladders(scorer: Any) -> list[dict[str, float]]:
-    """The score of each kind of candidate, by ladder."""
+    """Score each kind of candidate, by ladder."""
     ladders = [json.loads(line) for line in LADDERS.read_text(encoding="utf-8").splitlines()]
     rows = [(ladder[kind], ladder["reference"], ladder["context"]) for ladder in ladders for kind in KINDS]
     scores = iter(scorer.score(*zip(*rows, strict=True)).scores)
@@ -46,7 +46,7 @@ def score_ladders(scorer: Any) -> list[dict[str, float]]:
 
 
 def in_order(scores: Scores, better: str, worse: str) -> float:
-    """The share of ladders in which a kind scores above another."""
+    """Return the share of ladders in which a kind scores above another."""
     return sum(one[better] > one[worse] for one in scores) / len(scores)
 
 

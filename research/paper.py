@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def page() -> str:
-    """docs/paper.md with the table behind each ``<!-- table: NAME -->`` made anew."""
+    """Make docs/paper.md with the table behind each ``<!-- table: NAME -->`` anew."""
     kept, published = (json.loads(path.read_text(encoding="utf-8")) for path in (KEPT, PUBLISHED))
 
     def table(marker: re.Match[str]) -> str:
@@ -68,32 +68,32 @@ def page() -> str:
 
 
 def markdown(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column is text."""
+    """Write a table whose first column is text."""
     lines = [heading, ["---", *["---:"] * (len(heading) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def number(value: Any, sign: str = "") -> str:
-    """Three decimals, two from 1.5 on; text as it is; nothing for None and NaN."""
+    """Write a number with three decimals, two from 1.5 on; text as it is; nothing for None and NaN."""
     if value is None or isinstance(value, str | int):
         return "" if value is None else str(value)
     return "" if np.isnan(value) else f"{value:{sign}.{3 if abs(value) < 1.5 else 2}f}"
 
 
 def interval(ends: Sequence[float]) -> str:
-    """A value with the ends of its interval; a dash for what is not measured."""
+    """Write a value with the ends of its interval; a dash for what is not measured."""
     low, high = sorted(ends[1:])
     return "-" if np.isnan(ends[0]) else f"{number(ends[0])} [{number(low)}, {number(high)}]"
 
 
 def as_listed(table: Figures) -> str:
-    """A table that is kept as it is shown: columns, and rows by name."""
+    """Write a table that is saved as it is shown: columns, and rows by name."""
     rows = ([name, *map(number, values)] for name, values in table["rows"].items())
     return markdown(["", *table["columns"]], rows)
 
 
 def data(sets: Figures, published: Figures) -> str:
-    """Table 2: words of a context and of a reference, and their ratio Omega."""
+    """Make table 2: words of a context and of a reference, and their ratio Omega."""
     rows = []
     for task, names in SETS.items():
         rows.append([f"{task}, theirs", "", "", *map(number, published["mars"]["table2"][task])])
@@ -105,7 +105,7 @@ def data(sets: Figures, published: Figures) -> str:
 
 
 def agreement(task: str, sets: Figures, published: Figures) -> str:
-    """Table 3 of a task: Pearson's r by system, its mean over systems, and over all rows."""
+    """Make table 3 of a task: Pearson's r by system, its mean over systems, and over all rows."""
     theirs = dict(published["mars"]["table3"][task])
     systems = theirs.pop("systems")
     metrics = [*theirs, *TRIVIAL]
@@ -132,7 +132,7 @@ def agreement(task: str, sets: Figures, published: Figures) -> str:
 
 
 def correlations(figures: Figures, metrics: Sequence[str]) -> list[list[float]]:
-    """Each r with the ends of its interval; that of the perplexity itself, as in the paper, not of minus it."""
+    """Return each r with the ends of its interval; as in the paper, that of the perplexity itself."""
     return [
         [-end if metric == "Perplexity" else end for end in figures.get(metric, [np.nan] * 3)]
         for metric in metrics
@@ -140,7 +140,7 @@ def correlations(figures: Figures, metrics: Sequence[str]) -> list[list[float]]:
 
 
 def attacks(sets: Figures, published: Figures) -> str:
-    """Table 4: what attacks take from r, and the share of attacked rows that score below their originals."""
+    """Make table 4: what attacks take from r, and the share of attacked rows below their originals."""
     theirs = published["mars"]["table4"]
     heading = ["metric"]
     columns: list[tuple[str, int, list[Figures]]] = []
@@ -165,7 +165,7 @@ def attacks(sets: Figures, published: Figures) -> str:
 
 
 def ratios(sets: Figures, published: Figures) -> str:
-    """Table 5: r, and in brackets the mean standard deviation of the cosines, by largest mask ratio."""
+    """Make table 5: r, and in brackets the mean standard deviation of the cosines, by largest mask ratio."""
     rows = []
     for task, names in SETS.items():
         measured = {f"{task}, theirs": published["mars"]["table5"][task]}
@@ -179,7 +179,7 @@ def ratios(sets: Figures, published: Figures) -> str:
 
 
 def aspects(sets: Figures, published: Figures) -> str:
-    """LS_Score's table of Newsroom: Spearman's rho by aspect."""
+    """Make LS_Score's table of Newsroom: Spearman's rho by aspect."""
     theirs, own = published["ls_score"]["newsroom"], sets["newsroom"]["aspects"]
     metrics, nothing = [*theirs, "MARS", "length"], [None] * 4
     rows = []

@@ -1,4 +1,4 @@
-"""Measures what docs/paper.md shows, with the models of preset ``mini``; see :mod:`research.paper`."""
+"""Measurements that docs/paper.md shows, with the models of preset ``mini``; see :mod:`research.paper`."""
 
 import json
 import time
@@ -13,17 +13,15 @@ from scipy import stats
 
 from mars_score import MarsScorer
 from mars_score.data.files import read_rows
-from mars_score.data.validation import Row
-from mars_score.data.words import split_words
 from mars_score.meta.attacks import ATTACKS, attack
 from mars_score.meta.metrics import make_metric
-from mars_score.meta.metrics.base import Metric, Models
-from mars_score.meta.metrics.mars_variants import Mars
+from mars_score.meta.metrics.base import MarsVariant, Metric, Models
 from mars_score.meta.rated import RatedSet, read_rated_set
-from mars_score.metrics.idf import Idf
-from mars_score.metrics.template import CONTEXT_COST, PLAIN_COST, context_carrying, word_priorities
-from mars_score.models.tagger import WordAnalyser
+from mars_score.metrics.paper import CONTEXT_COST, PLAIN_COST, Idf, shared_with_context
+from mars_score.models.tagger import Tagger
+from mars_score.rows import Row
 from mars_score.stats.correlation import MainLevel, at_level, bootstrap_interval, correlation, resampled_pearson
+from mars_score.text import split_words
 
 STORIES = Path(__file__).parent.parent / "examples" / "stories.jsonl"
 ASPECTS = ("coherence", "fluency", "informativeness", "relevance")
@@ -61,7 +59,7 @@ class Sample:
 
     @property
     def variants(self) -> dict[str, str]:
-        """Those of :data:`ABLATIONS` that are measured; the first is also attacked."""
+        """Return those of :data:`ABLATIONS` that are measured; the first is also attacked."""
         return {
             title: changes for title, changes in ABLATIONS.items() if self.planned or "planner=none" in changes
         }
@@ -94,7 +92,7 @@ def measure(folder: Path, names: Sequence[str], target: Path) -> None:
 
 
 def peer_scores(peers: Mapping[str, Metric], rows: Sequence[Row], corpus: Sequence[str]) -> dict[str, Floats]:
-    """One score per row by each metric; minus the perplexity is that of the candidate alone."""
+    """Compute one score per row by each metric; minus the perplexity is that of the candidate alone."""
     alone = [row._replace(context="") for row in rows]
     return {
         title: np.array(peer.score(alone if title == "Perplexity" else rows, corpus))
@@ -119,9 +117,9 @@ class Measuring:
             self.ratios[title] = {"r": of_ratio, "sd": [round(one, 3) for one in deviations]}
 
     def mars(self, changes: str, rows: Sequence[Row]) -> tuple[Floats, list[float]]:
-        """Scores and the mean standard deviation of the cosines by largest mask ratio: (rows, 5) and (5,)."""
+        """Compute scores and the mean deviation of the cosines by largest mask ratio: (rows, 5) and (5,)."""
         settings = ",".join(filter(None, ["max_mask_ratio=0.8", changes]))
-        result = Mars(self.models, changes, settings).result(rows, self.rated.corpus)
+        result = MarsVariant(self.models, changes, settings).result(rows, self.rated.corpus)
         cosines = [np.array([one.similarities for one in row.references]) for row in result.rows]
         weights = 0.8 ** np.arange(len(RATIOS))
         scores = np.array([((one * weights).cumsum(1) / weights.cumsum()).max(0) for one in cosines])
@@ -131,7 +129,7 @@ class Measuring:
         return scores, [float(np.mean([one[:, :count].std(1).mean() for one in cosines])) for count in counts]
 
     def agreement(self, scores: Floats, chosen: Any = slice(None)) -> list[float]:
-        """Pearson's r over chosen items, and its 95 % interval from resamples of contexts."""
+        """Compute Pearson's r over chosen items, and its 95 % interval from resamples of contexts."""
         compared = scores[chosen], self.ratings[chosen], self.sample.level
         groups = list(self.groups[chosen])
         value = correlation(*compared[:2], level=compared[2], groups=groups).value
@@ -139,7 +137,7 @@ class Measuring:
         return [round(float(one), 3) for one in (value, *ends)]
 
     def above(self, title: str) -> list[float]:
-        """Pearson's r of MARS minus that of another metric over all rows, with its 95 % interval."""
+        """Compute Pearson's r of MARS minus that of another metric over all rows, with its 95 % interval."""
         mars, other = (
             at_level(self.scores[name], self.ratings, self.sample.level, groups=list(self.groups))
             for name in (self.first, title)
@@ -149,8 +147,8 @@ class Measuring:
         return [round(float(one), 3) for one in (value, *np.nanquantile(differences, [0.025, 0.975]))]
 
     def figures(self) -> dict[str, Any]:
-        """Sizes, agreement by metric, by system and by largest mask ratio, and attacks."""
-        pairs = {row[1:3]: row for row in self.rated.rows}.values()  # each context with its references once
+        """Compute sizes, agreement by metric, by system and by largest mask ratio, and attacks."""
+        pairs = {(row.references, row.context): row for row in self.rated.rows}.values()
         texts = [[row.context for row in pairs], [row.references[0] for row in pairs]]
         by_system = dict.fromkeys(self.systems.tolist() if self.sample.level == "items" else [])
         return {
@@ -168,7 +166,7 @@ class Measuring:
         }
 
     def attacked(self, name: str) -> dict[str, Any]:
-        """By metric what an attack takes from r, and the share of attacked rows below their originals."""
+        """Compute by metric what an attack takes from r, and the share of attacked rows below their originals."""
         changed = attack(name, self.rated.rows)
         chosen = np.array(changed.indices, dtype=int)
         if len(chosen) < FEWEST:
@@ -185,7 +183,7 @@ class Measuring:
         return figures
 
     def aspects(self, ratings: Mapping[str, Mapping[str, float]]) -> dict[str, list[float]]:
-        """Spearman's rho of each metric with each of :data:`ASPECTS`; ``ratings`` are by id."""
+        """Compute Spearman's rho of each metric with each of :data:`ASPECTS`; ``ratings`` are by id."""
         columns = [[ratings[label][aspect] for label in self.rated.ids] for aspect in ASPECTS]
         return {
             title: [round(float(stats.spearmanr(scores, column).statistic), 3) for column in columns]
@@ -194,7 +192,7 @@ class Measuring:
 
 
 def example() -> dict[str, Any]:
-    """The first story of examples/ step by step, as tables: words, templates and candidates."""
+    """Score the first story of examples/ step by step, as tables: words, templates and candidates."""
     stories = [json.loads(line) for line in STORIES.read_text(encoding="utf-8").splitlines()]
     corpus = [text for story in stories for text in story["references"]]
     context, reference = stories[0]["context"], stories[0]["references"][0]
@@ -202,15 +200,17 @@ def example() -> dict[str, Any]:
     rows = [Row(text, (reference,), context) for text in candidates]
     scorer = MarsScorer("mini", variant="paper", idf_corpus=corpus)
     scored = scorer.score_rows(rows)
-    analyser = WordAnalyser()
-    analysis, context_words = analyser.analyse([reference])[reference], analyser.words([context])[context]
-    idf = Idf.count(analyser.words(corpus).values())
-    carrying = context_carrying(analysis.lower_words, context_words)
+    tagger, config = Tagger(), scorer.settings.paper
+    tagged = tagger.tag([reference])[reference]
+    lower, context_words = ([*words] for words in tagger.lower_words([reference, context]).values())
+    idf, shared = Idf.count(tagger.lower_words(corpus).values()), shared_with_context(lower, context_words)
     words = {
-        "part of speech": [word.pos for word in analysis.words],
-        "IDF": [idf[word] for word in analysis.lower_words],
-        "priority": [one / 1e6 for one in word_priorities(analysis, idf, scorer.settings.masking)],
-        "cost": [CONTEXT_COST if index in carrying else PLAIN_COST for index in range(len(analysis.words))],
+        "part of speech": [word.pos for word in tagged],
+        "IDF": [idf[word] for word in lower],
+        "priority": [
+            config.pos_weights.get(word.pos, 1.0) / idf[text] for word, text in zip(tagged, lower, strict=True)
+        ],
+        "cost": [CONTEXT_COST if index in shared else PLAIN_COST for index in range(len(tagged))],
     }
     models, shown = Models(preset="mini", variant="paper"), ("Perplexity", "BLEU-1", "ROUGE-L", "BERTScore")
     peers = peer_scores({title: make_metric(PEERS[title], models) for title in shown}, rows, corpus)
@@ -223,14 +223,14 @@ def example() -> dict[str, Any]:
         ]
         for index, (text, kind) in enumerate(candidates.items())
     }
-    augmentations = scored[0].references[0].augmented.augmentations
-    cosines = [f"cosine, {one.mask_ratio:.0%}" for one in augmentations]
+    infills = scored[0].references[0].augmented.infills
+    cosines = [f"cosine, {one.mask_ratio:.0%}" for one in infills]
     return {
         "context": context,
-        "words": {"columns": [word.text for word in analysis.words], "rows": words},
+        "words": {"columns": [reference[word.start : word.end] for word in tagged], "rows": words},
         "texts": {
             "columns": ["template", "infilled"],
-            "rows": {f"{one.mask_ratio:.0%}": [str(one.template), one.text] for one in augmentations},
+            "rows": {f"{one.mask_ratio:.0%}": [one.template, one.text] for one in infills},
         },
         "candidates": {"columns": [*shown, "cosine, reference", *cosines, "MARS"], "rows": compared},
         "seconds": seconds(stories, corpus),
@@ -238,7 +238,7 @@ def example() -> dict[str, Any]:
 
 
 def seconds(stories: Sequence[Mapping[str, Any]], corpus: Sequence[str]) -> dict[str, Any]:
-    """The mean time that masking and infilling a reference takes, at four ratios, without a store."""
+    """Measure the mean time that masking and infilling a reference takes, at four ratios, without a store."""
     scorer = MarsScorer("mini", variant="paper", max_mask_ratio=0.8, idf_corpus=corpus, store=False)
     first, *others = [(text, story["context"]) for story in stories for text in story["references"]]
     scorer.augment(*([one] for one in first))  # loads the models

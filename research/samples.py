@@ -4,70 +4,76 @@
 
 The texts of the two best systems of a set (by mean rating), of its best, its median and its worst one are the
 samples of the candidates of all others, which alone count; where systems are not named, the others' texts for the
-same context. Prints Pearson's r with human ratings with samples minus without. What models read is kept in
+same context. Prints Pearson's r with human ratings with samples minus without. Features are saved in
 FEATURES.json: a second call needs no models and no data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score import MarsScorer
 from mars_score.meta.rated import RatedSet
-from mars_score.scoring.evidence import MATCH, Reader
-from mars_score.scoring.terms import token_recall
+from mars_score.metrics.plus import Features
+from mars_score.models.model_calls import ModelCalls
 from research.agreement import pearson
-from research.forms import Features, features, form, kept_features
+from research.forms import VARIANTS, every_feature, from_json, saved_features, scores
 
 OPEN_ENDED = (
     *("summeval", "dialsummeval", "newsroom", "openmeva_roc"),
     *("usr_topicalchat", "usr_personachat", "grade_convai2"),
 )
 WRITERS = ("two best", "best", "median", "worst")
-LIKELIHOOD = {"plus": 0.15, "fast": 0.0}
-WITHOUT_REFERENCES = {"context": 0.5, "samples": 0.2}
+KINDS = ("with references", "without references")
 FEW = 10  # candidates of a system below which it is no writer
+Floats = NDArray[np.float64]
 
 
 def main() -> None:
-    """Read, or take what was kept, and print."""
-    sets = kept_features(__doc__, read)
-    for variant in LIKELIHOOD:
-        print(f"\n{table(sets, variant, with_references=True)}")
-    for variant in LIKELIHOOD:
-        print(f"\n{table(sets, variant, with_references=False)}")
+    """Compute the features, or take the saved ones, and print."""
+    saved = saved_features(__doc__, features_with_samples)
+    sets = {name: {**one, **{kind: [*map(from_json, one[kind])] for kind in KINDS}} for name, one in saved.items()}
+    for kind in KINDS:
+        for variant in VARIANTS:
+            print(f"\n{table(sets, variant, kind)}")
 
 
-def read(rated: RatedSet, scorer: MarsScorer) -> dict[str, Any]:
-    """The features of the written candidates, and the recall by each of every other text of its group."""
+def features_with_samples(rated: RatedSet, calls: ModelCalls) -> dict[str, Any]:
+    """Return what is saved of a set: the samples of a candidate are all other texts of its group."""
     rated = rated.where([bool(row.candidate) for row in rated.rows])
     texts = [row.candidate for row in rated.rows]
-    tokens = {text: one.tokens for text, one in Reader(scorer.settings, scorer.runtime).read(MATCH, texts).items()}
-    recalls = [
-        (index, other, token_recall(tokens[text], tokens[texts[other]]))
-        for index, (text, group) in enumerate(zip(texts, rated.groups, strict=True))
-        for other, its_group in enumerate(rated.groups)
-        if its_group == group and texts[other] != text
+    others = [
+        [other for other, its_group in enumerate(rated.groups) if its_group == group and texts[other] != text]
+        for text, group in zip(texts, rated.groups, strict=True)
     ]
-    return {"features": features(rated, scorer), "systems": rated.systems, "recalls": recalls}
+    rows = [
+        row._replace(samples=tuple(texts[other] for other in its_others))
+        for row, its_others in zip(rated.rows, others, strict=True)
+    ]
+    return {
+        KINDS[0]: every_feature(rows, calls),
+        KINDS[1]: every_feature([row._replace(references=()) for row in rows], calls),
+        "ratings": rated.ratings,
+        "systems": rated.systems,
+        "writers": [[rated.systems[other] for other in its_others] for its_others in others],
+    }
 
 
-def table(sets: dict[str, Any], variant: str, *, with_references: bool) -> str:
-    """A row for each set: r without samples, and what each writer adds in thousandths."""
-    kind = "" if with_references else " without references"
+def table(sets: Mapping[str, Any], variant: str, kind: str) -> str:
+    """Write a row for each set: r without samples, and what each writer adds in thousandths."""
+    suffix = "" if kind == KINDS[0] else f" {kind}"
     lines = [
-        f"| `{variant}`{kind} | r without samples | {' | '.join(WRITERS)} |",
+        f"| `{variant}`{suffix} | r without samples | {' | '.join(WRITERS)} |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     gains: dict[str, list[float]] = {}
     for name, one in sets.items():
-        columns = {key: np.array(values) for key, values in one["features"].items()}
-        whole = pearson(_scores(columns, variant, with_references), columns["human"])
-        gains[name] = [gain(one, columns, writer, variant, with_references) for writer in WRITERS]
+        without = scores([_with_recalls(features, ()) for features in one[kind]], VARIANTS[variant])
+        gains[name] = [gain(one, writer, variant, kind) for writer in WRITERS]
         if any(np.isfinite(gains[name])):
-            lines.append(f"| {name} | {whole:.3f} | {' | '.join(map(_thousandths, gains[name]))} |")
+            r = pearson(without, np.array(one["ratings"]))
+            lines.append(f"| {name} | {r:.3f} | {' | '.join(map(_thousandths, gains[name]))} |")
     means = np.mean([gains[name] for name in OPEN_ENDED if name in gains], axis=0)
     lines.append(f"| mean of the open-ended sets | | {' | '.join(map(_thousandths, means))} |")
     rest = [values for name, values in gains.items() if name not in OPEN_ENDED and any(np.isfinite(values))]
@@ -75,46 +81,43 @@ def table(sets: dict[str, Any], variant: str, *, with_references: bool) -> str:
     return "\n".join(lines)
 
 
-def gain(one: dict[str, Any], columns: Features, writer: str, variant: str, with_references: bool) -> float:
-    """What a writer's samples add to Pearson's r, over the candidates of others that have some; NaN: none."""
-    systems = np.array(one["systems"])
-    writers = chosen(systems, columns["human"], writer)
-    nearest = np.full(len(systems), -np.inf)
-    for index, other, recall in one["recalls"]:
-        if writers is None or (systems[other] in writers and systems[index] not in writers):
-            nearest[index] = max(nearest[index], recall)
-    scored = np.isfinite(nearest)
-    if not scored.any() or (writers is None and writer != "two best"):
+def gain(one: Mapping[str, Any], writer: str, variant: str, kind: str) -> float:
+    """Compute what a writer's samples add to r, over the candidates of others that have some; NaN: none."""
+    ratings, systems = np.array(one["ratings"]), one["systems"]
+    chosen = choose_systems(np.array(systems), ratings, writer)
+    if chosen is None and writer != WRITERS[0]:
         return float("nan")
-    rows = {name: values[scored] for name, values in columns.items()}
-    without = _scores(rows, variant, with_references)
-    with_samples = _scores({**rows, "nearest": nearest[scored]}, variant, with_references)
-    return pearson(with_samples, rows["human"]) - pearson(without, rows["human"])
+    recalls = [
+        [
+            recall
+            for recall, its_writer in zip(features.sample_recalls, writers, strict=True)
+            if chosen is None or (its_writer in chosen and system not in chosen)
+        ]
+        for features, writers, system in zip(one[kind], one["writers"], systems, strict=True)
+    ]
+    scored = [index for index, values in enumerate(recalls) if values]
+    if not scored:
+        return float("nan")
+    with_samples, without = (
+        scores([_with_recalls(one[kind][index], values[index]) for index in scored], VARIANTS[variant])
+        for values in (recalls, [()] * len(recalls))
+    )
+    return pearson(with_samples, ratings[scored]) - pearson(without, ratings[scored])
 
 
-def chosen(systems: NDArray[Any], ratings: NDArray[np.float64], writer: str) -> Sequence[str] | None:
-    """The systems that stand for a writer; None: all others, where there are too few."""
-    names = [name for name in dict.fromkeys(systems) if (systems == name).sum() >= FEW]
+def choose_systems(systems: NDArray[Any], ratings: Floats, writer: str) -> Sequence[str] | None:
+    """Choose the systems that stand for a writer; None: all others, where there are too few."""
+    names = [name for name in dict.fromkeys(systems.tolist()) if (systems == name).sum() >= FEW]
     ranked = sorted(names, key=lambda name: -ratings[systems == name].mean())
     if len(ranked) < 3:
         return None
-    places = {"two best": slice(0, 2), "best": slice(0, 1), "worst": slice(-1, None)}
+    ranks = {"two best": slice(0, 2), "best": slice(0, 1), "worst": slice(-1, None)}
     middle = len(ranked) // 2
-    return ranked[places.get(writer, slice(middle, middle + 1))]
+    return ranked[ranks.get(writer, slice(middle, middle + 1))]
 
 
-def _scores(rows: Features, variant: str, with_references: bool) -> NDArray[np.float64]:
-    if with_references:
-        return form(rows, LIKELIHOOD[variant])
-    likely = LIKELIHOOD[variant] * (1 - rows["dialogue"]) * (0.5 * rows["alone"] + rows["lift"])
-    nearest = rows.get("nearest", np.zeros_like(likely))
-    scores: NDArray[np.float64] = (
-        WITHOUT_REFERENCES["context"] * rows["near"]
-        + WITHOUT_REFERENCES["samples"] * nearest
-        + likely
-        - 0.3 * rows["repetition"]
-    )
-    return scores
+def _with_recalls(features: Features, recalls: Sequence[float]) -> Features:
+    return features._replace(sample_recalls=recalls)
 
 
 def _thousandths(value: float) -> str:

@@ -29,6 +29,7 @@ class Rated(NamedTuple):
     candidate: str
     references: list[str]
     context: str
+    task: str
 
 
 # Kinds of candidates in the order of the table, with the text that names each there.
@@ -47,7 +48,7 @@ KINDS = {
 
 
 def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
-    """Candidates of all examples; identical and unrelated texts are made from the references.
+    """Yield the candidates of all examples; identical and unrelated texts are made from the references.
 
     Args:
         folder: holds JSONL files with the keys ``references``, ``context`` and ``candidates``.
@@ -55,7 +56,7 @@ def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
     for path in sorted(folder.glob("*.jsonl")):
         examples = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         for example, other in zip(examples, [*examples[1:], examples[0]], strict=True):
-            against = example["references"], example["context"]
+            against = example["references"], example["context"], example.get("task", "text")
             for reference in example["references"]:
                 yield Rated("identical", reference, *against)
             for candidate in example["candidates"]:
@@ -64,7 +65,7 @@ def rows_of_examples(folder: Path = EXAMPLES) -> Iterator[Rated]:
 
 
 def table(rows: Sequence[Rated], scores: Mapping[str, Sequence[float]]) -> str:
-    """The Markdown table.
+    """Write the Markdown table.
 
     Args:
         rows: the candidates.
@@ -78,8 +79,8 @@ def table(rows: Sequence[Rated], scores: Mapping[str, Sequence[float]]) -> str:
         f"|---|---:|{'---:|' * len(scores)}",
     ]
     for kind, title in KINDS.items():
-        values = (np.asarray(of_variant)[groups[kind]] for of_variant in scores.values())
-        cells = " | ".join(_cell(of_kind) for of_kind in values)
+        values = (np.asarray(column)[groups[kind]] for column in scores.values())
+        cells = " | ".join(map(_cell, values))
         lines.append(f"| {title} | {len(groups[kind])} | {cells} |")
     return "\n".join(lines)
 
@@ -97,9 +98,9 @@ def main() -> None:
     options.add_argument("--store", default=None)
     args = options.parse_args()
     rows = list(rows_of_examples())
-    columns = [list(column) for column in zip(*rows, strict=True)][1:]
+    _, *columns, tasks = (list(column) for column in zip(*rows, strict=True))
     scores = {
-        variant: MarsScorer(args.preset, variant=variant, store=args.store).score(*columns).scores
+        variant: MarsScorer(args.preset, variant=variant, store=args.store).score(*columns, tasks=tasks).scores
         for variant in args.variants.split(",")
     }
     print(table(rows, scores))
