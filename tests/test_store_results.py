@@ -12,12 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from mars_score.store import lookup, results
 from users import unprivileged
 
-from mars_score.cache import CHEAP, KINDS, LIMIT, ResultStore, digest
+from mars_score import cache
+from mars_score.cache import KINDS, LIMIT, ResultStore, cached, digest, json_codec
 from mars_score.errors import MarsWarning
-from mars_score.lookup import Results
 
 NOTHING = dict.fromkeys(KINDS, (0, 0))
 
@@ -51,7 +50,7 @@ def full(store):
 def clock(monkeypatch):
     """``clock[0]`` is the time."""
     now = [1_000_000.0]
-    monkeypatch.setattr(results.time, "time", lambda: now[0])
+    monkeypatch.setattr(cache.time, "time", lambda: now[0])
     return now
 
 
@@ -76,8 +75,8 @@ def caught():
 def given_up(store, caught, *words):
     """Whether writing fails once, with a warning that has these words, and is not tried again."""
     for _ in range(2):
-        store.put("samples", entries(100))
-        assert store.info()["samples"] == (0, 0)
+        store.put("entailments", entries(100))
+        assert store.info()["entailments"] == (0, 0)
     [warning] = caught
     words = ("going on without the store", *words)
     return warning.category is MarsWarning and all(word in str(warning.message) for word in words)
@@ -107,7 +106,7 @@ def test_put_get_and_clear(store):
     store.clear()
     assert not store.folder.parent.exists()  # nothing is touched before it must be
     kinds = {kind: {digest(kind): kind.encode(), digest(2): bytes(range(256)) * 20} for kind in KINDS}
-    kinds["embeddings"] |= entries(3000, size=100)
+    kinds["encodings"] |= entries(3000, size=100)
     for kind, values in kinds.items():
         store.put(kind, dict.fromkeys(values, b"first"))
         store.put(kind, values)
@@ -153,22 +152,6 @@ def test_the_least_recently_used_are_evicted_first(tmp_path, clock):
     assert sound(store)
 
 
-@pytest.mark.parametrize(("cheap", "other"), [("rows", "infills"), ("embeddings", "rows")])
-def test_cheap_results_are_evicted_before_expensive_ones(tmp_path, clock, cheap, other):
-    store = ResultStore(tmp_path, limit=500_000)
-    store.put(other, entries(100))
-    clock[0] += 1000
-    for start in range(0, 600, 20):
-        store.put(cheap, entries(20, size=3000, start=start))
-        clock[0] += 1
-    assert store.get(other, list(entries(100))) == entries(100)
-    assert store.info()[cheap][0] > 40  # the rest of the space is theirs
-    clock[0] += CHEAP[cheap] - CHEAP.get(other, 0) + 10_000  # the other is not used meanwhile
-    store.put(cheap, entries(400))
-    assert store.info()[other][0] < 100
-    assert store.info()[cheap][0] > 200
-
-
 # Damage
 
 DAMAGES = [
@@ -188,7 +171,7 @@ def test_a_damaged_file_is_left_alone_until_it_is_cleared(full, caught, damage):
         os.truncate(full.file, full.file.stat().st_size // 2 + 100)
     elif damage == "text":
         full.file.write_text("no database at all\n" * 1000)
-        full.put("samples", entries(1))  # noticed by writing, and not again by reading
+        full.put("entailments", entries(1))  # noticed by writing, and not again by reading
     else:
         with database(full) as db:
             db.execute(damage)
@@ -238,7 +221,7 @@ def test_a_file_of_another_version_or_that_is_gone_is_replaced_silently(full, ca
     else:
         with database(full) as db:
             db.execute("ALTER TABLE entries DROP COLUMN checksum")
-            db.execute("PRAGMA user_version = 3")
+            db.execute("PRAGMA user_version = 2")
     assert read(full) == {}
     full.put("infills", entries(3))
     assert read(full) == entries(3)
@@ -297,7 +280,7 @@ def test_a_full_disk(full, caught):
 
 @pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
 def test_a_store_that_stays_locked(full, caught, monkeypatch, clock, lock):
-    monkeypatch.setattr(results, "TIMEOUT", 0.05)
+    monkeypatch.setattr(cache, "TIMEOUT", 0.05)
     clock[0] += 10_000
     with database(full) as db:
         db.execute(f"BEGIN {lock}")
@@ -345,61 +328,61 @@ def test_processes(store, limit):
 # Look-up, computation and saving
 
 
-def numbers(compute, common=("numbers", 1), **rest):
-    return Results("scores", lambda: common, compute, **rest)
+def numbers(store, items, compute, common=("numbers", 1)):
+    """Values of items by a computation whose results are kept as pairs."""
+    return cached(store, "infills", common, items, compute, json_codec(lambda *pair: pair))
 
 
 def test_only_what_is_missing_is_computed(store):
-    asked, reports = [], []
+    asked = []
 
     def compute(missing, done):
         asked.append(missing)
-        for number in reversed(missing):  # any order will do
-            done(number, (number, number**2))
+        for item in reversed(missing):  # any order will do
+            done(item, (item, len(item)))
 
-    def report(*counts):
-        reports.append(counts)
+    assert numbers(store, ["c", "a", "c"], compute) == {"c": ("c", 1), "a": ("a", 1)}
+    assert numbers(store, ["bb", "a", "c"], compute) == {"bb": ("bb", 2), "a": ("a", 1), "c": ("c", 1)}
+    assert numbers(store, ["bb", "a"], compute) == {"bb": ("bb", 2), "a": ("a", 1)}
+    assert numbers(store, [], compute) == {}
+    assert asked == [["c", "a"], ["bb"]]
+    assert numbers(store, ["c"], compute, None) == {"c": ("c", 1)}  # what it depends on is not known
+    assert asked[2:] == [["c"]]
+    assert store.info()["infills"][0] == 3
 
-    squares = numbers(compute)
-    assert squares.read(store, [3, 1, 3]) == {3: [3, 9], 1: [1, 1]}  # as they are read again
-    assert squares.read(store, [2, 1, 3], report) == {2: [2, 4], 1: [1, 1], 3: [3, 9]}
-    assert squares.read(store, [2, 1], report) == {2: [2, 4], 1: [1, 1]}
-    assert squares.read(store, [], report) == {}
-    assert asked == [[3, 1], [2]]
-    assert reports == [(0, 1), (1, 1)]
-    numbers(compute, None).read(store, [3])  # what it depends on is not known
-    assert asked[2:] == [[3]]
-    assert store.info()["scores"][0] == 3
-    with pytest.raises(RuntimeError, match="scores: 1 of 2 values"):
-        numbers(lambda missing, done: done(4, 16)).read(store, [4, 5])
+
+def test_without_a_store_nothing_is_serialised():
+    value = object()
+    codec = cache.Codec(encode=None, decode=None)
+    found = cached(ResultStore(None), "infills", ["a"], ["b"], lambda missing, done: done("b", value), codec)
+    assert found == {"b": value}
 
 
 @pytest.mark.parametrize(("seconds", "saved"), [(2.0, 3), (0.9, 4), (10.0, 0)])
 def test_values_are_saved_every_few_seconds_and_when_a_computation_is_stopped(store, monkeypatch, seconds, saved):
     now = [0.0]
-    monkeypatch.setattr(lookup.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(lookup, "FLUSH_SECONDS", seconds)
+    monkeypatch.setattr(cache.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(cache, "FLUSH_SECONDS", seconds)
     counts = []
 
     def compute(missing, done):
-        for number in missing:
+        for item in missing:
             now[0] += 1.0
-            done(number, number)
-        counts.append(store.info()["scores"][0])
+            done(item, (item,))
+        counts.append(store.info()["infills"][0])
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        numbers(compute).read(store, range(4))
+        numbers(store, "abcd", compute)
     assert counts == [saved]
-    assert store.info()["scores"][0] == 4
+    assert store.info()["infills"][0] == 4
 
 
 def test_keys_tell_items_apart(store):
     texts = [("a", "b"), ("ab",), ("a", "b", ""), (), ("",), ("1",), ("a\xff", "b"), ("\ud83d",)]
     items = [*texts, (1,), (("a", "b"),)]
     for common in (1, 2):
-        computed = numbers(
-            lambda missing, done: [done(item, 0) for item in missing], common, parts=lambda item: item
-        )
-        computed.read(store, items)
-    assert store.info()["scores"][0] == 2 * len(items)
+        numbers(store, items, lambda missing, done: [done(item, (0,)) for item in missing], [common])
+    assert store.info()["infills"][0] == 2 * len(items)
+    numbers(store, ["a", ("a",)], lambda missing, done: [done(item, (0,)) for item in missing], [1])
+    assert store.info()["infills"][0] == 2 * len(items) + 1  # a text is the same as a tuple of it
