@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,8 +18,29 @@ from mars_score.models.wheels import is_wheel, wheel_version
 # One thread loads at a time: a model is loaded once, and transformers' lazy imports fail in two threads at once.
 loading_lock = threading.RLock()
 _folders: dict[Any, str] = {}  # hashes of folders by their files' paths, sizes and times
-_OF_MODELS = ("config", "generation_config", "max_seq_length", "prompts", "default_prompt_name", "truncate_dim")
-_OF_TOKENIZERS = (
+_MODEL_ATTRIBUTES = (
+    "config",
+    "generation_config",
+    "max_seq_length",
+    "prompts",
+    "default_prompt_name",
+    "truncate_dim",
+)
+_KNOWN_LIBRARIES = ("torch", "transformers", "sentence_transformers")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+# Attributes of every torch module that are looked at otherwise, or that change without changing outputs.
+_MODULE_INTERNALS = frozenset(
+    (
+        "training",
+        "name_or_path",
+        "_parameters",
+        "_buffers",
+        "_modules",
+        "_is_hf_initialized",
+        "_is_full_backward_hook",
+    )
+)
+_TOKENIZER_ATTRIBUTES = (
     "special_tokens_map",
     "chat_template",
     "padding_side",
@@ -131,12 +152,13 @@ def _hash_folder(folder: Path) -> str:
 
 
 def _hash_objects(parts: tuple[Any, ...]) -> str | None:
-    """Hash models' weights, modules and settings, and of tokenizers; None if a part shows none of that."""
+    """Hash models and tokenizers; None where one does not show all that it computes with."""
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
         tokenizer = part
         if hasattr(part, "state_dict"):
-            _update_with_model(digest, part)
+            if not _update_with_model(digest, part):
+                return None
             tokenizer = getattr(part, "tokenizer", None)
         rules = _tokenizer_rules(tokenizer)
         if rules is None:
@@ -145,27 +167,44 @@ def _hash_objects(parts: tuple[Any, ...]) -> str | None:
     return digest.hexdigest()
 
 
-def _update_with_model(digest: hashlib.blake2b, model: Any) -> None:
-    """Add the weights of a torch module, its form and the plain attributes of its modules."""
+def _update_with_model(digest: hashlib.blake2b, model: Any) -> bool:
+    """Add the weights, buffers, configuration and plain attributes of a model.
+
+    Returns:
+        False where outputs may depend on anything else: a module of another library (such as PEFT's adapters) or
+        of the user, a hook, a replaced ``forward``, tensors that are no parameters or buffers.
+    """
     import torch
 
-    digest.update(f"{model}{[str(getattr(model, name, '')) for name in _OF_MODELS]}".encode())
-    for name, module in model.named_modules() if isinstance(model, torch.nn.Module) else ():
-        plain = sorted(
-            (attribute, value)
-            for attribute, value in vars(module).items()
-            if isinstance(value, (str, int, float))
-            and attribute not in ("training", "name_or_path")
-            and not attribute.startswith("_")
-        )
+    if not isinstance(model, torch.nn.Module):
+        return False
+    digest.update(f"{model}{[str(getattr(model, name, '')) for name in _MODEL_ATTRIBUTES]}".encode())
+    for name, module in model.named_modules():
+        values = {key: value for key, value in vars(module).items() if key not in _MODULE_INTERNALS}
+        is_foreign = type(module).__module__.partition(".")[0] not in _KNOWN_LIBRARIES
+        is_hooked = any(getattr(module, hooks) for hooks in _HOOKS) or "_hf_hook" in values or "forward" in values
+        if is_foreign or is_hooked or any(map(_holds_tensors, values.values())):
+            return False
+        plain = sorted((key, value) for key, value in values.items() if isinstance(value, (str, int, float)))
         digest.update(f"{name}{plain}".encode())
-    for name, weight in model.state_dict().items():
-        digest.update(f"{name}{weight.dtype}{tuple(weight.shape)}".encode())
-        digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return True
+
+
+def _holds_tensors(value: Any) -> bool:
+    import torch
+
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return isinstance(value, torch.Tensor) or (
+        isinstance(value, (list, tuple)) and any(map(_holds_tensors, value))
+    )
 
 
 def _tokenizer_rules(tokenizer: Any) -> str | None:
-    """Return all that the token ids of a text depend on; "" without a tokenizer, None for one that does not show it."""
+    """Return all that token ids depend on; "" without a tokenizer, None for one that does not show it."""
     if tokenizer is None:
         return ""
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
@@ -173,4 +212,4 @@ def _tokenizer_rules(tokenizer: Any) -> str | None:
         return None
     rules = json.loads(backend.to_str())
     del rules["truncation"], rules["padding"]  # changed by calls
-    return json.dumps([rules, *(str(getattr(tokenizer, name, "")) for name in _OF_TOKENIZERS)])
+    return json.dumps([rules, *(str(getattr(tokenizer, name, "")) for name in _TOKENIZER_ATTRIBUTES)])

@@ -156,7 +156,9 @@ class ModelCalls:
     def _nli(self) -> NliModel:
         from mars_score.models.nli import NliModel
 
-        return self._make("entailment_model", lambda pair: NliModel(*pair, self.runtime.encoder_batch_size))  # type: ignore[no-any-return]
+        return self._make(
+            "entailment_model", lambda pair: NliModel(pair[0], pair[1], self.runtime.encoder_batch_size)
+        )  # type: ignore[no-any-return]
 
     def _make(self, name: str, wrap: Callable[[Any], Any]) -> Any:
         """Return a model in its wrapper, made again when the files behind its name have changed."""
