@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate
     from mars_score.models.encoder import Encoding
     from mars_score.models.model_calls import ModelCalls
+    from mars_score.models.nli import Entailment
     from mars_score.models.tagger import Tagger
 
 LIKELY = 0.5  # probability above which a sentence is said to be contradicted
@@ -194,6 +195,7 @@ def contradiction_probabilities(
     The second premise is classified only where the first may contradict the sentence.
     """
     verdicts: dict[Premises, list[tuple[float, float]]] = {item: [] for item in items}
+    entailed: dict[tuple[str, str], Entailment] = {}
     for number in range(2):
         open_items = [
             item
@@ -201,7 +203,8 @@ def contradiction_probabilities(
             if number < len(item.passages)
             and all(contradicts >= config.min_contradiction for _, contradicts in known)
         ]
-        entailed = calls.entails([item.pairs[number] for item in open_items])
+        pairs = (item.pairs[number] for item in open_items)
+        entailed |= calls.entails([pair for pair in pairs if pair not in entailed])
         for item in open_items:
             verdicts[item].append(entailed[item.pairs[number]])
     return {item: contradiction(known, config) for item, known in verdicts.items()}
