@@ -1,4 +1,4 @@
-"""Systems over the same references and contexts: which scores higher, how surely, and where they differ."""
+"""Comparison of systems over the same references and contexts: which scores higher, how surely, and where."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from mars_score.data.validation import check_candidates, check_rows, check_samples
+from mars_score.data.validation import check_candidates, check_rows
 from mars_score.data.values import is_blank, plain
-from mars_score.models.signature import Signature
+from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
-from mars_score.stats.labels import Codes, ContextLabels, Labels, codes_of
-from mars_score.stats.resampling import SAME, Interval, check_resampling, holm, mean_interval, mean_p, too_few
+from mars_score.signature import Signature
+from mars_score.stats.resampling import (
+    SAME,
+    Codes,
+    ContextLabels,
+    Interval,
+    Labels,
+    check_resampling,
+    holm,
+    label_codes,
+    mean_interval,
+    mean_p,
+    too_few,
+)
 
 
 @dataclass(frozen=True)
@@ -26,20 +38,31 @@ class SystemScore:
 
     @property
     def score(self) -> float:
-        """The mean over rows."""
+        """Return the mean over rows."""
         return sum(self.scores) / len(self.scores)
 
 
 @dataclass(frozen=True)
 class SystemPair:
-    """Two systems of a ranking."""
+    """Two systems of a ranking.
 
-    first: str  # name of the system with the higher score
-    second: str  # of the other one
-    difference: float  # of their scores, at least 0
-    interval: Interval  # of the difference
-    p: float  # two-sided, adjusted for the number of pairs (Holm); or NaN
-    wins: int  # rows in which the first scores higher
+    Attributes:
+        first: name of the system with the higher score.
+        second: name of the other one.
+        difference: of their scores, at least 0.
+        interval: of the difference.
+        p: two-sided, adjusted for the number of pairs (Holm); or NaN.
+        wins: number of rows in which the first scores higher.
+        ties: number of rows in which both score the same.
+        losses: number of rows in which the second scores higher.
+    """
+
+    first: str
+    second: str
+    difference: float
+    interval: Interval
+    p: float
+    wins: int
     ties: int
     losses: int
 
@@ -56,27 +79,38 @@ class ComparedRow:
 
     @property
     def spread(self) -> float:
-        """The highest score minus the lowest."""
+        """Return the highest score minus the lowest."""
         return max(self.scores) - min(self.scores)
 
 
 @dataclass(frozen=True)
 class SystemRanking:
-    """Two or more systems in the order of their scores; they are told apart where p is at most 1 - confidence."""
+    """Two or more systems in the order of their scores; two differ significantly if p is at most 1 - confidence.
 
-    systems: tuple[SystemScore, ...]  # the highest score first
-    pairs: tuple[SystemPair, ...]  # each two systems, in the order of the ranking
-    rows: tuple[ComparedRow, ...]  # in input order
-    groups: int  # how many groups of rows were drawn from: different contexts, or the caller's groups
-    confidence: float  # coverage of the intervals
-    resamples: int  # of the tests
-    signature: Signature  # all that the scores depend on besides the texts; report it beside them
-    # What was done to some inputs (blank, shortened), and why there are no intervals and tests, a sentence each.
+    Attributes:
+        systems: the highest score first.
+        pairs: each two systems, in the order of the ranking.
+        rows: in input order.
+        groups: number of groups of rows that were drawn from: different contexts, or the caller's groups.
+        confidence: coverage of the intervals.
+        resamples: of the tests.
+        signature: all that the scores depend on besides the texts; report it beside them.
+        notices: what was done to some inputs (blank, shortened), and why there are no intervals and tests, a
+            sentence each.
+    """
+
+    systems: tuple[SystemScore, ...]
+    pairs: tuple[SystemPair, ...]
+    rows: tuple[ComparedRow, ...]
+    groups: int
+    confidence: float
+    resamples: int
+    signature: Signature
     notices: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
-        """Which systems score higher than which, and which cannot be told apart, in one sentence."""
+        """Say in one sentence which systems score higher than which, and which cannot be told apart."""
         clauses = []
         for system in self.systems[:-1]:
             higher, alike = [], []
@@ -92,12 +126,12 @@ class SystemRanking:
         return "; ".join(clauses)
 
     def most_different(self, count: int) -> list[ComparedRow]:
-        """The ``count`` rows whose scores are spread most, the largest spread first; none of equal scores."""
+        """Return the ``count`` rows whose scores are spread most, the largest first; none of equal scores."""
         differing = [row for row in self.rows if row.spread > SAME]
         return sorted(differing, key=lambda row: -row.spread)[:count]
 
     def to_dict(self, rows: int = 3) -> dict[str, Any]:
-        """Plain data for JSON (undefined numbers are None), with the texts of the ``rows`` that differ most."""
+        """Return plain data for JSON (undefined numbers are None), with the ``rows`` that differ most."""
         return {
             "systems": [
                 {
@@ -131,6 +165,7 @@ def rank_systems(
     contexts: Any = None,
     *,
     samples: Any = None,
+    tasks: Any = None,
     groups: Labels | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
@@ -144,11 +179,12 @@ def rank_systems(
 
     Args:
         scorer: holds models and settings.
-        systems: from the name of each system to its candidates, one per row.
+        systems: candidates by name of the system, one per row.
         references: as for :meth:`MarsScorer.score`.
         contexts: likewise.
         samples: likewise; or ``"others"``: those of each candidate are the other systems' texts for the row.
             Scores then depend on which systems take part, and the signature says so.
+        tasks: as for :meth:`MarsScorer.score`.
         groups: one label per row, strings or integers; rows of a group (a document) are drawn together. None: rows
             of one context are, and each row without a context is a group.
         confidence: of the intervals; 1 - confidence is the level of the tests.
@@ -164,52 +200,34 @@ def rank_systems(
     if len(systems) < 2:
         raise ValueError(f"a comparison needs at least two systems, got {len(systems)}")
     check_resampling(resamples, confidence)
-    columns: dict[str, Any] = {
-        f"systems[{name!r}]": check_candidates(candidates, where=f"systems[{name!r}][{{}}]".format)
-        for name, candidates in systems.items()
-    }
-    texts, context_of, _ = check_rows(references, contexts, use_context=scorer.settings.use_context, **columns)
-    count = len(texts)
-    if not count:
-        raise ValueError("there are no rows to compare")
-    codes = codes_of("groups", ContextLabels().of(context_of) if groups is None else groups, count)
-    candidates = list(columns.values())
     from_others = isinstance(samples, str) and samples == "others"
-    if from_others:
-        samples = [
-            [other[row] for other in candidates if other is not own and not is_blank(other[row])]
-            for own in candidates
-            for row in range(count)
-        ]
-    elif samples is not None:
-        samples = check_samples(samples, count) * len(systems)
-    result = scorer.score(
-        [text for column in candidates for text in column],
-        texts * len(systems) if any(texts) else None,
-        context_of * len(systems),
-        samples=samples,
+    rows, candidates = _check(scorer, systems, references, contexts, None if from_others else samples, tasks)
+    labels = ContextLabels().of(row.context for row in rows) if groups is None else groups
+    codes = label_codes("groups", labels, len(rows))
+    scores, signature, notices = _score(scorer, rows, candidates, samples, has_references=references is not None)
+    ranked = sorted(
+        (
+            SystemScore(name, tuple(own), mean_interval(own, codes, confidence=confidence))
+            for name, own in scores.items()
+        ),
+        key=lambda system: -sum(system.scores),
     )
-    signature = result.signature
-    if from_others:
-        signature = replace(signature, entries={**signature.entries, "samples": "others"})
-    scored = zip(systems, candidates, np.reshape(result.scores, (-1, count)).tolist(), strict=True)
-    order, written, scores = zip(*sorted(scored, key=lambda system: -sum(system[2])), strict=True)
-    ranked = [
-        SystemScore(name, tuple(values), mean_interval(values, codes, confidence=confidence))
-        for name, values in zip(order, scores, strict=True)
-    ]
-    by_row = zip(context_of, texts, zip(*written, strict=True), zip(*scores, strict=True), strict=True)
-    rows = [ComparedRow(row, *cells) for row, cells in enumerate(by_row)]
-    group_count = int(codes.max()) + 1
-    # Notices count the rows through all systems.
-    places = [f"rows {place * count}-{(place + 1) * count - 1}: {name}" for place, name in enumerate(systems)]
-    notices = [f"{notice} [{', '.join(places)}]" for notice in result.notices]
+    group_count = len(np.unique(codes))
     if reason := too_few(group_count, "different contexts" if groups is None else "groups"):
         notices.append(f"no intervals and no p-values: {reason}")
     return SystemRanking(
         systems=tuple(ranked),
         pairs=_pairs(ranked, codes, confidence, resamples),
-        rows=tuple(rows),
+        rows=tuple(
+            ComparedRow(
+                number,
+                row.context,
+                row.references,
+                candidates=tuple(candidates[system.name][number] for system in ranked),
+                scores=tuple(system.scores[number] for system in ranked),
+            )
+            for number, row in enumerate(rows)
+        ),
         groups=group_count,
         confidence=confidence,
         resamples=resamples,
@@ -218,10 +236,62 @@ def rank_systems(
     )
 
 
+def _check(
+    scorer: MarsScorer, systems: Mapping[str, Any], references: Any, contexts: Any, samples: Any, tasks: Any
+) -> tuple[list[Row], dict[str, list[str]]]:
+    """Check all columns; return the rows without candidates, and the candidates of each system."""
+    candidates = {
+        name: check_candidates(column, where=f"systems[{name!r}][{{}}]".format) for name, column in systems.items()
+    }
+    columns: dict[str, Any] = {f"systems[{name!r}]": column for name, column in candidates.items()}
+    settings = scorer.settings
+    rows = check_rows(
+        references, contexts, samples, tasks, use_context=settings.use_context, task=settings.task, **columns
+    )
+    if not rows:
+        raise ValueError("there are no rows to compare")
+    return rows, candidates
+
+
+def _score(
+    scorer: MarsScorer,
+    rows: Sequence[Row],
+    candidates: Mapping[str, Sequence[str]],
+    samples: Any,
+    *,
+    has_references: bool,
+) -> tuple[dict[str, list[float]], Signature, list[str]]:
+    """Score all systems in one call; return the scores of each, the signature, and notices."""
+    count, columns = len(rows), list(candidates.values())
+    from_others = isinstance(samples, str) and samples == "others"
+    if from_others:
+        samples = [_other_texts(columns, own, number) for own in range(len(columns)) for number in range(count)]
+    elif samples is not None:
+        samples = [row.samples for row in rows] * len(columns)
+    result = scorer.score(
+        [text for column in columns for text in column],
+        [row.references for row in rows] * len(columns) if has_references else None,
+        [row.context for row in rows] * len(columns),
+        samples=samples,
+        tasks=[row.task for row in rows] * len(columns),
+    )
+    scores = dict(zip(candidates, np.reshape(result.scores, (-1, count)).tolist(), strict=True))
+    signature = result.signature
+    if from_others:
+        signature = replace(signature, entries={**signature.entries, "samples": "others"})
+    # Notices count the rows through all systems.
+    spans = [f"rows {index * count}-{(index + 1) * count - 1}: {name}" for index, name in enumerate(candidates)]
+    return scores, signature, [f"{notice} [{', '.join(spans)}]" for notice in result.notices]
+
+
+def _other_texts(columns: Sequence[Sequence[str]], own: int, row: int) -> list[str]:
+    return [column[row] for index, column in enumerate(columns) if index != own and not is_blank(column[row])]
+
+
 def _pairs(
     ranked: Sequence[SystemScore], groups: Codes, confidence: float, resamples: int
 ) -> tuple[SystemPair, ...]:
-    """Each two of the ranked systems, with p-values adjusted for their number."""
+    """Compare each two of the ranked systems, with p-values adjusted for their number."""
     pairs = list(combinations(ranked, 2))
     differences = [np.subtract(first.scores, second.scores) for first, second in pairs]
     p_values = holm([mean_p(by_row, groups, resamples=resamples) for by_row in differences])

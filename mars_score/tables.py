@@ -1,4 +1,4 @@
-"""Tables for people, computed and ordered already, and their markup."""
+"""Tables for people, as Markdown and LaTeX."""
 
 import math
 import re
@@ -16,37 +16,44 @@ MISSING = "n/a"
 
 @dataclass(frozen=True)
 class Table:
-    """A table."""
+    """A table of texts.
 
-    title: str  # a line
-    note: str  # what a reader must know to read it, plain text; may be empty
-    columns: tuple[str, ...]  # headings; the first column names the rows, the others are right-aligned
-    rows: tuple[tuple[str, ...], ...]  # one string per column; "n/a" where there is no value
+    Attributes:
+        title: one line.
+        note: what a reader must know to understand it, plain text; may be empty.
+        columns: headings; the first column names the rows, the others are right-aligned.
+        rows: one string per column; "n/a" where there is no value.
+    """
+
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 def showable(text: str) -> str:
-    """``text`` as UTF-8 files and browsers accept it: halves of characters and control characters are U+FFFD."""
+    """Replace what UTF-8 files and browsers refuse, halves of characters and control characters, by U+FFFD."""
     return _UNSHOWABLE.sub("\ufffd", whole(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A coefficient, share or p-value: "0.123", "-0.045", "n/a"."""
+    """Write a coefficient, share or p-value: "0.123", "-0.045", "n/a"."""
     return f"{value:.{digits}f}" if math.isfinite(value) else MISSING
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference: "+0.123", "n/a"."""
+    """Write a difference: "+0.123", "n/a"."""
     return f"{value:+.{digits}f}" if math.isfinite(value) else MISSING
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean of the values that are not NaN; NaN without any."""
+    """Return the mean of the values that are not NaN; NaN without any."""
     known = [value for value in values if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
 
 
 def table_to_markdown(table: Table) -> str:
-    """A table with its title and note."""
+    """Write a table with its title and note in GitHub's Markdown."""
     note = [line_to_markdown(table.note)] if table.note else []
     heading, *rows = (
         [_escaped(text).replace("\n", "<br>") for text in row] for row in (table.columns, *table.rows)
@@ -57,17 +64,17 @@ def table_to_markdown(table: Table) -> str:
 
 
 def line_to_markdown(text: str) -> str:
-    """``text`` as a line that may start a paragraph, its markup escaped."""
+    """Write a text as a line that may start a paragraph, its markup escaped."""
     return _START.sub(r"\\", _escaped(" ".join(text.split())))
 
 
 def _escaped(text: str) -> str:
-    """``text`` with a backslash before what GitHub would take for markup, HTML or mathematics."""
+    """Put a backslash before what GitHub would take for markup, HTML or mathematics."""
     return _MARKUP.sub(lambda found: "\\" + found[0], showable(text))
 
 
 def table_to_latex(table: Table) -> str:
-    """A ``tabular``; title and note stand above it as comments, for the caption."""
+    """Write a table as ``tabular``; title and note stand above it as comments, for the caption."""
     import pandas as pd
 
     rows = [[" ".join(showable(text).split()) for text in row] for row in (table.columns, *table.rows)]

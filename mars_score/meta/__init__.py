@@ -1,8 +1,8 @@
 """Meta-evaluation: how well metrics of generated text agree with human ratings.
 
-In the order that data flows: rated candidates and attacks (``mars_score.data``) -> ``metrics`` ->
-``scoring`` -> ``agreement`` (by ``mars_score.stats``) -> ``evaluation`` (all of it) -> ``report``.
-``references`` looks at the references of a data set.
+In the order that data flows: ``rated`` candidates, ``attacks``, ``metrics``, ``agreement`` (by
+``mars_score.stats``), ``evaluation`` (all of it), ``meta_report``. ``reference_survey`` describes the references
+of a data set.
 
 >>> from mars_score.meta import meta_evaluate, read_rated_sets  # doctest: +SKIP
 >>> found = meta_evaluate(read_rated_sets(["rated.jsonl"]), ["mars", "bleu1"], preset="mini")  # doctest: +SKIP

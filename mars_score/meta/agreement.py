@@ -1,4 +1,4 @@
-"""Scores and ratings -> how well each metric agrees with people, and whether MARS agrees better."""
+"""How well the scores of each metric agree with people, and whether MARS agrees better."""
 
 import math
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from typing import get_args
 import numpy as np
 
 from mars_score.meta.attacks import Attacked
+from mars_score.meta.metrics.base import Metric
 from mars_score.meta.rated import RatedSet
-from mars_score.meta.set_scores import MetricScores
 from mars_score.stats.correlation import (
     Coefficient,
-    Comparison,
+    CorrelationTest,
     Estimate,
     Level,
     MainLevel,
@@ -22,37 +22,69 @@ from mars_score.stats.correlation import (
     compare_correlations,
     correlation,
 )
-from mars_score.stats.labels import Floats
-from mars_score.stats.resampling import Interval
+from mars_score.stats.resampling import Floats, Interval
 
 MARS = "mars"  # the metric that the others are compared with
 _TIE = 1e-5
 
 
 @dataclass(frozen=True)
-class Robustness:
-    """A metric under an attack, over the items that could be attacked."""
+class MetricScores:
+    """The scores of a metric on a set.
 
-    # Of items whose candidate scores above its attack. Ties count as failures, and scores that differ by less than
-    # 1e-5 of their size are ties: a mean over words in another order is equal but for rounding.
+    Attributes:
+        metric: names itself and says how it uses texts.
+        scores: (items,); NaN where the metric gave none.
+        attacked: by attack, (attacked rows,).
+        signature: of variants of MARS.
+        failure: why there are no scores (all are NaN); None otherwise.
+    """
+
+    metric: Metric
+    scores: Floats
+    attacked: Mapping[str, Floats]
+    signature: str = ""
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """A metric under an attack, over the items that could be attacked.
+
+    Attributes:
+        share: of items whose candidate scores above its attack. Ties count as failures, and scores that differ by
+            less than 1e-5 of their size are ties: a mean over words in another order is equal but for rounding.
+        n: number of items.
+        before: Pearson's r of the candidates' scores with the ratings.
+        after: Pearson's r of the attacks' scores with the same ratings.
+    """
+
     share: float
-    n: int  # the items
-    before: Estimate  # Pearson's r of the candidates' scores with the ratings
-    after: Estimate  # that of the attacks' scores with the same ratings
+    n: int
+    before: Estimate
+    after: Estimate
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well a metric agrees with the ratings of a set."""
+    """How well a metric agrees with the ratings of a set.
+
+    Attributes:
+        coefficients: by level and name.
+        interval: of Pearson's r at the main level, from resamples of groups.
+        per_system: Pearson's r over the items of each system (the paper's Table 3).
+        system_intervals: of ``per_system``.
+        mars_better: whether MARS correlates better (Pearson, main level, two-sided), by permutation within groups;
+            None for MARS itself and where MARS was not scored.
+        robustness: by attack.
+    """
 
     coefficients: Mapping[Level, Mapping[Coefficient, Estimate]]
-    interval: Interval  # of Pearson's r at the main level, from resamples of groups
-    per_system: Mapping[str, Estimate]  # Pearson's r over the items of each system (the paper's Table 3)
-    system_intervals: Mapping[str, Interval]  # of ``per_system``
-    # Whether MARS correlates better (Pearson, main level, two-sided), by permutation within groups; None for MARS
-    # itself and where MARS was not scored.
-    mars_better: Comparison | None
-    robustness: Mapping[str, Robustness]  # by attack
+    interval: Interval
+    per_system: Mapping[str, Estimate]
+    system_intervals: Mapping[str, Interval]
+    mars_better: CorrelationTest | None
+    robustness: Mapping[str, Robustness]
 
 
 def agreements(
@@ -64,9 +96,15 @@ def agreements(
     resamples: int = 1000,
     seed: int = 0,
 ) -> dict[str, Agreement]:
-    """By metric; what is undefined is NaN with its reason.
+    """Compute the agreement of each metric; what is undefined is NaN with its reason.
 
-    Intervals and tests are at a level: "within_groups" where ratings compare within a group only.
+    Args:
+        data: the rated candidates.
+        attacks: of their rows, by name.
+        metrics: scores by metric.
+        level: of intervals and tests: "within_groups" where ratings compare within a group only.
+        resamples: of intervals and tests.
+        seed: of both.
     """
     draws = {"resamples": resamples, "seed": seed}
     rated = {
@@ -74,7 +112,9 @@ def agreements(
     }
     by_metric = {}
     for name, metric in metrics.items():
-        systems = {system: _of_system(metric.scores, data, system, draws) for system in sorted(set(data.systems))}
+        systems = {
+            system: _system_agreement(metric.scores, data, system, draws) for system in sorted(set(data.systems))
+        }
         by_metric[name] = Agreement(
             _coefficients(metric.scores, data),
             bootstrap_interval(rated[name], **draws),
@@ -100,8 +140,10 @@ def _coefficients(scores: Floats, data: RatedSet) -> dict[Level, dict[Coefficien
     }
 
 
-def _of_system(scores: Floats, data: RatedSet, system: str, draws: Mapping[str, int]) -> tuple[Estimate, Interval]:
-    """Pearson's r over the items of a system, and its interval."""
+def _system_agreement(
+    scores: Floats, data: RatedSet, system: str, draws: Mapping[str, int]
+) -> tuple[Estimate, Interval]:
+    """Return Pearson's r over the items of a system, and its interval."""
     own = [other == system for other in data.systems]
     scores, ratings, groups = scores[own], list(compress(data.ratings, own)), list(compress(data.groups, own))
     interval = bootstrap_interval(at_level(scores, ratings, "items", groups=groups), **draws)

@@ -1,44 +1,56 @@
-"""The whole of a meta-evaluation: sets, metrics and attacks -> one frozen result."""
+"""The whole of a meta-evaluation: sets, metrics and attacks make one frozen result."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from mars_score.data.values import plain
-from mars_score.meta.agreement import Agreement, agreements
+from mars_score.errors import ModelUnavailableError
+from mars_score.meta.agreement import Agreement, MetricScores, agreements
 from mars_score.meta.attacks import ATTACKS, Attacked, attack
 from mars_score.meta.metrics import METRICS, make_metric
-from mars_score.meta.metrics.base import Models, Scoring
+from mars_score.meta.metrics.base import MarsVariant, Metric, Models, Scoring
 from mars_score.meta.rated import RatedSet, check_names
-from mars_score.meta.set_scores import MetricScores, score_set
-from mars_score.models.fingerprints import unchanging
-from mars_score.progress import Progress
+from mars_score.models.fingerprints import cached_fingerprints
+from mars_score.rows import Row
+from mars_score.runtime import Progress
 from mars_score.stats.correlation import MainLevel
 from mars_score.stats.resampling import check_resampling
 
 
 @dataclass(frozen=True)
 class SetResult:
-    """A set with its scores and what they come to."""
+    """The scores of a set and how well they agree with its ratings.
+
+    Attributes:
+        data: the set.
+        level: of the main figures: "within_groups" where ratings compare within a group only.
+        attacks: by name.
+        metrics: by name.
+        agreements: by metric.
+    """
 
     data: RatedSet
-    level: MainLevel  # of the main figures: "within_groups" where ratings compare within a group only
-    attacks: Mapping[str, Attacked]  # by name
-    metrics: Mapping[str, MetricScores]  # by name
-    agreements: Mapping[str, Agreement]  # by metric
+    level: MainLevel
+    attacks: Mapping[str, Attacked]
+    metrics: Mapping[str, MetricScores]
+    agreements: Mapping[str, Agreement]
 
     def pearson(self, metric: str) -> float:
-        """Pearson's r at the main level; NaN where it is undefined."""
+        """Return Pearson's r at the main level; NaN where it is undefined."""
         return self.agreements[metric].coefficients[self.level]["pearson"].value
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures; what is undefined is NaN."""
+        """Return all figures; what is undefined is NaN."""
         return {
             "level": self.level,
             "items": len(self.data.rows),
             "groups": len(set(self.data.groups)),
             "systems": len(set(self.data.systems)),
-            "task": self.data.task,
+            "tasks": sorted({row.task for row in self.data.rows}),
             "notices": list(self.data.notices),
             "attacks": {
                 name: {"items": len(attacked.indices), "skipped": attacked.skipped}
@@ -57,7 +69,7 @@ class SetResult:
         }
 
     def score_rows(self) -> list[dict[str, Any]]:
-        """Each item with its scores by metric, and by attack and metric if it was attacked; for JSON lines."""
+        """Return each item with its scores by metric, and by attack and metric if it was attacked."""
         data = self.data
         rows: list[dict[str, Any]] = [
             {"id": label, "group": group, "system": system, "rating": rating}
@@ -66,24 +78,30 @@ class SetResult:
         for index, row in enumerate(rows):
             row["scores"] = {name: metric.scores[index] for name, metric in self.metrics.items()}
         for name, attacked in self.attacks.items():
-            for place, index in enumerate(attacked.indices):
+            for number, index in enumerate(attacked.indices):
                 rows[index][name] = {
-                    metric: scored.attacked[name][place] for metric, scored in self.metrics.items()
+                    metric: scored.attacked[name][number] for metric, scored in self.metrics.items()
                 }
         return rows
 
 
 @dataclass(frozen=True)
 class MetaEvaluation:
-    """What a meta-evaluation found."""
+    """The result of a meta-evaluation.
 
-    sets: Mapping[str, SetResult]  # by name
-    resamples: int  # of intervals and tests
-    seed: int  # of attacks, intervals and tests
+    Attributes:
+        sets: by name.
+        resamples: of intervals and tests.
+        seed: of attacks, intervals and tests.
+    """
+
+    sets: Mapping[str, SetResult]
+    resamples: int
+    seed: int
 
     @property
     def titles(self) -> dict[str, str]:
-        """Of the metrics with scores on some set, by name, in the order of tables."""
+        """Return the titles of metrics with scores on some set, by name, in the order of tables."""
         return {
             name: metric.metric.title
             for name, metric in next(iter(self.sets.values())).metrics.items()
@@ -91,22 +109,22 @@ class MetaEvaluation:
         }
 
     def failures(self) -> list[str]:
-        """Which metrics gave no scores, and why: a sentence each."""
+        """Return a sentence for each metric without scores, which says why."""
         metrics = [metric for result in self.sets.values() for metric in result.metrics.values()]
         failures = (f"{metric.metric.title}: {metric.failure}" for metric in metrics if metric.failure)
         return list(dict.fromkeys(failures))
 
     def notices(self) -> list[str]:
-        """What was left out of the sets or is missing in them: a sentence each."""
+        """Return a sentence for each thing that was left out of a set or is missing in it."""
         return [f"{name}: {notice}" for name, result in self.sets.items() for notice in result.data.notices]
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as JSON holds them, what is undefined as None; not the scores of single items."""
+        """Return all figures as JSON holds them, undefined ones as None; not the scores of single items."""
         sets = {name: plain(result.to_dict()) for name, result in self.sets.items()}
         return {"seed": self.seed, "resamples": self.resamples, "sets": sets}
 
 
-@unchanging()
+@cached_fingerprints()
 def meta_evaluate(
     sets: Sequence[RatedSet],
     metrics: Sequence[str | Scoring] = METRICS,
@@ -118,7 +136,9 @@ def meta_evaluate(
     progress: Progress | None = None,
     **scorer: Any,
 ) -> MetaEvaluation:
-    """Measure how well metrics agree with people. With a store a run that was stopped continues where it was.
+    """Measure how well metrics agree with people.
+
+    With a store, what models computed for a run that was stopped is not computed again.
 
     Args:
         sets: rated candidates; see :func:`mars_score.meta.rated.read_rated_sets`.
@@ -141,17 +161,57 @@ def meta_evaluate(
     check_names("attack", attacks, ATTACKS)
     check_resampling(resamples)
     models = Models(progress=progress, **scorer)
-    by_name = {}
-    for name in metrics:
-        metric = make_metric(name, models)
-        by_name[name if isinstance(name, str) else metric.title] = metric
+    made = [(name, make_metric(name, models)) for name in metrics]
+    by_name = {name if isinstance(name, str) else metric.title: metric for name, metric in made}
     results = {}
     for done, data in enumerate(sets):
-        if progress:
-            progress("data sets", done, len(sets))
+        models.runtime.report("data sets", done, len(sets))
         level: MainLevel = "within_groups" if data.name in within_groups else "items"
         attacked = {name: attack(name, data.rows, seed) for name in attacks}
         scored = {name: score_set(metric, data, attacked) for name, metric in by_name.items()}
         agreement = agreements(data, attacked, scored, level, resamples=resamples, seed=seed)
         results[data.name] = SetResult(data, level, attacked, scored, agreement)
+    models.runtime.report("data sets", len(sets), len(sets))
     return MetaEvaluation(results, resamples, seed)
+
+
+def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -> MetricScores:
+    """Score the candidates of a set and their attacks.
+
+    A metric that is not available (a package, data or a model is missing) or that fails has NaN scores and the
+    reason, so that the others are scored all the same.
+    """
+    parts = [data.rows, *(attacked.rows for attacked in attacks.values())]
+    rows = [row for part in parts for row in part]
+    signature, failure = "", None
+    scores = np.full(len(rows), np.nan)
+    try:
+        if isinstance(metric, MarsVariant):
+            result = metric.result(rows, data.corpus)
+            scores[:], signature = result.scores, str(result.signature)
+        else:
+            scores[:] = score_rows(metric, rows, data.corpus)
+    except (ModelUnavailableError, ImportError) as error:
+        failure = " ".join(str(error).split())
+    except Exception as error:  # someone else's metric: hours of other metrics' work must not be lost with it
+        failure = f"failed with {type(error).__name__}: {' '.join(str(error).split())}"
+    own, *attacked_scores = np.split(scores, np.cumsum([len(part) for part in parts[:-1]]))
+    return MetricScores(metric, own, dict(zip(attacks, attacked_scores, strict=True)), signature, failure)
+
+
+def score_rows(metric: Metric, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+    """Score each different row once; blank candidates get the metric's minimum.
+
+    Raises:
+        ModelUnavailableError, ImportError: a model, data or a package is missing.
+        ValueError: the metric gave another number of scores than there are rows.
+    """
+    written = list(dict.fromkeys(row for row in rows if row.candidate.strip()))
+    metric.models.runtime.report(metric.title, 0, len(written))
+    found = metric.score(written, corpus) if written else []
+    if len(found) != len(written):
+        raise ValueError(f"{metric.title} gave {len(found)} scores for {len(written)} rows")
+    metric.models.runtime.report(metric.title, len(written), len(written))
+    scores = dict(zip(written, found, strict=True))
+    blank = metric.minimum if len(written) < len(set(rows)) else math.nan  # it may need a model
+    return [scores.get(row, blank) for row in rows]

@@ -3,11 +3,12 @@
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mars_score.data.files import row_line, write_whole
+from mars_score.atomic import write_whole
+from mars_score.data.files import row_line
 from mars_score.meta.agreement import MARS, Agreement
 from mars_score.meta.evaluation import MetaEvaluation, SetResult
 from mars_score.stats.correlation import Coefficient, Level
@@ -43,33 +44,37 @@ def write_report(evaluation: MetaEvaluation, folder: str | os.PathLike[str]) -> 
 
 
 def _markdown(evaluation: MetaEvaluation) -> str:
-    results = evaluation.sets.values()
-    items = sum(len(result.data.rows) for result in results)
-    groups = sum(len(set(result.data.groups)) for result in results)
-    metrics = [metric for result in results for metric in result.metrics.values() if not metric.failure]
-    mars = {name: result.metrics[MARS] for name, result in evaluation.sets.items() if MARS in result.metrics}
+    listed = "\n".join(f"- {line_to_markdown(line)}" for line in _summary(evaluation))
     several = [name for name, result in evaluation.sets.items() if len(set(result.data.systems)) > 1]
-    lines = [
-        f"{items} rated candidates, {groups} groups, {len(results)} sets, {len(evaluation.titles)} metrics.",
-        f"Version {__version__}; seed {evaluation.seed}, {evaluation.resamples} resamples.",
-        *(f"skipped: {failure}" for failure in evaluation.failures()),
-        *evaluation.notices(),
-        *sorted({f"{metric.metric.title}: {metric.metric.note}" for metric in metrics if metric.metric.note}),
-        *(f"{name}: {metric.signature}" for name, metric in mars.items() if metric.signature),
-    ]
+    attacks = next(iter(evaluation.sets.values())).attacks
     tables = [
         main_table(evaluation),
         _intervals_table(evaluation),
         *([_difference_table(evaluation)] if MARS in evaluation.titles else []),
-        *(table for attack in next(iter(results)).attacks for table in _attack_tables(evaluation, attack)),
+        *(table for attack in attacks for table in _attack_tables(evaluation, attack)),
         *(_system_table(evaluation, name) for name in several),
         _coefficient_table(evaluation, "items", "spearman"),
         _coefficient_table(evaluation, "items", "kendall"),
         _coefficient_table(evaluation, "within_groups", "pearson"),
         _coefficient_table(evaluation, "systems", "pearson"),
     ]
-    listed = "\n".join(f"- {line_to_markdown(line)}" for line in lines)
     return "\n\n".join(["# MARS: agreement with people", listed, *map(table_to_markdown, tables)]) + "\n"
+
+
+def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
+    """Yield what was evaluated, what was left out, and how metrics use texts, a line each."""
+    results = evaluation.sets.values()
+    items = sum(len(result.data.rows) for result in results)
+    groups = sum(len(set(result.data.groups)) for result in results)
+    yield f"{items} rated candidates, {groups} groups, {len(results)} sets, {len(evaluation.titles)} metrics."
+    yield f"Version {__version__}; seed {evaluation.seed}, {evaluation.resamples} resamples."
+    yield from (f"skipped: {failure}" for failure in evaluation.failures())
+    yield from evaluation.notices()
+    scored = [one.metric for result in results for one in result.metrics.values() if not one.failure]
+    yield from sorted({f"{metric.title}: {metric.note}" for metric in scored if metric.note})
+    for name, result in evaluation.sets.items():
+        if MARS in result.metrics and result.metrics[MARS].signature:
+            yield f"{name}: {result.metrics[MARS].signature}"
 
 
 def _metric_table(
@@ -79,7 +84,7 @@ def _metric_table(
     value: Callable[[SetResult, str], float],
     show: Callable[[float], str] = number,
 ) -> Table:
-    """A value of each metric on each set, and its mean over the sets with a value."""
+    """Tabulate a value of each metric on each set, and its mean over the sets with a value."""
     rows = []
     for name, metric in evaluation.titles.items():
         values = [value(result, name) for result in evaluation.sets.values()]
@@ -88,7 +93,7 @@ def _metric_table(
 
 
 def main_table(evaluation: MetaEvaluation) -> Table:
-    """Pearson's r at each set's main level, and how many items it rests on: the figures to look at first."""
+    """Tabulate Pearson's r at each set's main level, and how many items it rests on: what to look at first."""
     within = [name for name, result in evaluation.sets.items() if result.level == "within_groups"]
     note = "Pearson correlation with the human ratings over all items"
     note += f" ({', '.join(within)}: within groups)" if within else ""
@@ -116,7 +121,7 @@ def _coefficient_table(evaluation: MetaEvaluation, level: Level, coefficient: Co
 
 
 def _with_interval(value: float, ends: Interval) -> str:
-    """A value with its ends: "0.12 [-0.03, 0.27]"."""
+    """Write a value with the ends of its interval: "0.12 [-0.03, 0.27]"."""
     return MISSING if math.isnan(value) else f"{value:.2f} [{number(ends.low, 2)}, {number(ends.high, 2)}]"
 
 
@@ -133,7 +138,7 @@ def _intervals_table(evaluation: MetaEvaluation) -> Table:
 
 
 def _system_table(evaluation: MetaEvaluation, name: str) -> Table:
-    """Pearson's r over the items of each system of a set."""
+    """Tabulate Pearson's r over the items of each system of a set."""
     result = evaluation.sets[name]
     systems = sorted(set(result.data.systems))
 
@@ -150,7 +155,7 @@ def _system_table(evaluation: MetaEvaluation, name: str) -> Table:
 
 
 def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Table]:
-    """The share of candidates above the attack, and what becomes of the correlation."""
+    """Tabulate the share of candidates above the attack, and the change of the correlation."""
     attacked = {name: result.attacks[attack] for name, result in evaluation.sets.items()}
     counts = "; ".join(f"{name} {len(rows.indices)} ({rows.skipped} skipped)" for name, rows in attacked.items())
 
@@ -177,7 +182,7 @@ def _attack_tables(evaluation: MetaEvaluation, attack: str) -> tuple[Table, Tabl
 
 
 def _difference_table(evaluation: MetaEvaluation) -> Table:
-    """MARS against each metric."""
+    """Tabulate MARS minus each metric."""
     rows = []
     for name, title in evaluation.titles.items():
         tests = [test for result in evaluation.sets.values() if (test := result.agreements[name].mars_better)]

@@ -1,134 +1,128 @@
-"""What the references of a data set are like: numbers by row, their means, and the rows to look at."""
+"""Survey of the references of a data set: figures by row, their means, and the rows to look at."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from mars_score.data.overlap import copied_share, windows
 from mars_score.data.validation import check_references, check_rows
 from mars_score.data.values import one_line, plain
-from mars_score.data.words import plain_words, split_words
-from mars_score.models.signature import Signature, make_signature
-from mars_score.sampling.samples import ContextSampler, make_request
-from mars_score.scoring.evidence import EMBED, Reader
-from mars_score.stats.labels import Floats
+from mars_score.metrics.plus import PlusConfig
+from mars_score.models.fingerprints import fingerprint
 from mars_score.tables import Table, mean, number
+from mars_score.text import copied_share, plain_words, split_words, windows
 
 if TYPE_CHECKING:
+    from mars_score.rows import Row
     from mars_score.scorer import MarsScorer
 
 FEW = 0.3  # cosine below which two references disagree
 DUPLICATE = 0.95  # cosine from which two references say the same
-# Numbers of a row: means over its texts or pairs of texts, NaN where there are none.
-NUMBERS = {
+# Figures of a row: means over its texts or pairs of texts, NaN where there are none.
+FIGURES = {
     "words": "words of a reference",
-    "copied": "share of its words in runs of five that the context has, too",
-    "closeness": "cosine with the context",  # with the nearest part of it
+    "copied": "share of its words that it copies from the context, in runs of five",
+    "context_cosine": "cosine with the nearest window of the context",
     "lexical": "diversity of words (one minus Jaccard's index of two references)",
     "embedding": "diversity in embedding (one minus the cosine of two references)",
-    "openness": "openness (one minus the cosine of two samples)",  # how much else could be said
-    "nearest": "cosine with the nearest sample",
 }
 _SHOWN = 10  # rows of a kind
 _LONG = 200  # characters
+Cosine = Callable[[str, str], float]
 
 
 @dataclass(frozen=True)
 class ReferenceRow:
-    """A row's references, without whitespace around them, and the numbers of ``NUMBERS``."""
+    """The references of a row, without outer white space, and its figures.
 
-    row: int  # counted from 0
+    Attributes:
+        row: counted from 0.
+        references: of the row.
+        words: see :data:`FIGURES`; so are ``copied``, ``context_cosine``, ``lexical`` and ``embedding``.
+        lowest_cosine: of two references.
+        duplicates: pairs of references whose cosine is at least :data:`DUPLICATE`, by index.
+    """
+
+    row: int
     references: tuple[str, ...]
     words: float
     copied: float
-    closeness: float
+    context_cosine: float
     lexical: float
     embedding: float
-    agreement: float  # the smallest cosine of two references
-    duplicates: tuple[tuple[int, int], ...]  # pairs of references whose cosine is at least ``DUPLICATE``
-    openness: float
-    nearest: float
-    samples: tuple[str, ...]  # drawn given the context, the farthest from all references first
-
-    @property
-    def need(self) -> float:
-        """How much one more reference would help: openness by number of references; 0 where it is not known."""
-        return 0.0 if math.isnan(self.openness) else self.openness / len(self.references)
+    lowest_cosine: float
+    duplicates: tuple[tuple[int, int], ...]
 
 
-def reference_row(
-    row: int, references: Sequence[str], context: str, samples: Sequence[str], vectors: Mapping[str, Floats]
-) -> ReferenceRow:
-    """The numbers of a row; the context may be blank.
+def reference_row(index: int, row: Row, cosine: Cosine, config: PlusConfig) -> ReferenceRow:
+    """Compute the figures of a row; its context may be blank.
 
-    ``vectors`` are unit vectors, (dimensions,), of references, samples and the parts of the context.
+    Args:
+        index: of the row.
+        row: its references and context.
+        cosine: of two texts, which are references or windows of the context.
+        config: sizes of windows and of copied runs.
     """
-
-    def cosine(text: str, other: str) -> float:
-        return float(vectors[text] @ vectors[other])
-
-    parts = windows(context)
-    words = [set(plain_words(text)) for text in references]
+    references, parts = row.references, windows(row.context, config.window_words)
     pairs = list(combinations(range(len(references)), 2))
     cosines = [cosine(references[first], references[second]) for first, second in pairs]
     return ReferenceRow(
-        row,
-        tuple(references),
+        index,
+        references,
         words=mean(len(split_words(text)) for text in references),
-        copied=mean(copied_share(text, context) for text in references if parts),
-        closeness=mean(max(cosine(text, part) for part in parts) for text in references if parts),
-        lexical=1 - mean(_jaccard(words[first], words[second]) for first, second in pairs),
+        copied=mean(copied_share(text, row.context, config.copied_words) for text in references if parts),
+        context_cosine=mean(max(cosine(text, part) for part in parts) for text in references if parts),
+        lexical=1 - mean(_jaccard(references[first], references[second]) for first, second in pairs),
         embedding=1 - mean(cosines),
-        agreement=min(cosines, default=math.nan),
+        lowest_cosine=min(cosines, default=math.nan),
         duplicates=tuple(pair for pair, value in zip(pairs, cosines, strict=True) if value >= DUPLICATE),
-        openness=1 - mean(cosine(*pair) for pair in combinations(samples, 2)),
-        nearest=mean(max(cosine(text, sample) for sample in samples) for text in references if samples),
-        samples=tuple(sorted(samples, key=lambda sample: max(cosine(sample, text) for text in references))),
     )
 
 
-def _jaccard(words: set[str], others: set[str]) -> float:
+def _jaccard(text: str, other: str) -> float:
+    words, others = set(plain_words(text)), set(plain_words(other))
     return len(words & others) / len(words | others) if words | others else 1.0
 
 
 @dataclass(frozen=True)
 class ReferenceSurvey:
-    """What the references of a data set are like."""
+    """The references of a data set, described.
 
-    rows: tuple[ReferenceRow, ...]  # in input order
-    signature: Signature  # of the models and settings that samples and vectors depend on
+    Attributes:
+        rows: in input order.
+        encoder: fingerprint of the model that the cosines are by.
+    """
 
-    def suggest(self, count: int) -> list[ReferenceRow]:
-        """The ``count`` rows where one more reference would help most; only rows with samples."""
-        return sorted((row for row in self.rows if row.samples), key=lambda row: -row.need)[:count]
+    rows: tuple[ReferenceRow, ...]
+    encoder: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; what is undefined is None."""
-        return {"rows": [plain(asdict(row)) for row in self.rows], "signature": str(self.signature)}
+        """Return plain data for JSON; what is undefined is None."""
+        return {"rows": [plain(asdict(row)) for row in self.rows], "encoder": self.encoder}
 
     def tables(self) -> list[Table]:
-        """Means over rows, and the rows to look at: a table for each kind that there is."""
+        """Tabulate means over rows, and the rows to look at: a table for each kind that there is."""
         repeated = [row for row in self.rows if row.duplicates]
-        disagreeing = sorted((row for row in self.rows if row.agreement < FEW), key=lambda row: row.agreement)
+        disagreeing = sorted(
+            (row for row in self.rows if row.lowest_cosine < FEW), key=lambda row: row.lowest_cosine
+        )
         counts = sorted(Counter(len(row.references) for row in self.rows).items())
         values = {
             "rows": str(len(self.rows)),
             "references per row": ", ".join(f"{count} in {rows}" for count, rows in counts),
-            **{text: number(mean(getattr(row, name) for row in self.rows)) for name, text in NUMBERS.items()},
+            **{text: number(mean(getattr(row, name) for row in self.rows)) for name, text in FIGURES.items()},
             "rows with near-duplicates": str(len(repeated)),
             "rows whose references disagree": str(len(disagreeing)),
         }
-        note = "Means over the rows where a number is defined: diversity needs two references, openness samples."
+        note = "Means over the rows where a figure is defined: diversity needs two references."
         tables = [Table("References", note, ("", "value"), tuple(values.items()))]
         if repeated:
             note = f"Two references with a cosine of at least {DUPLICATE}: the second adds nothing."
-            pairs = [(row, [row.references[place] for place in row.duplicates[0]]) for row in repeated]
+            pairs = [(row, [row.references[index] for index in row.duplicates[0]]) for row in repeated]
             tables.append(_row_table("Near-duplicates", note, pairs))
         if disagreeing:
             note = f"Two references with a cosine below {FEW}: open-ended, or one of them is wrong."
@@ -138,47 +132,35 @@ class ReferenceSurvey:
 
 
 def survey_references(scorer: MarsScorer, references: Any, contexts: Any = None) -> ReferenceSurvey:
-    """Look at the references of all rows; samples are drawn as the scores of ``scorer`` have them.
+    """Describe the references of all rows by the encoder of a scorer.
 
-    References and contexts are as for :meth:`MarsScorer.score`, and so are the errors; no rows are one as well.
+    Args:
+        scorer: holds the encoder; the windows of contexts are those of its variant, or of `plus`.
+        references: as for :meth:`MarsScorer.score`; equal ones are near-duplicates.
+        contexts: as for :meth:`MarsScorer.score`.
+
+    Raises:
+        TypeError, ValueError: bad input, named with its row; no rows.
+        ModelUnavailableError: the encoder cannot be loaded.
     """
-    use_context = scorer.settings.use_context
-    rows, all_contexts, _ = check_rows(check_references(references), contexts, use_context=use_context)
-    if not rows:
+    settings = scorer.settings
+    all_references = [tuple(map(str.strip, texts)) for texts in check_references(references)]
+    checked = check_rows(all_references, contexts, use_context=settings.use_context)
+    if not checked:
         raise ValueError("there are no rows")
-    texts = [tuple(text.strip() for text in row) for row in rows]
-    stripped = [context.strip() for context in all_contexts]
-    requests = [make_request(*row, scorer.settings.sampling) for row in zip(stripped, texts, strict=True)]
-    report = partial(scorer.runtime.report, "sample")
-    drawn = ContextSampler(scorer.settings, scorer.runtime).draw(requests, report)
-    samples = [drawn[request].texts for request in requests]
-    wanted = {text for row in (*texts, *samples, *map(windows, stripped)) for text in row}
-    read = Reader(scorer.settings, scorer.runtime).read(EMBED, sorted(wanted))
-    vectors = {text: embedding.vector for text, embedding in read.items()}
-    survey = tuple(
-        reference_row(index, *row, vectors) for index, row in enumerate(zip(texts, stripped, samples, strict=True))
-    )
-    return ReferenceSurvey(survey, make_signature(scorer.settings, map(len, rows)))
+    # The check has dropped equal references.
+    rows = [row._replace(references=texts) for row, texts in zip(checked, all_references, strict=True)]
+    config = settings.config if isinstance(settings.config, PlusConfig) else PlusConfig()
+    texts = {text for row in rows for text in (*row.references, *windows(row.context, config.window_words))}
+    encodings = scorer.calls.encode(sorted(texts))
 
+    def cosine(text: str, other: str) -> float:
+        return float(encodings[text].vector @ encodings[other].vector)
 
-def suggestion_table(rows: Sequence[ReferenceRow]) -> Table:
-    """Where one more reference would help most, with drafts."""
-    return Table(
-        "Where one more reference would help most",
-        "Openness divided by the number of references. Drafts: the samples farthest from the references; a small "
-        "model wrote them, so a person has to check and change them.",
-        ("line", "openness", "references", "drafts"),
-        tuple(
-            (str(row.row + 1), number(row.openness, 2), _joined(row.references), _joined(row.samples[:3]))
-            for row in rows
-        ),
-    )
+    survey = tuple(reference_row(index, row, cosine, config) for index, row in enumerate(rows))
+    return ReferenceSurvey(survey, str(fingerprint(settings.models.encoder)))
 
 
 def _row_table(title: str, note: str, rows: Sequence[tuple[ReferenceRow, Sequence[str]]]) -> Table:
-    lines = tuple((str(row.row + 1), _joined(texts)) for row, texts in rows[:_SHOWN])
-    return Table(title, note, ("line", "references"), lines)
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return " / ".join(one_line(text, _LONG) for text in texts)
+    lines = tuple((str(row.row + 1), " / ".join(one_line(text, _LONG) for text in texts)) for row, texts in rows)
+    return Table(title, note, ("line", "references"), lines[:_SHOWN])

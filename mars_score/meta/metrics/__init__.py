@@ -1,4 +1,4 @@
-"""The metrics that are compared: MARS with its variants, what a user would pick instead, and trivial ones.
+"""The registry of metrics: MARS with its variants, what a user would pick instead, and trivial ones.
 
 A metric is a subclass of :class:`mars_score.meta.metrics.base.Metric` and a line in ``PEERS``. Variants of MARS
 need no class: ``mars[sigma=0,planner=none]`` is MARS with these settings, with ``references=false`` by the
@@ -47,7 +47,7 @@ _BRACKETS = re.compile(r"mars\[(.*)\]", re.DOTALL)
 
 
 def parse_names(text: str) -> list[str]:
-    """Names separated by commas, some with settings in brackets; raises ValueError for an unknown name."""
+    """Split names at commas, but not at those in brackets; raise ValueError for an unknown name."""
     names = [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]
     for name in names:
         _check(name)
@@ -55,26 +55,24 @@ def parse_names(text: str) -> list[str]:
 
 
 def make_metric(name: str | Scoring, models: Models) -> Metric:
-    """The metric of a name, one of :data:`METRICS` or ``mars[setting=value,...]``, or of a user's object.
+    """Make the metric of a name, one of :data:`METRICS` or ``mars[setting=value,...]``, or of a user's object.
 
     Raises:
-        ValueError: an unknown name, or a setting out of range.
+        ValueError: an unknown name, or a setting out of range or without effect.
         TypeError: an unknown setting, or an object without a ``score`` method.
     """
-    if not isinstance(name, str):
-        from mars_score.meta.metrics.base import Metric, OwnMetric
+    from mars_score.meta.metrics.base import MarsVariant, Metric, OwnMetric
 
+    if not isinstance(name, str):
         return name if isinstance(name, Metric) else OwnMetric(models, name)
     _check(name)
     if name in PEERS:
         module, metric = PEERS[name].split(".")
         peer: type[Metric] = getattr(import_module(f"{__name__}.{module}"), metric)
         return peer(models)
-    from mars_score.meta.metrics.mars_variants import Mars
-
     if brackets := _BRACKETS.fullmatch(name):
-        return Mars(models, f"MARS, {brackets[1]}", brackets[1])
-    return Mars(models, *VARIANTS[name])
+        return MarsVariant(models, f"MARS, {brackets[1]}", brackets[1])
+    return MarsVariant(models, *VARIANTS[name])
 
 
 def _check(name: str) -> None:

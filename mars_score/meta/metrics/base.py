@@ -1,88 +1,71 @@
-"""What a metric is: an object with a ``score`` method; and the models that metrics share."""
+"""Metrics: their base class, MARS with any settings, objects of users, and the models that all of them share."""
 
 from __future__ import annotations
 
+import json
+import re
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any, ClassVar, Literal, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mars_score.data.validation import Row
-from mars_score.models.fingerprints import Current
-from mars_score.models.loading import shared_model
-from mars_score.scorer import MarsScorer
-from mars_score.scoring.evidence import Reader
+from mars_score.errors import MarsWarning
+from mars_score.rows import Row
+
+if TYPE_CHECKING:
+    from mars_score.results import MarsResult
 
 
 class Models:
-    """The models of a :class:`MarsScorer` with these arguments, shared by all metrics; loaded when first used."""
+    """The models of a :class:`mars_score.MarsScorer`, shared by all metrics and loaded when first used.
+
+    Attributes:
+        arguments: of the scorer.
+        runtime: where models run and progress is reported.
+        calls: the cached calls of the models.
+    """
 
     def __init__(self, **arguments: Any) -> None:
+        from mars_score.scorer import MarsScorer
+
         scorer = MarsScorer(**arguments)
-        self.arguments, self.settings, self.runtime = arguments, scorer.settings, scorer.runtime
-
-    @cached_property
-    def reader(self) -> Reader:
-        """Sentence vectors and likelihoods, stored or new."""
-        return Reader(self.settings, self.runtime)
-
-    def encoder(self) -> Any:
-        """The sentence encoder, a ``SentenceTransformer``; raises ModelUnavailableError."""
-        return shared_model("encoder", self.settings.models, self.runtime, in_torch=True)
-
-    def language_model(self) -> Any:
-        """The language model, a ``CausalLanguageModel``; raises ModelUnavailableError."""
-        return shared_model("language_model", self.settings.models, self.runtime, in_torch=True)
+        self.arguments, self.runtime, self.calls = arguments, scorer.runtime, scorer.calls
 
 
 class Scoring(Protocol):
-    """What any object needs to be a metric; it may have the attributes of :class:`Metric` and a ``key``, too."""
+    """What any object needs to be a metric; it may have the attributes of :class:`Metric`, too."""
 
     def score(self, rows: Sequence[tuple[str, tuple[str, ...], str]], corpus: Sequence[str]) -> Sequence[float]:
-        """One score per row, larger is better; see :meth:`Metric.score`."""
+        """Return one score per row, larger is better; see :meth:`Metric.score`."""
 
 
 class Metric(ABC):
-    """A metric of the registry."""
+    """A metric of the registry.
 
-    title: str  # as it is written in tables: "ROUGE-L"
-    note: str = ""  # what a reader of a table must know, such as how the context is cut
-    minimum: float = 0.0  # the score of a blank candidate, which ``score`` never sees: the metric's lowest value
-    uses_corpus: bool = False  # whether a score depends on ``corpus``
-    method: ClassVar[int] = 1  # to raise when the same texts, models and packages come to give other scores
-    packages: ClassVar[tuple[str, ...]] = ()  # the distributions that it computes with
-    # The model that it computes with: the name of an attribute of the settings' models.
-    model: ClassVar[Literal["encoder", "language_model"] | None] = None
+    Attributes:
+        title: as it is written in tables: "ROUGE-L".
+        note: what a reader of a table must know, such as how the context is cut.
+        minimum: the metric's lowest value, the score of a blank candidate, which ``score`` never sees.
+    """
+
+    title: str
+    note: str = ""
+    minimum: float = 0.0
 
     def __init__(self, models: Models) -> None:
         self.models = models
 
-    def key(self) -> Sequence[Any]:
-        """What scores depend on besides the texts; None is among it if that is not known, and none are stored.
-
-        Raises:
-            ModelUnavailableError, ImportError: a model, data or a package is missing; says how to get it.
-        """
-        try:
-            key: list[Any] = [self.title, self.method, *map(version, self.packages)]
-        except PackageNotFoundError as fault:
-            raise ImportError(f"{fault.name} is not installed; run: pip install 'mars-score[meta]'") from fault
-        if self.model:
-            models = self.models.settings.models
-            key.append(Current(getattr(models, self.model), getattr(self.models, self.model)).key(models.dtype))
-        return key
-
     @abstractmethod
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """One score per row, each of which depends on its row and on ``corpus`` alone.
+        """Return one score per row, each of which depends on its row and on ``corpus`` alone.
 
         Args:
             rows: no candidate is blank.
             corpus: the different references of the whole data set, for document frequencies.
 
         Raises:
-            ModelUnavailableError, ImportError: as ``key``.
+            ModelUnavailableError, ImportError: a model, data or a package is missing; says how to get it.
         """
 
 
@@ -91,7 +74,7 @@ class OwnMetric(Metric):
 
     ``score`` gets rows of candidate, references and context (no candidate is blank) and all references of the
     set; it returns one number per row, larger is better. Its title is the name of its class, a blank candidate
-    scores 0.0. Without a ``key`` its scores are computed in every run; with one they are kept in the store.
+    scores 0.0.
 
     Raises:
         TypeError: it has no ``score`` method.
@@ -103,13 +86,72 @@ class OwnMetric(Metric):
         super().__init__(models)
         self._scoring = scoring
         self.title = getattr(scoring, "title", type(scoring).__name__)
-        for name in ("note", "minimum", "uses_corpus"):
+        for name in ("note", "minimum"):
             setattr(self, name, getattr(scoring, name, getattr(Metric, name)))
 
-    def key(self) -> Sequence[Any]:
-        """The object's own; not known without one."""
-        return self._scoring.key() if hasattr(self._scoring, "key") else [None]
+    def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
+        """Return the object's scores, as floats."""
+        return [float(score) for score in self._scoring.score([row[:3] for row in rows], corpus)]
+
+
+class MarsVariant(Metric):
+    """MARS with settings of its own: ``setting=value`` joined by commas; values are JSON, or else strings.
+
+    Raises:
+        ValueError, TypeError: a setting that is unknown, out of range or without effect.
+    """
+
+    def __init__(self, models: Models, title: str, changes: str) -> None:
+        from mars_score.scorer import MarsScorer
+
+        super().__init__(models)
+        self.title = title
+        self._arguments = {**models.arguments, **_parse_settings(changes)}
+        self._has_references = self._arguments.pop("references", True)
+        self._settings = MarsScorer(**self._arguments).settings
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """The object's scores, as floats."""
-        return [float(score) for score in self._scoring.score([row[:3] for row in rows], corpus)]
+        """Return the scores of :meth:`result`."""
+        return self.result(rows, corpus).scores
+
+    def result(self, rows: Sequence[Row], corpus: Sequence[str]) -> MarsResult:
+        """Score with all details; candidates may be blank. The setting ``task`` goes before the tasks of rows."""
+        from mars_score.scorer import MarsScorer
+
+        candidates, references, contexts, samples, tasks = zip(*(Row(*row) for row in rows), strict=True)
+        settings = self._settings
+        idf_corpus: dict[str, Any] = {"idf_corpus": corpus} if corpus and settings.counts_idf else {}
+        use_samples = any(samples) and getattr(settings.config, "sample_weight", 0) > 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MarsWarning)  # the result repeats them
+            scorer = MarsScorer(**self._arguments, **idf_corpus)
+            return scorer.score(
+                candidates,
+                references if self._has_references else None,
+                contexts,
+                samples=samples if use_samples else None,
+                tasks=tasks if settings.use_context and settings.task is None else None,
+            )
+
+
+def _parse_settings(changes: str) -> dict[str, Any]:
+    """Parse ``"sigma=0,planner=none"`` to ``{"sigma": 0, "planner": "none"}``."""
+    parsed = {}
+    for change in re.split(r",(?=\s*\w+=)", changes) if changes.strip() else ():
+        name, sign, value = change.strip().partition("=")
+        if not sign:
+            raise ValueError(f"a variant of MARS is written mars[setting=value,...], got {change!r}")
+        try:
+            parsed[name] = json.loads(value)
+        except json.JSONDecodeError:
+            parsed[name] = value
+    return parsed
+
+
+@contextmanager
+def extra_meta() -> Iterator[None]:
+    """Name the extra ``meta`` where a package cannot be imported within."""
+    try:
+        yield
+    except ModuleNotFoundError as fault:
+        raise ImportError(f"{fault.name} is not installed; run: pip install 'mars-score[meta]'") from fault

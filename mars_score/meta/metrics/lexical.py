@@ -7,31 +7,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mars_score.data.validation import Row
-from mars_score.data.words import split_words
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics.base import Metric
+from mars_score.meta.metrics.base import Metric, extra_meta
+from mars_score.rows import Row
+from mars_score.text import split_words
 
 SYSTEM_WORDNET = Path("/usr/share/wordnet")  # of the package wordnet-base of Debian and Ubuntu
 
 
 def sentence_bleu(candidate: str, references: Sequence[str], order: int = 4) -> float:
-    """Sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018), in [0, 100].
+    """Compute sentence BLEU (Papineni et al. 2002) by sacreBLEU (Post 2018), in [0, 100].
 
     ``order`` is that of the longest n-grams; effective order, so that shorter texts have a score, too.
     """
-    from sacrebleu.metrics.bleu import BLEU
+    with extra_meta():
+        from sacrebleu.metrics.bleu import BLEU
 
     bleu = BLEU(max_ngram_order=order, effective_order=True)
     return float(bleu.sentence_score(candidate, list(references)).score)
 
 
 def rouge_l(candidate: str, references: Sequence[str]) -> float:
-    """ROUGE-L F1 (Lin 2004) by rouge-score with its stemmer, in [0, 1]; the best over references.
+    """Compute ROUGE-L F1 (Lin 2004) by rouge-score with its stemmer, in [0, 1]; the best over references.
 
     rouge-score's words are runs of a-z and 0-9: a candidate without any scores 0.
     """
-    from rouge_score.rouge_scorer import RougeScorer
+    with extra_meta():
+        from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(["rougeL"], use_stemmer=True)
     return float(scorer.score_multi(list(references), candidate)["rougeL"].fmeasure)
@@ -41,11 +43,10 @@ class Bleu(Metric):
     """BLEU as :func:`sentence_bleu` has it, over all references of a row at once, in [0, 1]."""
 
     title = "BLEU"
-    packages = ("sacrebleu",)
     order: ClassVar[int] = 4
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """See the base class."""
+        """Return the scores of rows."""
         return [sentence_bleu(candidate, references, self.order) / 100 for candidate, references, *_ in rows]
 
 
@@ -60,11 +61,11 @@ class Chrf(Metric):
     """chrF with n up to 6 and beta = 2 (Popović 2015) by sacreBLEU, in [0, 1]; the best over references."""
 
     title = "chrF"
-    packages = ("sacrebleu",)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """See the base class."""
-        from sacrebleu.metrics.chrf import CHRF
+        """Return the scores of rows."""
+        with extra_meta():
+            from sacrebleu.metrics.chrf import CHRF
 
         chrf = CHRF()
         return [chrf.sentence_score(candidate, list(references)).score / 100 for candidate, references, *_ in rows]
@@ -74,11 +75,10 @@ class RougeL(Metric):
     """ROUGE-L as :func:`rouge_l` has it."""
 
     title = "ROUGE-L"
-    packages = ("rouge-score", "nltk")  # the stemmer is nltk's
-    note = "reads the letters a-z and digits only"
+    note = "words are of the letters a-z and digits only"
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """See the base class."""
+        """Return the scores of rows."""
         return [rouge_l(candidate, references) for candidate, references, *_ in rows]
 
 
@@ -88,7 +88,7 @@ class Length(Metric):
     title = "length"
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """See the base class."""
+        """Return the scores of rows."""
         return [float(len(split_words(candidate))) for candidate, *_ in rows]
 
 
@@ -101,29 +101,29 @@ class Meteor(Metric):
     """
 
     title = "METEOR"
-    packages = ("nltk",)
     note = "nltk's, which looks up stems in WordNet"
 
     @cached_property
     def wordnet(self) -> Any:
-        """The reader of nltk's own copy of WordNet or else of the system's; nothing is fetched.
+        """Open nltk's own copy of WordNet or else the system's; nothing is fetched.
 
         Raises:
             ModelUnavailableError: there is neither copy.
         """
-        import nltk.data
-        from nltk.corpus.reader.wordnet import WordNetCorpusReader
+        with extra_meta():
+            import nltk.data
+            from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-        class Reader(WordNetCorpusReader):  # type: ignore[misc]
+        class PlainWordNet(WordNetCorpusReader):  # type: ignore[misc]
             """Does without the files that only other uses need, and that Debian does not have."""
 
             def open(self, file: str) -> Any:
-                """A file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
+                """Open a file; names of the lexicographers' 45 files (lexnames(5WN)) are made up."""
                 lexnames = "".join(f"{number:02d} file{number} 0\n" for number in range(45))
                 return io.StringIO(lexnames) if file == "lexnames" else super().open(file)
 
             def map_wn(self, version: str = "wordnet") -> None:
-                """No map to another version, which is for other languages."""
+                """Make no map to another version, which is for other languages."""
 
         try:
             root = nltk.data.find("corpora/wordnet/")  # the slash finds it in a zip as well
@@ -137,16 +137,13 @@ class Meteor(Metric):
                 nltk.data.path.append(root)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The multilingual functions are not available")
-            return Reader(root, None)
-
-    def key(self) -> Sequence[Any]:
-        """With WordNet's version."""
-        return [*super().key(), self.wordnet.get_version()]
+            return PlainWordNet(root, None)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """See the base class."""
-        from nltk.tokenize import wordpunct_tokenize
-        from nltk.translate.meteor_score import meteor_score
+        """Return the scores of rows."""
+        with extra_meta():
+            from nltk.tokenize import wordpunct_tokenize
+            from nltk.translate.meteor_score import meteor_score
 
         words = [([*map(wordpunct_tokenize, row[1])], wordpunct_tokenize(row[0])) for row in rows]
         return [float(meteor_score(*texts, wordnet=self.wordnet)) for texts in words]

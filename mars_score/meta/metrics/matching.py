@@ -14,35 +14,43 @@ import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from mars_score.data.sentences import sentences
-from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.metrics.base import Metric
+from mars_score.meta.metrics.base import Metric, extra_meta
 from mars_score.models.running import BatchSize, exclusive, ordinary_mode
-from mars_score.stats.labels import Floats
+from mars_score.rows import Row
+from mars_score.text import sentences
 
-AT_ONCE = 32  # rows whose token vectors are in memory together
+CHUNK_SIZE = 128  # rows whose token vectors are in memory together
 _STEPS = 10_000_000  # of the solver, at most; some texts of 500 tokens take more than its own limit
+Floats = NDArray[np.floating[Any]]
 Weight = Callable[[int], float]  # of a token id
 Bag = tuple[Floats, Floats]  # positive weights that sum to 1, (points,), and vectors, (points, dimensions)
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A text's tokens, special ones included, up to the encoder's window."""
+    """The tokens of a text, special ones included, up to the encoder's window.
 
-    ids: Sequence[int]  # in the vocabulary
-    special: NDArray[np.bool_]  # whether each belongs to no word
-    words: Sequence[str]  # the word that each is a piece of, as it is written in the text; "" for special tokens
-    begins: NDArray[np.bool_]  # whether each is its word's first piece
-    vectors: Floats  # last hidden states, (tokens, dimensions)
+    Attributes:
+        ids: in the vocabulary.
+        special: whether each belongs to no word, (tokens,).
+        words: the word that each is a piece of, as it is written in the text; "" for special tokens.
+        starts_word: whether each is the first piece of its word, (tokens,).
+        vectors: last hidden states, (tokens, dimensions).
+    """
+
+    ids: Sequence[int]
+    special: NDArray[np.bool_]
+    words: Sequence[str]
+    starts_word: NDArray[np.bool_]
+    vectors: Floats
 
 
-class TokenReader:
-    """Reads texts with a ``SentenceTransformer``, at most ``batch_size`` (None: 32) per forward pass.
+class TokenEncoder:
+    """Encodes texts by a ``SentenceTransformer``, at most ``batch_size`` (None: 32) per forward pass.
 
     Raises:
-        ModelUnavailableError: the encoder has no transformer, or its tokenizer does not say where tokens are.
+        ModelUnavailableError: the encoder has no transformer, or its tokenizer does not know the places of tokens.
     """
 
     def __init__(self, encoder: Any, batch_size: int | None = None) -> None:
@@ -53,122 +61,128 @@ class TokenReader:
             )
         self._encoder, self._batch = encoder, BatchSize(batch_size or 32)
 
-    def encode(self, texts: Sequence[str]) -> Any:
-        """What the tokenizer gives for texts without whitespace around them."""
+    def tokenize(self, texts: Sequence[str]) -> Any:
+        """Tokenize texts, without white space around them."""
         limit = {"truncation": True, "max_length": self._encoder.max_seq_length}
         return self._encoder.tokenizer([text.strip() for text in texts], return_special_tokens_mask=True, **limit)
 
-    def read(self, texts: Collection[str]) -> dict[str, Tokens]:
-        """The tokens of each different text; those of similar length are read together."""
+    def encode(self, texts: Collection[str]) -> dict[str, Tokens]:
+        """Encode each different text; those of similar length share a forward pass."""
         texts = list(dict.fromkeys(texts))
         with ordinary_mode(), exclusive(self._encoder):
             vectors = self._batch.map(self._vectors, [text.strip() for text in texts], len)
-        encoded = self.encode(texts)
-        return {text: _tokens(text.strip(), encoded, index, vectors[index]) for index, text in enumerate(texts)}
+        tokenized = self.tokenize(texts)
+        return {text: _tokens(text.strip(), tokenized, index, vectors[index]) for index, text in enumerate(texts)}
 
     def _vectors(self, texts: list[str]) -> list[Floats]:
         outputs = self._encoder.encode(
             texts, batch_size=len(texts), prompt="", output_value=None, show_progress_bar=False
         )
-        return [
-            output["token_embeddings"][output["attention_mask"].bool()].to("cpu", torch.float64).numpy()
-            for output in outputs
-        ]
+        vectors = [output["token_embeddings"][output["attention_mask"].bool()] for output in outputs]
+        return [one.to("cpu", torch.promote_types(one.dtype, torch.float32)).numpy() for one in vectors]
 
 
-def _tokens(text: str, encoded: Any, index: int, vectors: Floats) -> Tokens:
-    special = np.array(encoded["special_tokens_mask"][index], dtype=bool)
-    words, begins = [""] * len(special), np.zeros(len(special), dtype=bool)
-    for place in np.flatnonzero(~special):
-        word = encoded.token_to_word(index, place)
-        words[place] = text[slice(*encoded.word_to_chars(index, word))].strip()
-        begins[place] = encoded.word_to_tokens(index, word).start == place
-    return Tokens(encoded["input_ids"][index], special, words, begins, vectors)
+def _tokens(text: str, tokenized: Any, index: int, vectors: Floats) -> Tokens:
+    special = np.array(tokenized["special_tokens_mask"][index], dtype=bool)
+    words, starts_word = [""] * len(special), np.zeros(len(special), dtype=bool)
+    previous = None
+    for token, word in enumerate(tokenized.word_ids(index)):
+        if special[token]:
+            continue
+        starts_word[token] = word != previous
+        span = tokenized.word_to_chars(index, word) if word != previous else None
+        words[token] = text[span.start : span.end].strip() if span else words[token - 1]
+        previous = word
+    return Tokens(tokenized["input_ids"][index], special, words, starts_word, vectors)
 
 
 def _unit(vectors: Floats) -> Floats:
+    """Scale vectors to length 1; those of zeros stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
+    unit: Floats = vectors / np.where(lengths > 0, lengths, 1)
+    return unit
 
 
 class TokenMetric(Metric):
     """The best similarity over a row's references, of texts as token vectors represent them."""
 
-    model = "encoder"
-
     @cached_property
-    def tokens(self) -> TokenReader:
-        """Reads texts."""
-        return TokenReader(self.models.encoder(), self.models.runtime.encoder_batch_size)
+    def encoder(self) -> TokenEncoder:
+        """The preset's encoder."""
+        return TokenEncoder(self.models.calls.encoder(), self.models.runtime.encoder_batch_size)
 
     @abstractmethod
-    def represent(self, texts: Collection[str], weight: Weight) -> dict[str, Any]:
-        """What is compared of each text; ``weight`` is the IDF of a token."""
+    def represent(self, texts: Collection[str], corpus: Sequence[str]) -> dict[str, Any]:
+        """Return what is compared of each text."""
 
     @abstractmethod
     def similarity(self, candidate: Any, reference: Any) -> float:
-        """Of two texts as they are represented."""
+        """Compare two texts as they are represented."""
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
-        """See the base class."""
-        weight = self._weights(corpus if self.uses_corpus else ())
-        scores = []
-        for start in range(0, len(rows), AT_ONCE):
-            part = rows[start : start + AT_ONCE]
-            texts = dict.fromkeys(text for candidate, references, *_ in part for text in (candidate, *references))
-            read = self.represent(texts, weight)
+        """Return the similarity of each candidate to the nearest of its references."""
+        scores: list[float] = []
+        for start in range(0, len(rows), CHUNK_SIZE):
+            self.models.runtime.report(self.title, start, len(rows))
+            chunk = rows[start : start + CHUNK_SIZE]
+            texts = dict.fromkeys(text for candidate, references, *_ in chunk for text in (candidate, *references))
+            found = self.represent(texts, corpus)
             scores += [
-                max(self.similarity(read[candidate], read[reference]) for reference in references)
-                for candidate, references, *_ in part
+                max(self.similarity(found[candidate], found[reference]) for reference in references)
+                for candidate, references, *_ in chunk
             ]
+        self.models.runtime.report(self.title, len(rows), len(rows))
         return scores
-
-    def _weights(self, corpus: Sequence[str]) -> Weight:
-        """MoverScore's IDF of a token: log((N + 1) / (df + 1)), df of N texts holding it."""
-        texts = self.tokens.encode(corpus)["input_ids"] if corpus else []
-        counts = Counter(token for ids in texts for token in set(ids))
-        return lambda token: math.log((len(texts) + 1) / (counts[token] + 1))
 
 
 class BertScore(TokenMetric):
     """BERTScore's F1 (Zhang et al. 2020) of greedily matched tokens, without IDF or rescaling.
 
     As in the package ``bert-score``, tokens may match special tokens, which do not count themselves, and a text
-    with none but special tokens scores 0.
+    with none but special tokens scores 0. That package is not used: it needs a folder (the encoder may be an
+    object), and where texts are padded it takes 0 for the cosine of a token whose cosines are all negative, so
+    that a row's score would depend on its neighbours (by up to 8e-5 on 300 rows of QGEval).
     """
 
     title = "BERTScore"
-    method = 2
     note = (
         "F1 on the preset's encoder, no IDF, not rescaled; last layer (bert-score has a tuned layer for models of "
         "its own list only); texts cut at the encoder's window; best over the references"
     )
 
-    def represent(self, texts: Collection[str], weight: Weight) -> dict[str, Tokens]:
-        """Tokens."""
-        return self.tokens.read(texts)
+    def represent(
+        self, texts: Collection[str], corpus: Sequence[str]
+    ) -> dict[str, tuple[Floats, NDArray[np.bool_]]]:
+        """Return unit vectors of tokens, and which of these are not special."""
+        tokens = self.encoder.encode(texts)
+        return {text: (_unit(one.vectors), ~one.special) for text, one in tokens.items()}
 
-    def similarity(self, candidate: Tokens, reference: Tokens) -> float:
-        """F1."""
-        if candidate.special.all() or reference.special.all():
+    def similarity(
+        self, candidate: tuple[Floats, NDArray[np.bool_]], reference: tuple[Floats, NDArray[np.bool_]]
+    ) -> float:
+        """Compute F1."""
+        (vectors, counted), (reference_vectors, reference_counted) = candidate, reference
+        if not (counted.any() and reference_counted.any()):
             return 0.0
-        cosines = _unit(candidate.vectors) @ _unit(reference.vectors).T
-        precision = cosines.max(axis=1)[~candidate.special].mean()
-        recall = cosines.max(axis=0)[~reference.special].mean()
+        cosines = vectors @ reference_vectors.T
+        precision = cosines.max(axis=1)[counted].mean()
+        recall = cosines.max(axis=0)[reference_counted].mean()
         return float(2 * precision * recall / ((precision + recall) or 1.0))
 
 
 def bag(weights: Floats, vectors: Floats) -> Bag:
-    """Without points of weight 0; at least one must weigh more."""
+    """Make a bag without points of weight 0; at least one must weigh more."""
     used = weights > 0
     return weights[used] / weights.sum(), vectors[used]
 
 
-def movers_distance(a: Bag, b: Bag) -> float:
-    """The earth mover's distance of two bags over Euclidean distances."""
-    from ot import emd2
+def movers_distance(first: Bag, second: Bag) -> float:
+    """Compute the earth mover's distance of two bags over Euclidean distances."""
+    with extra_meta():
+        from ot import emd2
 
-    return float(emd2(a[0], b[0], cdist(a[1], b[1]), numItermax=_STEPS, check_marginals=False))
+    distances = cdist(first[1], second[1])
+    return float(emd2(first[0], second[0], distances, numItermax=_STEPS, check_marginals=False))
 
 
 class MoverScore(TokenMetric):
@@ -180,53 +194,62 @@ class MoverScore(TokenMetric):
     """
 
     title = "MoverScore"
-    method = 2
     note = (
         "unigrams on the preset's encoder, last layer (as moverscore_v2; the paper pools the last five); IDF of "
         "the data set's references for candidates too (the original: of the candidates, so that other rows would "
         "count); stop words count, as by the original's default; best over the references"
     )
     minimum = -1.0
-    uses_corpus = True
-    packages = ("POT",)
+    _counted: tuple[Sequence[str], int, Counter[int]] | None = None  # the last corpus, its size and frequencies
 
-    def represent(self, texts: Collection[str], weight: Weight) -> dict[str, Bag | None]:
-        """Bags; None for a text without tokens."""
-        return {text: self._bag(tokens, weight) for text, tokens in self.tokens.read(texts).items()}
+    def represent(self, texts: Collection[str], corpus: Sequence[str]) -> dict[str, Bag | None]:
+        """Return bags; None for a text without tokens."""
+        weight = self._weights(corpus)
+        return {text: self._bag(tokens, weight) for text, tokens in self.encoder.encode(texts).items()}
+
+    def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
+        """Return a number in [-1, 1]."""
+        return -1.0 if candidate is None or reference is None else 1 - movers_distance(candidate, reference)
+
+    def _weights(self, corpus: Sequence[str]) -> Weight:
+        """Return the original's IDF of a token: log((N + 1) / (df + 1)), df of N texts holding it."""
+        if self._counted is None or self._counted[0] is not corpus:
+            texts = self.encoder.tokenize(corpus)["input_ids"] if corpus else []
+            self._counted = corpus, len(texts), Counter(token for ids in texts for token in set(ids))
+        _, count, frequencies = self._counted
+        return lambda token: math.log((count + 1) / (frequencies[token] + 1))
 
     def _bag(self, tokens: Tokens, weight: Weight) -> Bag | None:
         own = (~tokens.special).astype(np.float64)
-        counted = own * tokens.begins * [word not in string.punctuation for word in tokens.words]
+        counted = own * tokens.starts_word * [word not in string.punctuation for word in tokens.words]
         rare = counted * [weight(token) for token in tokens.ids]
         weights = next((weights for weights in (rare, counted, own) if weights.any()), None)
         return None if weights is None else bag(weights, _unit(tokens.vectors))
-
-    def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
-        """In [-1, 1]."""
-        return -1.0 if candidate is None or reference is None else 1 - movers_distance(candidate, reference)
 
 
 class SentenceMover(TokenMetric):
     """Sentence Mover's Similarity (Clark et al. 2019), S+WMS: exp(-d), d the distance of words and sentences.
 
     A text is a bag of word vectors, each of weight 1, and of sentence vectors, which are the means of their
-    words' and weigh as many. As in the original, each sentence is read on its own, vectors keep their lengths,
+    words' and weigh as many. As in the original, each sentence is encoded on its own, vectors keep their lengths,
     and words with other than letters and stop words are left out, unless nothing else is there.
     """
 
     title = "Sentence Mover's"
-    method = 2
     note = (
         "S+WMS on tokens of the preset's encoder, last layer (the original: on words of GloVe or ELMo); without "
         "spaCy's English stop words (the original: NLTK's); best over the references"
     )
-    packages = ("POT", "spacy")
 
-    def represent(self, texts: Collection[str], weight: Weight) -> dict[str, Bag | None]:
-        """Bags; None for a text without tokens."""
+    def represent(self, texts: Collection[str], corpus: Sequence[str]) -> dict[str, Bag | None]:
+        """Return bags; None for a text without tokens."""
         split = {text: sentences(text) for text in texts}
-        read = self.tokens.read([sentence for parts in split.values() for sentence in parts])
-        return {text: self._bag([read[sentence] for sentence in parts]) for text, parts in split.items()}
+        tokens = self.encoder.encode([sentence for parts in split.values() for sentence in parts])
+        return {text: self._bag([tokens[sentence] for sentence in parts]) for text, parts in split.items()}
+
+    def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
+        """Return a number in [0, 1]."""
+        return 0.0 if candidate is None or reference is None else math.exp(-movers_distance(candidate, reference))
 
     def _bag(self, parts: Sequence[Tokens]) -> Bag | None:
         from spacy.lang.en.stop_words import STOP_WORDS
@@ -240,7 +263,3 @@ class SentenceMover(TokenMetric):
         counts = list(map(len, words))
         weights = np.array([*[1] * sum(counts), *counts], dtype=np.float64)
         return bag(weights, np.concatenate([*words, [vectors.mean(axis=0) for vectors in words]]))
-
-    def similarity(self, candidate: Bag | None, reference: Bag | None) -> float:
-        """In [0, 1]."""
-        return 0.0 if candidate is None or reference is None else math.exp(-movers_distance(candidate, reference))
