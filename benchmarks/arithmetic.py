@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import torch
 
-from mars_score.infilling.jobs import Infill, Job
+from mars_score.infilling.jobs import FilledBlank, Job
 from mars_score.models.causal_lm import CausalLanguageModel
 
 SIZES = (1024, 2048, 4096)
@@ -59,21 +59,21 @@ class Prices:
 
 
 def planned_tokens(job: Job, sigma: int) -> int:
-    """Tokens that are drafted for a job."""
+    """Count the tokens that are drafted for a job."""
     return sum(blank.length + sigma for blank in job.blanks)
 
 
-def operations(prices: Prices, infills: Mapping[Job, Sequence[Infill]], passes: int) -> int:
-    """What infilling these different jobs takes; a token with a future takes ``passes`` forwards and backwards."""
+def operations(prices: Prices, infills: Mapping[Job, Sequence[FilledBlank]], passes: int) -> int:
+    """Count what infilling different jobs takes; a token with a future takes ``passes`` forwards and backwards."""
     lead_follows: dict[tuple[int, ...], bool] = {}
     for job in infills:
         lead_follows[job.prompt] = lead_follows.get(job.prompt, False) or bool(job.lead)
     total = sum(prices.feed(0, len(prompt) - (not lead), logits=False) for prompt, lead in lead_follows.items())
-    for job, of_job in infills.items():
+    for job, filled in infills.items():
         written = len(job.prompt) + len(job.lead)
         total += prices.feed(len(job.prompt), max(0, len(job.lead) - 1))
-        for blank, infill in zip(job.blanks, of_job, strict=True):
-            drafted, block = len(infill.perplexities), len(blank.after)
+        for blank, infill in zip(job.blanks, filled, strict=True):
+            drafted, block = len(infill.perplexities), len(blank.block)
             total += prices.feed(written - 1, drafted) * (passes if block else 1)
             if block:
                 total += prices.feed(written + drafted - 1, 1)
@@ -83,7 +83,7 @@ def operations(prices: Prices, infills: Mapping[Job, Sequence[Infill]], passes: 
 
 
 def matrix_rate(device: torch.device, repeats: int = 3) -> float:
-    """Operations per second of the fastest of several products of large float32 matrices."""
+    """Measure the operations per second of the fastest of several products of large float32 matrices."""
     best = 0.0
     for size in SIZES:
         one, other = (torch.randn(size, size, device=device) for _ in range(2))

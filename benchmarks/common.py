@@ -1,4 +1,4 @@
-"""What the benchmarks share: options, stores, timing, printing."""
+"""Options, stores, timing and printing, which the benchmarks share."""
 
 import argparse
 import json
@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 from mars_score.cache import store_folder
 from mars_score.cli.printing import show_table
-from mars_score.models.devices import wait_asleep
+from mars_score.models.running import set_passive_omp_wait
 from mars_score.tables import Table
 
-wait_asleep()  # as `mars` does: threads of what ran before would spin beside those of what runs now
+set_passive_omp_wait()  # As `mars` does: threads of an earlier run would spin beside those of the next.
 Runs = Mapping[str, Callable[[], float | None]]
 
 
 class Ratio(NamedTuple):
-    """What is reported of two runs: the seconds of the first by those of the second."""
+    """A ratio to report: the seconds of one run by those of another."""
 
     title: str
     first: str
@@ -33,14 +33,14 @@ class Ratio(NamedTuple):
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """Options that all benchmarks take."""
+    """Make a parser with the options that all benchmarks take."""
     options = argparse.ArgumentParser(description=description, allow_abbrev=False)
     options.add_argument("--json", action="store_true", help="print one JSON object per line")
     return options
 
 
 def speed_parser(description: str | None, repeats: int | None = None) -> argparse.ArgumentParser:
-    """Options that all benchmarks of speed take; see :func:`parse`. No ``repeats``: nothing is repeated."""
+    """Add the options of benchmarks of speed; see :func:`parse`. No ``repeats``: nothing is repeated."""
     options = parser(description)
     options.add_argument("--full", action="store_true", help="the sizes of the targets, which may take long")
     if repeats:
@@ -59,7 +59,7 @@ def parse(options: argparse.ArgumentParser, **full: Any) -> argparse.Namespace:
 
 @cache
 def language_model() -> tuple[Any, Any]:
-    """Model and tokenizer of preset mini; converted once in the store."""
+    """Load model and tokenizer of preset mini; converted once in the store."""
     from mars_score.cache import ResultStore
     from mars_score.models.loading import load_model
     from mars_score.runtime import Runtime
@@ -73,7 +73,7 @@ def language_model() -> tuple[Any, Any]:
 
 @contextmanager
 def fresh_store() -> Iterator[Path]:
-    """An empty store in a temporary folder, with the converted models alone."""
+    """Make an empty store in a temporary folder, with the converted models alone."""
     language_model()
     usual = store_folder(None)
     assert usual is not None
@@ -83,7 +83,7 @@ def fresh_store() -> Iterator[Path]:
 
 
 def in_turns(runs: Runs, repeats: int) -> dict[str, list[float]]:
-    """Seconds of each run, all of them once and then all again: changes of the machine's speed affect all alike.
+    """Time each run, all of them once and then all again: changes of the machine's speed affect all alike.
 
     A run that times only a part of itself returns the seconds.
     """
@@ -106,19 +106,19 @@ def report_ratios(args: argparse.Namespace, runs: Runs, ratios: Iterable[Ratio],
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """How long ``work`` takes."""
+    """Measure how long ``work`` takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def median_ratio(first: Sequence[float], second: Sequence[float]) -> float:
-    """The median of the ratios of what was measured side by side."""
+    """Return the median of the ratios of what was measured side by side."""
     return statistics.median(one / other for one, other in zip(first, second, strict=True))
 
 
 def medians(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Figures for :func:`report`: the median seconds of each run of :func:`in_turns`."""
+    """Return figures for :func:`report`: the median seconds of each run of :func:`in_turns`."""
     return {f"seconds_{name.replace(' ', '_')}": statistics.median(values) for name, values in seconds.items()}
 
 

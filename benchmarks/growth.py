@@ -51,7 +51,7 @@ def main() -> None:
     for name, (size, target) in sizes.items():
         values = {count: [one[name] for one in measured[count]] for count in (size // TIMES, size)}
         few, many = values.values()
-        figures = {f"at_{count}_references": of_count for count, of_count in values.items()}
+        figures = {f"at_{count}_references": found for count, found in values.items()}
         report(args, f"growth: {name} at {size} / at {size // TIMES}", median_ratio(many, few), target, figures)
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.rates
 
-Prints a Markdown table. "Cold": the store is empty, so every reference is augmented and every text embedded;
+Prints a Markdown table. "Cold": the store is empty, so every reference is augmented and every text encoded;
 "warm": the references and contexts have been scored against before, and the candidates are new. Each row has a
 reference, a context and a candidate of its own (invented, see texts.py); models are loaded before.
 """
@@ -29,12 +29,10 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=16)
     options.add_argument("--variants", default=DEFAULT_VARIANT, help=f"default: {DEFAULT_VARIANT}")
     options.add_argument("--sentences", default=SENTENCES, help=f"of a context, of 11 words; default: {SENTENCES}")
-    options.add_argument(
-        "--samples", type=int, default=0, help="of each row, as a column; not for the paper's form"
-    )
+    options.add_argument("--samples", type=int, default=0, help="of each row, as a column; not for variant paper")
     args = parse(options, rows=128, repeats=5)
     lines: list[dict[str, Any]] = []
-    for name, score in _peers().items():  # they read no context
+    for name, score in _peers().items():  # they take no context
         rate = _rate(score, invented(args.rows), args.repeats)
         lines.append({"metric": name, "context_words": None, "cold": rate, "warm": rate})
     for sentences in args.sentences.split(","):
@@ -54,7 +52,7 @@ def main() -> None:
 
 
 def _rates_of_mars(variant: str, texts: list[Text], repeats: int, samples: int) -> tuple[float, float]:
-    """Rows per second from an empty store, and with new candidates afterwards."""
+    """Measure rows per second from an empty store, and with new candidates afterwards."""
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant=variant, store=store)
         scorer.score(*columns(invented(2, seed=-1)))  # loads the models
@@ -66,7 +64,7 @@ def _rates_of_mars(variant: str, texts: list[Text], repeats: int, samples: int) 
 
 
 def _rate(score: Score, texts: list[Text], repeats: int) -> float:
-    """The median of rows per second, with candidates that are new each time."""
+    """Measure the median of rows per second, with candidates that are new each time."""
     sets = [with_new_candidates(texts, seed) for seed in range(1, repeats + 1)]
     return len(texts) / statistics.median(seconds_of(partial(score, new)) for new in sets)
 

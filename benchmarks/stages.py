@@ -1,4 +1,4 @@
-"""Where the processor time of a score goes, by stage: of a first score, and of new candidates afterwards.
+"""Processor time of a score by stage: of a first score, and of new candidates afterwards.
 
     python -m benchmarks.stages
 
@@ -15,7 +15,7 @@ from benchmarks.common import fresh_store, parse, speed_parser
 from benchmarks.rates import SENTENCES
 from benchmarks.texts import Text, columns, invented, with_new_candidates
 from mars_score import MarsScorer
-from mars_score.settings.presets import VARIANTS
+from mars_score.settings.presets import CONFIGS
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     options = speed_parser(__doc__)
     options.add_argument("--rows", type=int, default=8)
     options.add_argument("--sentences", default=SENTENCES, help=f"of a context, of 11 words; default: {SENTENCES}")
-    names = ",".join(VARIANTS)
+    names = ",".join(CONFIGS)
     options.add_argument("--variants", default=names, help=f"with commas; default: {names}")
     args = parse(options, rows=64)
     if not args.json:
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _seconds(variant: str, texts: list[Text]) -> dict[str, dict[str, float]]:
-    """Seconds of processor time by kind of row and stage; what is done before a stage reports belongs to it."""
+    """Measure processor time by kind of row and stage; what is done before a stage reports belongs to it."""
     seconds: dict[str, float] = defaultdict(float)
     last = 0.0
 

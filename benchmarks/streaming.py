@@ -44,24 +44,24 @@ def main() -> None:
         start_up = [_measure(store, once)["seconds"] for _ in range(max(3, args.repeats))]
         measured: dict[int, list[dict[str, float]]] = {args.few: [], args.rows: []}
         for _ in range(args.repeats):
-            for count, of_count in measured.items():
+            for count, runs in measured.items():
                 file = _file(store, rows, count)
-                of_count.append(_measure(store, file))
-                of_count[-1]["rows per second"] = (count - len(rows)) / (of_count[-1]["seconds"] - min(start_up))
-                progress(f"{count} rows: {json.dumps(of_count[-1])}")
+                runs.append(_measure(store, file))
+                runs[-1]["rows per second"] = (count - len(rows)) / (runs[-1]["seconds"] - min(start_up))
+                progress(f"{count} rows: {json.dumps(runs[-1])}")
                 file.unlink()
     figures: dict[str, Any] = {"start_up_seconds": start_up}
-    for count, of_count in measured.items():
-        figures[f"seconds_at_{count}_rows"] = [one["seconds"] for one in of_count]
+    for count, runs in measured.items():
+        figures[f"seconds_at_{count}_rows"] = [run["seconds"] for run in runs]
     for name, target in (("peak mebibytes", 1.2), ("rows per second", None)):
-        values = {count: [one[name] for one in of_count] for count, of_count in measured.items()}
+        values = {count: [run[name] for run in runs] for count, runs in measured.items()}
         title = f"streaming: {name} at {args.rows} rows / at {args.few}"
-        of_name = {f"at_{count}_rows": of_count for count, of_count in values.items()}
-        report(args, title, median_ratio(values[args.rows], values[args.few]), target, {**of_name, **figures})
+        by_count = {f"at_{count}_rows": found for count, found in values.items()}
+        report(args, title, median_ratio(values[args.rows], values[args.few]), target, {**by_count, **figures})
 
 
 def different_rows(count: int, seed: int = 0) -> list[dict[str, str]]:
-    """Invented rows; no reference twice."""
+    """Invent rows; no reference twice."""
     texts = invented(count, seed=seed)
     return [{"prediction": one.candidate, "reference": one.reference, "context": one.context} for one in texts]
 
@@ -74,7 +74,7 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def _file(store: Path, rows: Sequence[dict[str, str]], count: int) -> Path:
-    """A file of ``count`` rows: ``rows``, repeated."""
+    """Write a file of ``count`` rows: ``rows``, repeated."""
     path = store / f"{count}.jsonl"
     write_rows(path, islice(cycle(rows), count))
     return path

@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _score(calls: list[Call], planner: str) -> float:
-    """Seconds from an empty store."""
+    """Measure the seconds from an empty store."""
     with fresh_store() as store:
         scorer = MarsScorer("mini", variant="paper", store=store, planner=planner)
         scorer.score(["It rained."], ["It was a wet day."], [""])  # loads the models

@@ -33,7 +33,7 @@ class Text:
 
 
 def example_pairs(count: int) -> list[tuple[str, str]]:
-    """Different (context, reference) pairs of ``examples/``.
+    """Return different (context, reference) pairs of ``examples/``.
 
     First come the references, then their candidates, shuffled ones left out: texts of the right kind for timing.
 
@@ -55,7 +55,7 @@ def example_pairs(count: int) -> list[tuple[str, str]]:
 
 
 def invented(count: int, context_sentences: int = 1, seed: int = 0) -> list[Text]:
-    """Different references of 4 to 20 words (11 on average) from a grammar, with contexts and candidates."""
+    """Invent different references of 4 to 20 words (mean 11) from a grammar, with contexts and candidates."""
     generator = random.Random(f"{seed} {context_sentences}")
     references = islice(_different_sentences(generator), count)
     return [
@@ -65,13 +65,13 @@ def invented(count: int, context_sentences: int = 1, seed: int = 0) -> list[Text
 
 
 def with_new_candidates(texts: Sequence[Text], seed: int) -> list[Text]:
-    """The same references and contexts with other candidates."""
+    """Return the same references and contexts with other candidates."""
     new = invented(len(texts), seed=seed)
     return [replace(text, candidate=other.candidate) for text, other in zip(texts, new, strict=True)]
 
 
 def columns(texts: Sequence[Text]) -> tuple[list[str], list[str], list[str]]:
-    """Candidates, references and contexts."""
+    """Return candidates, references and contexts."""
     return (
         [text.candidate for text in texts],
         [text.reference for text in texts],

@@ -1,10 +1,11 @@
-"""What the benchmarks of speed count, and that forms made from features are the scorer's."""
+"""What the benchmarks of speed count, and that scores made from saved features are the scorer's."""
 
 import importlib
 import itertools
 import json
 from pathlib import Path
 
+import jsonl
 import pytest
 import tiny_models
 import torch
@@ -13,8 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks import common, rates, stages
 from benchmarks.all import SCRIPTS
 from benchmarks.arithmetic import Prices, operations
-from mars_score.infilling.jobs import Blank, Infill, Job
+from mars_score import MarsScorer
+from mars_score.infilling.jobs import Blank, FilledBlank, Job
 from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.rows import TASKS, Row
+from research import forms, samples, sets
 
 
 @pytest.mark.parametrize("build", [tiny_models.tiny_gpt2, tiny_models.tiny_llama])
@@ -31,7 +35,7 @@ def test_price_of_a_token_is_what_torch_counts(build):
 def test_operations_of_a_job():
     prices = Prices(body=100, head=10, position=1)
     job = Job((1, 2, 3), (4, 5), (Blank(1, True, (6, 7)), Blank(1, True, ())), False)
-    infills = {job: [Infill((8,), (2.0, 1.0)), Infill((9,), (1.0,))]}
+    infills = {job: [FilledBlank((8,), (2.0, 1.0)), FilledBlank((9,), (1.0,))]}
     prompt = 3 * 100 + (1 + 2 + 3)
     lead = 110 + 4
     drafted = 7 * (2 * 110 + 5 + 6)  # the pending token 5 is the fifth, then the first drafted one
@@ -61,10 +65,10 @@ def printed(monkeypatch, capsys, tiny_mini):
 
 def test_rates(monkeypatch, printed):
     """A line for each metric and length of context, and contexts that get longer."""
-    read = []
-    monkeypatch.setattr(rates, "_peers", lambda: {"peer": lambda texts: read.append(len(texts))})
+    sizes = []
+    monkeypatch.setattr(rates, "_peers", lambda: {"peer": lambda texts: sizes.append(len(texts))})
     peer, *ours = printed(rates, "--repeats=1", "--sentences=1,3")
-    assert (peer["metric"], read) == ("peer", [1])
+    assert (peer["metric"], sizes) == ("peer", [1])
     assert [line["metric"] for line in ours] == ["MARS, `fast`", "MARS, `paper`"] * 2
     assert ours[0]["context_words"] < ours[2]["context_words"]
     assert all(line["cold"] > 0 and line["warm"] > 0 for line in ours)
@@ -75,6 +79,82 @@ def test_stages(printed):
     lines = printed(stages, "--sentences=2")
     seconds = {(line["variant"], line["of"]): line["seconds"] for line in lines}
     assert list(seconds) == list(itertools.product(["fast", "paper"], ["first score", "new candidates"]))
-    assert set(seconds["fast", "first score"]) >= {"embed", "match", "rest"}
-    assert set(seconds["paper", "first score"]) >= {"infill", "embed", "rest"}
+    assert set(seconds["fast", "first score"]) >= {"encode", "rest"}
+    assert set(seconds["paper", "first score"]) >= {"infill", "encode", "rest"}
     assert "infill" not in seconds["paper", "new candidates"]
+
+
+ROWS = [
+    Row(
+        "She took the bus to work every day until Friday.",
+        ("She went to work by bus.", "She took the bus until her car was mended."),
+        "Jane's car broke down on Monday. She took the bus to work every day, which she liked.",
+        ("A bus took her there.", "She walked."),
+        task,
+    )
+    for task in TASKS
+]
+
+
+@pytest.mark.parametrize("variant", forms.VARIANTS)
+def test_scores_of_saved_features_are_those_of_the_scorer(variant, tiny_mini):
+    """With and without references, and with settings that the research changes."""
+    config = forms.VARIANTS[variant]
+    without_references = [row._replace(references=()) for row in ROWS]
+    scorer = MarsScorer("mini", variant=variant)
+    for rows in (ROWS, without_references):
+        saved = json.loads(json.dumps(forms.every_feature(rows, scorer.calls)))
+        features = [forms.from_json(one) for one in saved]
+        expected = [row.score for row in scorer.score_rows(rows)]
+        assert forms.scores(features, config) == pytest.approx(expected, abs=1e-12)
+    features = forms.every_feature(ROWS, scorer.calls)
+    changes = {"context_weight": 0.3, "repetition_penalty": 0.6, "copied_words": 3}
+    changed = MarsScorer("mini", variant=variant, **changes).score_rows(ROWS)
+    assert forms.scores(features, config, **changes) == pytest.approx([row.score for row in changed], abs=1e-12)
+
+
+def test_each_change_of_the_formula_changes_a_score(tiny_mini):
+    config = forms.VARIANTS["plus"]
+    features = forms.every_feature(ROWS, MarsScorer("mini", variant="plus").calls)
+    features = [
+        one._replace(
+            contradictions=[0.5],
+            reference_context_cosine=0.9,
+            log_p=one.log_p._replace(given_context=9.0, alone=-4.0),
+        )
+        for one in features
+    ]
+    as_it_is = forms.scores(features, config)
+    for name, changes in forms.CHANGES.items():
+        assert (forms.scores(features, config, **changes) != as_it_is).any(), name
+
+
+def test_tables_of_forms_and_samples(tiny_mini, tmp_path, monkeypatch, capsys):
+    """By random models, from rated candidates of different tasks."""
+    names = ("usr_topicalchat", "bagel", "summeval", "qgeval")
+    for name in names:
+        rows = [
+            {
+                "group": str(group),
+                "system": system,
+                "human": (group * 3 + number) % 5,
+                "context": f"The {group} sailors stay on board. It rains.",
+                "references": [f"They stay on ship number {group} until the evening."],
+                "candidate": f"They {system} on ship {group} until the {'rain ends' if number else 'end'}.",
+            }
+            for group in range(12)
+            for number, system in enumerate(("sleep", "play", "fish", "read"))
+        ]
+        jsonl.write(tmp_path / f"{name}.jsonl", rows)
+    for script, count in ((forms, 2), (samples, 4)):
+        files = [str(tmp_path / f"{name}.jsonl") for name in names]
+        monkeypatch.setattr(
+            "sys.argv", ["script", *files, "--features", str(tmp_path / f"{script.__name__}.json")]
+        )
+        script.main()
+        first = capsys.readouterr().out
+        monkeypatch.setattr("sys.argv", ["script", "--features", str(tmp_path / f"{script.__name__}.json")])
+        script.main()
+        assert capsys.readouterr().out == first
+        assert first.count("|---|") == count
+    assert [sets.TASKS[name] for name in names] == ["dialogue", "data", "text", "text"]
