@@ -1,20 +1,17 @@
-"""The paper's score said plainly: one reference, one blank, one token at a time, and no cleverness.
+"""The paper's score said plainly: one reference, one text at a time, and no cleverness.
 
-Infills are those of ``benchmarks/sequential.py``; here are the scores. The package must choose the same tokens and
-come within 1e-9 of these numbers in float64.
+Infills are given; here are perplexities, similarities and scores. The package must come within 1e-9 of these
+numbers in float64.
 """
 
 import functools
 import math
+from collections.abc import Callable
 
 import torch
 
-from benchmarks.sequential import Infilled, SequentialInfiller
-from mars_score.metrics.idf import Idf
-from mars_score.metrics.template import Template, make_templates
-from mars_score.models.tagger import prepare_reference
-from mars_score.settings import Settings
-from mars_score.settings.stages import SimilaritySettings
+from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
+from mars_score.models.tagger import Tagger, prepare_reference
 
 
 def window(model) -> int:
@@ -25,7 +22,8 @@ def window(model) -> int:
 
 def logits_of(model, ids: list[int]) -> torch.Tensor:
     """Logits after each of ``ids``, without a cache."""
-    logits = model(input_ids=torch.tensor([ids])).logits[0]
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids])).logits[0]
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
@@ -35,14 +33,6 @@ def perplexity(model, prompt: list[int], written: list[int]) -> float:
     log_probabilities = torch.log_softmax(logits_of(model, ids), -1)
     total = sum(log_probabilities[i - 1, ids[i]].item() for i in range(len(prompt), len(ids)))
     return math.exp(-total / len(written))
-
-
-def augment(context: str, template: Template, settings: Settings) -> Infilled:
-    """The augmented reference of a template, with the models (objects) of the settings."""
-    context = context if settings.use_context else ""
-    return SequentialInfiller(*settings.models.language_model, settings.planning, settings.infilling).infill(
-        context, template
-    )
 
 
 @functools.cache
@@ -57,39 +47,45 @@ def weighted(similarities: list[float], q: float) -> float:
     return sum(power * value for power, value in zip(powers, similarities, strict=True)) / sum(powers)
 
 
-def reference_score(encoder, candidate: str, references: list[str], settings: SimilaritySettings) -> float:
-    """A candidate's similarity with the human reference (the first) and its augmentations."""
+def reference_score(encoder, candidate: str, references: list[str], q: float) -> float:
+    """A candidate's similarity with the human reference (the first) and its infills."""
     if not candidate.strip():
         return 0.0
-    similarities = [cosine(encoder, candidate.strip(), reference) for reference in references]
-    if settings.augmentation_aggregation == "weighted":
-        return weighted(similarities, settings.q)
-    return 0.5 * similarities[0] + 0.5 * max(similarities)  # of the human reference and of the nearest text
+    return weighted([cosine(encoder, candidate.strip(), reference) for reference in references], q)
 
 
-def oracle_templates(rows, settings: Settings, analyser) -> list[list[tuple[str, list[Template]]]]:
-    """Per row and reference the prepared reference and its templates, by ``mars_score.metrics``."""
-    strip = settings.masking.strip_urls_hashtags
+def oracle_templates(rows, config: PaperConfig, tagger: Tagger) -> list[list[tuple[str, list[Template]]]]:
+    """Of rows ``(candidate, references, context)`` each prepared reference and its templates."""
+    strip = config.strip_urls_hashtags
     prepared = [[prepare_reference(text, strip_urls_hashtags=strip) for text in row[1]] for row in rows]
-    corpus = settings.masking.idf_corpus or [text for texts in prepared for text in texts]
-    idf = Idf.count(analyser.words(corpus).values())
+    corpus = config.idf_corpus or [text for texts in prepared for text in texts]
+    idf = Idf.count(tagger.lower_words(corpus).values())
     templates = []
     for (_, _, context), texts in zip(rows, prepared, strict=True):
-        [words] = analyser.words([context if settings.use_context else ""]).values()
-        analyses = analyser.analyse(texts)
-        made = [make_templates(analyses[text], words, idf, settings.masking) for text in texts]
+        [context_words] = tagger.lower_words([context]).values()
+        tagged = tagger.tag(texts)
+        made = [make_templates(text, tagged[text], context_words, idf, config) for text in texts]
         templates.append([(text, [t for _, t in pairs]) for text, pairs in zip(texts, made, strict=True)])
     return templates
 
 
-def oracle_scores(rows, templates: list[list[tuple[str, list[Template]]]], settings: Settings) -> list[float]:
-    """Scores of rows ``(candidate, references, context)``, with the templates of ``oracle_templates``."""
+def oracle_scores(
+    rows,
+    templates: list[list[tuple[str, list[Template]]]],
+    fill: Callable[[str, Template], str],
+    encoder,
+    config: PaperConfig,
+) -> list[float]:
+    """Scores of rows ``(candidate, references, context)``, with the templates of ``oracle_templates``.
+
+    ``fill`` gives the text of a template after a context; one without blanks is the reference.
+    """
     scores = []
-    for (candidate, _, context), of_references in zip(rows, templates, strict=True):
-        of_row = []
-        for reference, of_ratios in of_references:
-            texts = [reference, *(augment(context, template, settings).text for template in of_ratios)]
-            of_row.append(reference_score(settings.models.encoder, candidate, texts, settings.similarity))
-        take_best = settings.similarity.reference_aggregation == "max"
-        scores.append(max(of_row) if take_best else sum(of_row) / len(of_row))
+    for (candidate, _, context), references in zip(rows, templates, strict=True):
+        row_scores = []
+        for reference, row_templates in references:
+            texts = [reference, *(fill(context, t) if t.blanks else reference for t in row_templates)]
+            row_scores.append(reference_score(encoder, candidate, texts, config.q))
+        take_best = config.reference_aggregation == "max"
+        scores.append(max(row_scores) if take_best else sum(row_scores) / len(row_scores))
     return scores

@@ -1,4 +1,4 @@
-"""The batched engine against the sequential oracle, in float64 with tiny random models."""
+"""The batched form of Algorithm 2 against the plain one, in float64 with tiny random models."""
 
 import gc
 import json
@@ -11,29 +11,26 @@ import tiny_models
 import torch
 import transformers
 
-from benchmarks.sequential import SequentialInfiller
-from mars_score import MarsScorer
-from mars_score.infilling import drafting, engine
-from mars_score.infilling.batched import CausalInfiller
+from mars_score.infilling import batched, drafting
+from mars_score.infilling.batched import BatchedInfiller
 from mars_score.infilling.jobs import JobState
-from mars_score.metrics.template import Template
-from mars_score.models import language_model
+from mars_score.infilling.plain import PlainInfiller
+from mars_score.metrics.paper import PaperConfig, mask_words
+from mars_score.models import causal_lm
+from mars_score.models.attention import KeyValueCache
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.kv_cache import KeyValueCache
-from mars_score.models.log_probability import surprisals
+from mars_score.models.log_probability import log_probabilities
 from mars_score.models.running import BatchSize, is_out_of_memory, position_limit
-from mars_score.models.tagger import WordAnalyser
-from mars_score.settings.stages import InfillingSettings, PlanningSettings
+from mars_score.models.tagger import Tagger
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
-PLANNED, PLAIN = PlanningSettings(planner="self"), PlanningSettings(planner="none")
-FUSED = PlanningSettings("self", plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1)
-BRIEFLY_PLANNED = PlanningSettings("self", plan_iterations=1)
+PLANNED, PLAIN = PaperConfig(planner="self"), PaperConfig(planner="none")
+BRIEFLY_PLANNED = PaperConfig(planner="self", plan_iterations=1)
 
 
-def make(models, planning=PLAIN, infilling=None, batch_size=None):
-    return CausalInfiller(CausalLanguageModel(*models), planning, infilling or InfillingSettings(), batch_size)
+def make(models, config=PLAIN, batch_size=None):
+    return BatchedInfiller(CausalLanguageModel(*models), config, batch_size)
 
 
 def pairs(seed=0):
@@ -51,86 +48,104 @@ def pairs(seed=0):
         ("", "\u05e9\u05dc\u05d5\u05dd  world ..."),
     ]
     generator, work = random.Random(seed), []
-    analyses = WordAnalyser().analyse(text for _, text in texts)
-    for (context, _), analysis in zip(texts, analyses.values(), strict=True):
+    words = Tagger().tag(text for _, text in texts)
+    for context, text in texts:
         for ratio in (0.2, 0.5):
-            count = max(1, int(ratio * len(analysis.words)))
-            masked = generator.sample(range(len(analysis.words)), count)
-            work.append((context, Template.from_mask(analysis, masked)))
+            count = max(1, int(ratio * len(words[text])))
+            masked = generator.sample(range(len(words[text])), count)
+            work.append((context, mask_words(text, words[text], masked)))
     return work
 
 
-def jobs_of(infiller, of_pairs, limit=None):
-    return [infiller.make_job(*pair, limit)[0] for pair in of_pairs]
+def jobs_of(infiller, work):
+    return [infiller.make_job(*pair)[0] for pair in work]
 
 
 def infill(infiller, jobs):
-    """The infills of each job."""
-    infills = {}
-    infiller.infill(jobs, infills.__setitem__)
-    return [infills[job] for job in jobs]
+    """The filled blanks of each job."""
+    filled = {}
+    infiller.infill_jobs(jobs, filled.__setitem__)
+    return [filled[job] for job in jobs]
 
 
-def texts_of(infiller, work, limit=None):
-    """The augmented text of each pair."""
+def texts_of(infiller, work):
+    """The filled template of each pair."""
     texts = {}
-    infiller.augment(work, texts.__setitem__, limit)
+    infiller.infill(work, texts.__setitem__)
     return texts
 
 
-def assert_same(infills, expected):
-    assert [infill.tokens for infill in infills] == [tuple(b.generated[: b.length]) for b in expected.blanks]
-    for infill, blank in zip(infills, expected.blanks, strict=True):
-        assert infill.perplexities == pytest.approx(blank.perplexities, rel=1e-9)
+def assert_same(filled, expected):
+    assert [blank.tokens for blank in filled] == [tuple(b.generated[: b.length]) for b in expected.blanks]
+    for blank, plain in zip(filled, expected.blanks, strict=True):
+        assert blank.perplexities == pytest.approx(plain.perplexities, rel=1e-9)
 
 
 CASES = {
-    "planned": (PLANNED, InfillingSettings(), 192),
-    "small window": (BRIEFLY_PLANNED, InfillingSettings(), 96),
-    "limited context": (BRIEFLY_PLANNED, InfillingSettings(sigma=0, max_context_tokens=5), 192),
-    "tiny window": (BRIEFLY_PLANNED, InfillingSettings(), 17),
-    "plain": (PLAIN, InfillingSettings(), 192),
-    "fused": (FUSED, InfillingSettings(sigma=1), 192),
+    "planned": (PLANNED, 192),
+    "small window": (BRIEFLY_PLANNED, 96),
+    "limited context": (PaperConfig(plan_iterations=1, sigma=0, max_context_tokens=5), 192),
+    "tiny window": (BRIEFLY_PLANNED, 17),
+    "plain": (PLAIN, 192),
+    "fused": (
+        PaperConfig(sigma=1, plan_fusion=0.8, plan_norm_exponent=1.5, plan_iterations=2, plan_step=0.1),
+        192,
+    ),
 }
 
 
 def cases():
     """Every case with a third of the pairs and one kind of model; with all pairs and both kinds they are slow."""
     for number, name in enumerate(CASES):
-        for place, kind in enumerate(BUILDERS):
-            if (number + place) % 2 == 0:
+        for builder, kind in enumerate(BUILDERS):
+            if (number + builder) % 2 == 0:
                 yield pytest.param(name, kind, slice(number % 3, None, 3), [3], id=f"{name}-{kind}-third")
             yield pytest.param(name, kind, slice(None), [1, 3], id=f"{name}-{kind}", marks=pytest.mark.slow)
 
 
-# Texts are read and drafts are judged in parts of such sizes.
-PARTS = {
-    (language_model, "CHUNK"): 4,
-    (language_model, "PASS_TOKENS"): 10,
-    (language_model, "VOCABULARY_ROWS"): 3,
+# The model runs over texts, and drafts are judged, in chunks of such sizes.
+CHUNKS = {
+    (causal_lm, "CHUNK_TOKENS"): 4,
+    (causal_lm, "PASS_TOKENS"): 10,
+    (causal_lm, "LOGIT_ROWS"): 3,
     (drafting, "MASK_ENTRIES"): 1,
 }
 
 
 @pytest.mark.parametrize(("name", "kind", "which", "batch_sizes"), list(cases()))
-def test_engine_equals_oracle(name, kind, which, batch_sizes, monkeypatch):
-    """Tokens and perplexities, also in parts; and the texts in one batch, with pairs in any order, some twice."""
-    planning, infilling, window = CASES[name]
-    model, tokenizer = BUILDERS[kind](seed=5, n_positions=window)
-    sequential = SequentialInfiller(model, tokenizer, planning, infilling)
+def test_batched_form_equals_plain_form(name, kind, which, batch_sizes, monkeypatch):
+    """Tokens and perplexities, also in chunks; and the texts in one batch, with pairs in any order, some twice."""
+    config, window = CASES[name]
+    models = BUILDERS[kind](seed=5, n_positions=window)
+    plain = PlainInfiller(*models, config)
     work = pairs()[which]
-    expected = [sequential.infill(*pair) for pair in work]
-    for batch_size, parts in [*((size, {}) for size in batch_sizes), (3, PARTS)]:
-        for place, value in parts.items():
-            monkeypatch.setattr(*place, value)
-        infiller = make((model, tokenizer), planning, infilling, batch_size)
-        jobs = jobs_of(infiller, work[::-1], infilling.max_context_tokens)
-        for infills, infilled in zip(infill(infiller, jobs), expected[::-1], strict=True):
-            assert_same(infills, infilled)
+    expected = [plain.fill(*pair) for pair in work]
+    for batch_size, chunks in [*((size, {}) for size in batch_sizes), (3, CHUNKS)]:
+        for attribute, value in chunks.items():
+            monkeypatch.setattr(*attribute, value)
+        infiller = make(models, config, batch_size)
+        for filled, result in zip(infill(infiller, jobs_of(infiller, work[::-1])), expected[::-1], strict=True):
+            assert_same(filled, result)
     monkeypatch.undo()
     shuffled = random.Random(1).sample([*work, *work[:3]], len(work) + 3)
-    texts = texts_of(make((model, tokenizer), planning, infilling, 17), shuffled, infilling.max_context_tokens)
-    assert [texts[pair].text for pair in work] == [infilled.text for infilled in expected]
+    texts = texts_of(make(models, config, 17), shuffled)
+    assert [texts[pair] for pair in work] == [result.filled for result in expected]
+
+
+def test_plain_and_batched_have_the_same_signature(causal):
+    """Each different pair is done once."""
+    work = [*pairs()[:2], *pairs()[:2]]
+    expected = {}
+    PlainInfiller(*causal, PLAIN).infill(work, expected.__setitem__)
+    assert expected == texts_of(make(causal), work)
+    assert len(expected) == 2
+
+
+def test_passages_of_a_context_are_paragraphs(causal):
+    [(_, template)] = pairs()[:1]
+    work = [("A truck came.\x1eIt was late.", template), ("A truck came.\n\nIt was late.", template)]
+    texts = texts_of(make(causal), work)
+    assert texts[work[0]] == texts[work[1]] == PlainInfiller(*causal, PLAIN).fill(*work[0]).filled
 
 
 @pytest.mark.parametrize(("n_positions", "cut"), [(96, "context_cut"), (17, "reference_cut")])
@@ -166,17 +181,17 @@ def watch(monkeypatch, owner, name, note):
 
 
 @pytest.mark.parametrize("batch_size", [2, 64])
-def test_prompts_are_read_once(causal, monkeypatch, batch_size):
+def test_the_model_runs_over_a_prompt_once(causal, monkeypatch, batch_size):
     """Though the jobs of a prompt are not let in together."""
     infiller = make(causal, batch_size=batch_size)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs())))
-    read = []
-    watch(monkeypatch, infiller.model, "read", lambda texts, *args: read.extend(texts))
+    texts = []
+    watch(monkeypatch, infiller.model, "extend", lambda cache, new, *args: texts.extend(new))
     infill(infiller, jobs)
     prompts = {job.prompt for job in jobs}
     assert len(prompts) < len(jobs)
     leads = [(job.prompt[-1], *job.lead[:-1]) for job in jobs if job.lead]
-    assert sorted(read) == sorted([*(prompt[:-1] for prompt in prompts if prompt[1:]), *leads])
+    assert sorted(texts) == sorted([*(prompt[:-1] for prompt in prompts if prompt[1:]), *leads])
 
 
 def test_no_more_rows_than_memory_holds(causal, monkeypatch):
@@ -187,7 +202,7 @@ def test_no_more_rows_than_memory_holds(causal, monkeypatch):
     longest = max(job.most_tokens(3) for job in jobs)
     caches = []
     watch(monkeypatch, drafting, "plain_step", lambda model, cache, tokens: caches.append((cache, len(tokens))))
-    monkeypatch.setattr(engine, "cache_bytes", lambda device: 2 * longest * infiller.model.token_bytes)
+    monkeypatch.setattr(batched, "cache_bytes", lambda device: 2 * longest * infiller.model.token_bytes)
     assert tokens_of(infill(infiller, jobs)) == tokens_of(expected)
     assert all(used <= cache.rows and cache.rows * cache.capacity <= 2 * longest for cache, used in caches)
     assert len({cache.rows for cache, _ in caches}) > 1
@@ -199,17 +214,17 @@ OUT_OF_MEMORY = torch.OutOfMemoryError("CUDA out of memory")
 def fail_beyond(monkeypatch, model, most, error):
     """A pass over more than ``most`` rows fails."""
 
-    def fail(tokens, positions, feed):
-        if len(feed.counts) > most:
+    def fail(tokens, positions, batch):
+        if len(batch.counts) > most:
             raise error
 
     watch(monkeypatch, model, "forward", fail)
 
 
-@pytest.mark.parametrize(("error", "planning"), [(OUT_OF_MEMORY, BRIEFLY_PLANNED), (MemoryError(), PLAIN)])
-def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, planning):
+@pytest.mark.parametrize(("error", "config"), [(OUT_OF_MEMORY, BRIEFLY_PLANNED), (MemoryError(), PLAIN)])
+def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, config):
     """Other errors are raised, and that of a single job that does not fit."""
-    infiller = make(gpt2, planning, batch_size=8)
+    infiller = make(gpt2, config, batch_size=8)
     jobs = list(dict.fromkeys(jobs_of(infiller, pairs()[4:])))
     expected = infill(infiller, jobs)
     with monkeypatch.context() as broken:
@@ -219,7 +234,7 @@ def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, planni
     assert infiller.batch.size == 8
     fail_beyond(monkeypatch, infiller.model, 3, error)
     done = []
-    infiller.infill([*jobs, *jobs[:2]], lambda *finished: done.append(finished))  # equal ones once
+    infiller.infill_jobs([*jobs, *jobs[:2]], lambda *finished: done.append(finished))  # equal ones once
     assert len(done) == len(jobs)
     infills = dict(done)
     assert tokens_of(infills[job] for job in jobs) == tokens_of(expected)
@@ -230,12 +245,13 @@ def test_running_out_of_memory_halves_the_batch(gpt2, monkeypatch, error, planni
     assert infiller.batch.size == 1
 
 
-def test_likelihoods_are_read_in_smaller_batches_where_memory_runs_out(causal, monkeypatch):
+def test_log_probabilities_are_computed_in_smaller_batches_where_memory_runs_out(causal, monkeypatch):
     texts = [(context, "home again") for context in ("The car broke.", "A truck", "It rained.", "Now", "And then")]
-    expected = surprisals(CausalLanguageModel(*causal), texts)
+    expected = log_probabilities(CausalLanguageModel(*causal), texts)
     model = CausalLanguageModel(*causal)
     fail_beyond(monkeypatch, model, 2, OUT_OF_MEMORY)
-    assert [read.mean for read in surprisals(model, texts)] == pytest.approx([read.mean for read in expected])
+    means = [one.mean for one in log_probabilities(model, texts)]
+    assert means == pytest.approx([one.mean for one in expected])
 
 
 def test_batches_of_similar_length_are_halved_where_memory_runs_out():
@@ -258,7 +274,7 @@ def test_batches_of_similar_length_are_halved_where_memory_runs_out():
 
 
 def tokens_of(infills):
-    return [[infill.tokens for infill in of_job] for of_job in infills]
+    return [[blank.tokens for blank in filled] for filled in infills]
 
 
 @pytest.mark.parametrize("sigma", [0, 3])
@@ -268,12 +284,14 @@ def test_infills_hold_no_barred_tokens(causal, monkeypatch, sigma):
     Where no prefix of a draft ends with a whole character, it is drafted again.
     """
     again = []
-    watch(monkeypatch, JobState, "start_draft", lambda state, *, whole=False: again.append(whole))
-    infiller = make(causal, infilling=InfillingSettings(sigma=sigma))
+    watch(
+        monkeypatch, JobState, "start_draft", lambda _, *, whole_characters=False: again.append(whole_characters)
+    )
+    infiller = make(causal, PaperConfig(planner="none", sigma=sigma))
     jobs = jobs_of(infiller, [*pairs(0), *pairs(1), *pairs(2)])
     for job, infills in zip(jobs, infill(infiller, jobs), strict=True):
         for blank, filled in zip(job.blanks, infills, strict=True):
-            text = infiller.codec.decode(filled.tokens)
+            text = infiller.model.codec.decode(filled.tokens)
             assert not set(filled.tokens) & set(causal[1].all_special_ids)
             assert job.line_breaks or "\n" not in text
             assert text[:1].isspace() == blank.begins_word
@@ -281,8 +299,10 @@ def test_infills_hold_no_barred_tokens(causal, monkeypatch, sigma):
     assert any(again) or sigma
 
 
-@pytest.mark.parametrize("settings", [{"variant": "plus", "sample_count": 1}, {"variant": "paper"}])
-def test_a_discarded_scorer_frees_its_models_and_their_memory_at_once(llama, encoder, settings):
+@pytest.mark.parametrize("variant", ["plus", "paper"])
+def test_a_discarded_scorer_frees_its_models_and_their_memory_at_once(llama, encoder, variant):
+    from mars_score import MarsScorer
+
     def held():
         return sum(isinstance(thing, (CausalLanguageModel, KeyValueCache)) for thing in gc.get_objects())
 
@@ -290,7 +310,7 @@ def test_a_discarded_scorer_frees_its_models_and_their_memory_at_once(llama, enc
     before = held()
     gc.disable()
     try:
-        scorer = MarsScorer("mini", language_model=llama, encoder=encoder, store=False, **settings)
+        scorer = MarsScorer("mini", language_model=llama, encoder=encoder, store=False, variant=variant)
         scorer.score(["She took a train."], ["A truck took her."], ["The car broke. It was late."])
         assert held() > before
         reference = weakref.ref(scorer)

@@ -11,26 +11,30 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mars_score.metrics.idf import Idf
-from mars_score.metrics.knapsack import knapsack
-from mars_score.metrics.template import (
-    Template,
-    context_carrying,
+from mars_score.metrics.paper import (
+    CONTEXT_COST,
+    Idf,
+    PaperConfig,
+    TaggedWord,
+    knapsack,
     make_templates,
     mask_ratios,
-    word_priorities,
+    mask_words,
+    shared_with_context,
 )
-from mars_score.models.tagger import Analysis, Word, WordAnalyser, prepare_reference
-from mars_score.settings import resolve_settings
+from mars_score.models.tagger import Tagger, prepare_reference
 from mars_score.settings.language import pipeline_name
-from mars_score.settings.stages import MaskingSettings
 
 # Words and tags, by the real pipeline
 
 
 @pytest.fixture(scope="module")
-def analyser():
-    return WordAnalyser()
+def tagger():
+    return Tagger()
+
+
+def words_of(text, words):
+    return [text[word.start : word.end] for word in words]
 
 
 ODD_TEXTS = [
@@ -47,36 +51,42 @@ ODD_TEXTS = [
 ]
 
 
-def test_offsets_are_right_and_only_whitespace_lies_outside_the_words(analyser):
-    analyses = analyser.analyse(ODD_TEXTS)
-    for text, analysis in analyses.items():
-        assert analysis.text == text
-        ends = [0, *(word.end for word in analysis.words)]
-        starts = [*(word.start for word in analysis.words), len(text)]
+def test_only_whitespace_lies_outside_the_words(tagger):
+    tagged = tagger.tag(ODD_TEXTS)
+    for text, words in tagged.items():
+        ends = [0, *(word.end for word in words)]
+        starts = [*(word.start for word in words), len(text)]
         assert not "".join(text[end:start] for end, start in zip(ends, starts, strict=True)).strip()
-        for word in analysis.words:
-            assert text[word.start : word.end] == word.text != ""
-            assert not any(character.isspace() for character in word.text)
-    assert analyses.keys() == set(ODD_TEXTS)
-    assert analyser.words(ODD_TEXTS) == {text: analysis.lower_words for text, analysis in analyses.items()}
+        for word in words_of(text, words):
+            assert word
+            assert not any(character.isspace() for character in word)
+    assert tagged.keys() == set(ODD_TEXTS)
+    lower = {text: tuple(word.lower() for word in words_of(text, words)) for text, words in tagged.items()}
+    assert tagger.lower_words(ODD_TEXTS) == lower
 
 
-def test_an_analysis_depends_on_its_text_alone(analyser):
+def test_tags_depend_on_their_text_alone(tagger):
     texts = [f"The {word} dog barks." for word in ("small", "big", "very", "well", "light", "record", "can")]
     texts += ["A much longer text " * number for number in range(1, 90, 11)]
-    together = analyser.analyse(texts)
-    assert [analyser.analyse([text])[text] for text in texts] == [*together.values()]
-    assert pickle.loads(pickle.dumps(analyser)).words(["Don't!"]) == {"Don't!": ("do", "n't", "!")}
-    (analysis,) = analyser.analyse(["The small dog barks very loudly in London."]).values()
-    assert " ".join(word.pos for word in analysis.words) == "DET ADJ NOUN VERB ADV ADV ADP PROPN PUNCT"
+    together = tagger.tag(texts)
+    assert [tagger.tag([text])[text] for text in texts] == [*together.values()]
+    assert pickle.loads(pickle.dumps(tagger)).lower_words(["Don't!"]) == {"Don't!": ("do", "n't", "!")}
+    (words,) = tagger.tag(["The small dog barks very loudly in London."]).values()
+    assert " ".join(word.pos for word in words) == "DET ADJ NOUN VERB ADV ADV ADP PROPN PUNCT"
 
 
 @pytest.mark.parametrize("run", ["!" * 100_000, "x." * 50_000, "😀" * 500_000])
-def test_a_very_long_run_is_one_word(analyser, run):
+def test_a_very_long_run_is_one_word(tagger, run):
     """spaCy would take minutes; and no text is too long."""
-    (analysis,) = analyser.analyse([f"so {run} it is"]).values()
-    assert [word.text for word in analysis.words] == ["so", run, "it", "is"]
-    assert [len(words) for words in analyser.words(["!" * 1000, "!" * 1001]).values()] == [1000, 1]
+    ((text, words),) = tagger.tag([f"so {run} it is"]).items()
+    assert words_of(text, words) == ["so", run, "it", "is"]
+    assert [len(words) for words in tagger.lower_words(["!" * 1000, "!" * 1001]).values()] == [1000, 1]
+
+
+def test_each_different_text_is_split_once(tagger):
+    assert list(tagger.tag(["a", "b", "a"])) == list(tagger.lower_words(["a", "b", "a"])) == ["a", "b"]
+    first, second = tagger.lower_words(["the Cat", "a cat"]).values()
+    assert first[1] is second[1]
 
 
 def test_the_official_pipeline_comes_first_and_is_not_imported_for_its_name(monkeypatch, tmp_path):
@@ -146,8 +156,8 @@ def textbook_length(first, second):
 @given(WORDS, WORDS)
 @example(["the", "cat", "sat"], ["a", "cat"])
 @example(["a", "b", "c", "d"], ["d", "a", "c", "b", "d"])
-def test_context_carrying_words_are_a_longest_common_subsequence(reference, context):
-    indices = context_carrying(reference, context)
+def test_words_shared_with_the_context_are_a_longest_common_subsequence(reference, context):
+    indices = shared_with_context(reference, context)
     assert len(indices) == textbook_length(reference, context)
     rest = iter(context)
     assert all(reference[index] in rest for index in sorted(indices))
@@ -195,80 +205,84 @@ def test_a_knapsack_of_many_items_of_equal_cost():
 
 # Templates
 
-DEFAULT = MaskingSettings()
+DEFAULT = PaperConfig()
 TAGS = ["ADJ", "ADV", "NOUN", "PROPN", "VERB", "PUNCT", "X", "PRON"]
 
 
-def analysis_of(text, tags=None):
-    """Words are runs without whitespace, except that a closing full stop is a word of its own."""
+def tagged(text, tags=None):
+    """A text and its words: runs without whitespace, except that a closing full stop is a word of its own."""
     spans = [match.span() for match in re.finditer(r"[^\s.]+|\.", text)]
-    tags = tags or ["X"] * len(spans)
-    words = [Word(text[start:end], start, end, tag) for (start, end), tag in zip(spans, tags, strict=True)]
-    return Analysis(text, tuple(words))
+    return text, [TaggedWord(*span, tag) for span, tag in zip(spans, tags or ["X"] * len(spans), strict=True)]
 
 
-def idf_of(*analyses):
-    return Idf.count([analysis.lower_words for analysis in analyses])
+def lower_words(text, words):
+    return [word.lower() for word in words_of(text, words)]
 
 
-def masked_words(analysis, template):
+def idf_of(*texts):
+    return Idf.count([lower_words(*text) for text in texts])
+
+
+def masked_words(words, template):
     """Indices of the words inside blanks."""
     return [
         index
-        for index, word in enumerate(analysis.words)
+        for index, word in enumerate(words)
         if any(start <= word.start and word.end <= end for start, end in template.blanks)
     ]
 
 
 @st.composite
-def analyses(draw):
-    """Texts with odd whitespace and words, some touching, any tags."""
+def texts(draw):
+    """A text with odd whitespace, and its words, some touching, with any tags."""
     word = st.sampled_from(["a", "the", "Cat", "sat", "😀", "שלום", "n't", "\x00", "x" * 40, "é", "\u200d"])
     gap = st.sampled_from(["", " ", " ", " ", "  ", "\n", "\t \n", "\u00a0", "\u3000"])
     text, words = draw(gap), []
     for part in draw(st.lists(word, max_size=25)):
-        words.append(Word(part, len(text), len(text) + len(part), draw(st.sampled_from(TAGS))))
+        words.append(TaggedWord(len(text), len(text) + len(part), draw(st.sampled_from(TAGS))))
         text += part + draw(gap)
-    return Analysis(text, tuple(words))
+    return text, words
 
 
-@given(analyses(), st.data())
+@given(texts(), st.data())
 @settings(max_examples=100, deadline=None)
-def test_any_mask_makes_a_sound_template(analysis, data):
-    mask = data.draw(st.sets(st.integers(0, len(analysis.words) - 1) if analysis.words else st.nothing()))
-    template = Template.from_mask(analysis, mask)
-    assert masked_words(analysis, template) == sorted(mask)
+def test_any_mask_makes_a_sound_template(text_and_words, data):
+    text, words = text_and_words
+    mask = data.draw(st.sets(st.integers(0, len(words) - 1) if words else st.nothing()))
+    template = mask_words(text, words, mask)
+    assert masked_words(words, template) == sorted(mask)
     pieces, blanks = template.pieces, template.blanks
     for (_, end), (start, _) in itertools.pairwise(blanks):
-        assert analysis.text[end:start].strip(), "two blanks touch"
+        assert text[end:start].strip(), "two blanks touch"
     assert len(blanks) == sum(index - 1 not in mask for index in mask)
-    assert template.fill([piece.text for piece in pieces if piece.blank]) == template.reference == analysis.text
-    assert template.fill([""] * len(blanks)) == "".join(piece.text for piece in pieces if not piece.blank)
+    assert template.fill([piece for piece, is_blank in pieces if is_blank]) == template.reference == text
+    assert template.fill([""] * len(blanks)) == "".join(piece for piece, is_blank in pieces if not is_blank)
     # A blank owns the whitespace before it and ends with its last word; so do text blocks inside.
-    assert all(not piece.text[-1].isspace() for piece in pieces[:-1])
+    assert all(not piece[-1].isspace() for piece, _ in pieces[:-1])
 
 
-@given(analyses(), st.lists(st.sampled_from(["a", "the", "cat", "sat", "😀", "dog"]), max_size=30))
+@given(texts(), st.lists(st.sampled_from(["a", "the", "cat", "sat", "😀", "dog"]), max_size=30))
 @settings(max_examples=100, deadline=None)
-def test_masked_words_stay_within_the_budget(analysis, context):
-    chosen = MaskingSettings(max_mask_ratio=1.0, mask_ratio_step=0.3)
-    idf = idf_of(analysis, analysis_of("the dog sat ."))
-    templates = make_templates(analysis, context, idf, chosen)
-    count, priorities = len(analysis.words), word_priorities(analysis, idf, chosen)
-    carrying, worth = context_carrying(analysis.lower_words, context), []
-    costs = [10 if index in carrying else 1 for index in range(count)]
+def test_masked_words_stay_within_the_budget(text_and_words, context):
+    config = PaperConfig(max_mask_ratio=1.0, mask_ratio_step=0.3)
+    (text, words), idf = text_and_words, idf_of(text_and_words, tagged("the dog sat ."))
+    templates = make_templates(text, words, context, idf, config)
+    lower, count, worth = lower_words(text, words), len(words), []
+    priorities = [DEFAULT.pos_weights.get(word.pos, 1) / idf[one] for word, one in zip(words, lower, strict=True)]
+    shared = shared_with_context(lower, context)
+    costs = [CONTEXT_COST if index in shared else 1 for index in range(count)]
     assert [ratio for ratio, _ in templates] == [0.3, 0.6, 0.9]
     for ratio, template in templates:
-        masked = masked_words(analysis, template)
+        masked = masked_words(words, template)
         spare = math.floor(round(ratio * count, 6)) - sum(costs[index] for index in masked)
         assert spare >= 0
         assert all(costs[index] > spare for index in set(range(count)) - set(masked))  # no other word fits
         worth.append(sum(priorities[index] for index in masked))
-    assert worth == sorted(worth)
+    assert all(less <= more + 1e-4 for less, more in itertools.pairwise(worth))  # they are rounded
 
 
 def test_a_template_as_a_person_reads_it():
-    template = Template.from_mask(analysis_of("She said to herself, her car is fixed."), [1, 2, 3, 8])
+    template = mask_words(*tagged("She said to herself, her car is fixed."), [1, 2, 3, 8])
     assert template.blanks == ((3, 20), (37, 38))
     assert str(template) == "She ____ her car is fixed____"
     assert template.fill([" waits:", "!"]) == "She waits: her car is fixed!"
@@ -276,18 +290,18 @@ def test_a_template_as_a_person_reads_it():
 
 
 def test_priorities_and_masks_by_hand():
-    analysis = analysis_of("the big cat ran fast .", ["DET", "ADJ", "NOUN", "VERB", "ADV", "PUNCT"])
-    idf = idf_of(analysis, analysis_of("the dog ."))  # M = 2; "the" and "." occur in both
-    rare, common = 1e6 / math.log(3), 1e6 / math.log(2)
-    expected = [common, 4 * rare, 2 * rare, rare, 3 * rare, 0.1 * common]
-    assert word_priorities(analysis, idf, DEFAULT) == [round(value) for value in expected]
-    assert word_priorities(analysis, idf, MaskingSettings(pos_weights={}))[-1] == round(common)
-    templates = make_templates(analysis, [], idf, DEFAULT)
-    assert [(ratio, masked_words(analysis, template)) for ratio, template in templates] == [
-        (0.2, [1]),
-        (0.4, [1, 4]),
-        (0.6, [1, 2, 4]),
-    ]
+    text, words = tagged("the big cat ran fast .", ["DET", "ADJ", "NOUN", "VERB", "ADV", "PUNCT"])
+    idf = idf_of((text, words), tagged("the dog ."))  # M = 2; "the" and "." occur in both
+    # By alpha / IDF: big 4 / log 3, fast 3 / log 3, cat 2 / log 3, the and the full stop 1 / log 2, ran 1 / log 3.
+    templates = make_templates(text, words, [], idf, PaperConfig(max_mask_ratio=1.0, mask_ratio_step=1 / 6))
+    order = [[1], [1, 4], [1, 2, 4], [0, 1, 2, 4], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
+    assert [masked_words(words, template) for _, template in templates] == order
+    assert [ratio for ratio, _ in make_templates(text, words, [], idf, DEFAULT)] == [0.2, 0.4, 0.6]
+    flat = PaperConfig(max_mask_ratio=1 / 3, mask_ratio_step=1 / 3, pos_weights={})
+    [(_, template)] = make_templates(text, words, [], idf, flat)
+    assert masked_words(words, template) == [0, 5]
+    [(_, template)] = make_templates(text, words, ["the"], idf, flat)
+    assert masked_words(words, template) == [1, 5]
 
 
 @pytest.mark.parametrize(
@@ -307,27 +321,24 @@ def test_mask_ratios(max_ratio, step, ratios):
 @pytest.mark.parametrize("ratio", [0.07, 0.29])
 def test_budgets_are_free_of_float_noise(ratio):
     """0.07 * 100 is 7.000000000000001 and 0.29 * 100 is 28.999999999999996: 7 and 29 words are meant."""
-    analysis = analysis_of(" ".join(map(str, range(100))))
-    chosen = MaskingSettings(max_mask_ratio=ratio, mask_ratio_step=ratio)
-    ((_, template),) = make_templates(analysis, [], idf_of(analysis), chosen)
-    assert len(masked_words(analysis, template)) == round(ratio * 100)
-
-
-PUNCTUATED = ". . , They see us , you know !"
+    text, words = tagged(" ".join(map(str, range(100))))
+    config = PaperConfig(max_mask_ratio=ratio, mask_ratio_step=ratio)
+    ((_, template),) = make_templates(text, words, [], idf_of((text, words)), config)
+    assert len(masked_words(words, template)) == round(ratio * 100)
 
 
 @pytest.mark.parametrize(
     ("text", "context", "overrides", "first", "last"),
     [
-        # The paper masks punctuation like other words, and the leftmost of equals; other variants mask it last.
-        (PUNCTUATED, "", {}, "____ , They see us , you know !", "____ , you know !"),
-        (PUNCTUATED, "", {"variant": "fast"}, ". . , ____ us , you know !", "____ . , ____ , ____ !"),
+        # Punctuation is masked like other words, and the leftmost of equals, as in the paper.
+        (". . , They see us , you know !", "", {}, "____ , They see us , you know !", "____ , you know !"),
         ("THE CAR was red", "the car is red", {}, "THE CAR was red", "THE CAR ____ red"),
         ("I don't like cars.", "", {"max_mask_ratio": 1.0}, "I don't like ____.", "____"),
     ],
 )
-def test_templates_of_real_texts(analyser, text, context, overrides, first, last):
-    chosen = resolve_settings("mini", **{"variant": "paper", "max_mask_ratio": 0.6, **overrides}).masking
-    (analysis,) = analyser.analyse([text]).values()
-    templates = make_templates(analysis, analyser.words([context])[context], idf_of(analysis), chosen)
+def test_templates_of_real_texts(tagger, text, context, overrides, first, last):
+    config = PaperConfig(**{"max_mask_ratio": 0.6, **overrides})
+    (words,) = tagger.tag([text]).values()
+    context_words = tagger.lower_words([context])[context]
+    templates = make_templates(text, words, context_words, idf_of((text, words)), config)
     assert (str(templates[0][1]), str(templates[-1][1])) == (first, last)

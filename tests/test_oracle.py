@@ -10,41 +10,52 @@ import oracle
 import pytest
 import torch
 
-from benchmarks.sequential import SequentialInfiller, best_prefix, encode, reward_of, tokenise
-from mars_score.metrics.template import Template
-from mars_score.models.tagger import Analysis, Word
-from mars_score.settings.stages import InfillingSettings, PlanningSettings
+from mars_score.infilling.plain import (
+    PlainInfiller,
+    allowed_tokens,
+    best_prefix,
+    encode,
+    encode_pieces,
+    reward_of,
+)
+from mars_score.metrics.paper import PaperConfig, TaggedWord, Template, mask_words
+from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.models.log_probability import log_probabilities
 
 CONTEXT = "The old town wakes early in the summer."
 REFERENCE = "She waited for the train to get home."
-NONE, SELF = PlanningSettings(planner="none"), PlanningSettings(planner="self")
-INFILLING = InfillingSettings()
+NONE, SELF = PaperConfig(planner="none"), PaperConfig(planner="self")
 
 
 def template(*masked: int) -> Template:
     """The words with these indices are masked; words are what whitespace separates."""
-    words = [Word(match[0], *match.span(), "X") for match in re.finditer(r"\S+", REFERENCE)]
-    return Template.from_mask(Analysis(REFERENCE, tuple(words)), masked)
+    words = [TaggedWord(*match.span(), "X") for match in re.finditer(r"\S+", REFERENCE)]
+    return mask_words(REFERENCE, words, masked)
 
 
 MIDDLE, FIRST, LAST = template(2, 3, 6), template(0, 5), template(7)
 
 
-def infill(context, masked, models, planning=NONE):
-    return SequentialInfiller(*models, planning, INFILLING).infill(context, masked)
+def infill(context, masked, models, config=NONE):
+    return PlainInfiller(*models, config).fill(context, masked)
 
 
-def test_perplexities_are_those_of_whole_texts(causal):
+def test_tokens_and_perplexities_are_those_of_whole_texts(causal):
     """With the cache of what was written before, and without; and by the model's own loss, which is in float32."""
     model, tokenizer = causal
     result = infill(CONTEXT, MIDDLE, causal)
-    pieces = tokenise(MIDDLE, tokenizer, after_context=True)
+    pieces = encode_pieces(MIDDLE, tokenizer, after_context=True)
     written, blanks = [], iter(result.blanks)
     for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
-        if not piece.blank:
+        if not piece.is_blank:
             written += piece.ids
             continue
         blank = next(blanks)
+        for end, token in enumerate(blank.generated):
+            logits = oracle.logits_of(model, [*result.prompt, *written, *blank.generated[:end]])[-1]
+            masked = None if end else piece.text
+            allowed = allowed_tokens(tokenizer, len(logits), REFERENCE, masked, whole=False)
+            assert token == int(logits.masked_fill(~allowed, -math.inf).argmax())
         texts = [[*written, *blank.generated[: end + 1], *following.ids] for end in range(len(blank.generated))]
         expected = [oracle.perplexity(model, result.prompt, text) for text in texts]
         assert blank.perplexities == pytest.approx(expected, rel=1e-12)
@@ -55,6 +66,25 @@ def test_perplexities_are_those_of_whole_texts(causal):
         labels = torch.tensor([[-100] * len(result.prompt) + texts[-1]])
         loss = model(input_ids=torch.tensor([[*result.prompt, *texts[-1]]]), labels=labels).loss
     assert blank.perplexities[-1] == pytest.approx(math.exp(loss), rel=1e-4)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, None])
+def test_log_probabilities_are_those_of_whole_texts(causal, batch_size):
+    """Several texts after a context, contexts of very different lengths, none, and a text without tokens."""
+    model, tokenizer = causal
+    contexts = ["", "Late.", CONTEXT, "The boats came in before noon, and the shop was full. " * 2]
+    pairs = [
+        (context, text) for context in contexts for text in (REFERENCE, "home", "She waited. " * 3, REFERENCE)
+    ]
+    language_model = CausalLanguageModel(model, tokenizer)
+    found = log_probabilities(language_model, [*pairs, ("", " ")], batch_size)
+    for (context, text), (mean, truncated) in zip(pairs, found, strict=False):
+        ids = encode(tokenizer, context.strip())
+        prompt = [tokenizer.bos_token_id, *ids] if language_model.codec.adds_begin or not ids else ids
+        written = encode(tokenizer, f" {text.strip()}" if context else text.strip())
+        assert not truncated
+        assert math.exp(-mean) == pytest.approx(oracle.perplexity(model, prompt, written), rel=1e-9)
+    assert found[-1] == (-math.inf, False)
 
 
 # Self-planning
@@ -76,11 +106,11 @@ def test_gradient_is_the_slope_of_the_reward(causal):
     ids, future = encode(tokenizer, CONTEXT), encode(tokenizer, " train")
     step = 1e-5
     raw = replace(SELF, plan_norm_exponent=0.0, plan_step=step, plan_iterations=1)
-    infiller = SequentialInfiller(model, tokenizer, raw, INFILLING)
-    _, past = infiller.feed(ids[:-1], [])
-    _, _, _, [before, after] = infiller.next_scores(ids[-1], past, future)
+    infiller = PlainInfiller(model, tokenizer, raw)
+    _, past = infiller.run(ids[:-1], [])
+    _, _, [before, after] = infiller.next_scores(ids[-1], past, future)
     leaves = [state.detach().requires_grad_() for state in past]
-    reward = reward_of(infiller.feed(ids[-1:], leaves)[0][0], future, raw.plan_temperature)
+    reward = reward_of(infiller.run(ids[-1:], leaves)[0][0], future, raw.plan_temperature)
     slope = sum((gradient**2).sum().item() for gradient in torch.autograd.grad(reward, leaves))
     assert before == pytest.approx(reward.item(), rel=1e-12)
     assert (after - before) / step == pytest.approx(slope, rel=1e-2)

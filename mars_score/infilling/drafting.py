@@ -1,26 +1,29 @@
 """The two halves of Algorithm 2 for a batch of jobs: generate a draft of a blank, and judge how much to keep.
 
-All prefixes of a draft of n tokens are judged in one forward pass. One sequence holds n copies of the next text
-block, one after each prefix; the attention mask and the position ids let each copy see its own prefix only. The
+All prefixes of a draft of n tokens are judged in one forward pass. One row holds n copies of the next text
+block, one after each prefix; the attention mask and the positions let each copy see its own prefix only. The
 block's last token is not fed: nothing is predicted from it yet, and it is fed when the next blank begins.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from itertools import pairwise
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from mars_score.infilling.jobs import JobState
 from mars_score.infilling.planning import plain_step, planned_step
-from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.metrics.paper import PaperConfig
+from mars_score.models.attention import KeyValueCache, LayerStates
+from mars_score.models.causal_lm import CausalLanguageModel, flat
 from mars_score.models.codec import token_kind
-from mars_score.models.kv_cache import KeyValueCache
-from mars_score.settings.stages import PlanningSettings
 
-MASK_ENTRIES = 2**26  # attention mask entries of one judging pass
+MASK_ENTRIES = 2**26  # most attention mask entries of one judging pass
 
 
-class Batch:
+class JobBatch:
     """Jobs that are written together: job i has ``states[i]`` and row i of the cache."""
 
     def __init__(self, cache: KeyValueCache) -> None:
@@ -34,12 +37,12 @@ class Batch:
 
     def add(self, state: JobState, source: KeyValueCache, row: int) -> None:
         """Add a job whose written tokens are a row of another cache."""
-        self.cache.add(source, row)
+        self.cache.append_row(source, row)
         self.states.append(state)
 
     def remove(self, index: int) -> JobState:
-        """Take a job out; the last one takes its place."""
-        self.cache.remove(index)
+        """Take a job out; the last one moves to its index."""
+        self.cache.remove_row(index)
         state, last = self.states[index], self.states.pop()
         if last is not state:
             self.states[index] = last
@@ -49,117 +52,145 @@ class Batch:
 class Drafter:
     """Generates drafts and judges them."""
 
-    def __init__(self, model: CausalLanguageModel, planning: PlanningSettings, sigma: int) -> None:
+    def __init__(self, model: CausalLanguageModel, config: PaperConfig) -> None:
         self.model = model
-        self.planning = planning
-        self.sigma = sigma
-        self._allowed = torch.from_numpy(model.codec.allowed(model.vocabulary)).to(model.device)
+        self.config = config
+        self._allowed = torch.from_numpy(model.codec.allowed_tokens(model.vocabulary)).to(model.device)
 
-    def write(self, batch: Batch, *, plan: bool) -> None:
+    def write(self, batch: JobBatch, *, plan: bool) -> None:
         """Add the best allowed token to each draft; with ``plan`` the best in view of the text that follows."""
         model, states = self.model, batch.states
         tokens = model.tensor([state.pending for state in states])
         if plan:
-            step = planned_step(model, batch.cache, tokens, [state.future for state in states], self.planning)
+            step = planned_step(model, batch.cache, tokens, [state.future for state in states], self.config)
         else:
             step = plain_step(model, batch.cache, tokens)
         batch.cache.write(step.states, range(len(states)), batch.cache.lengths)
         batch.cache.lengths = [length + 1 for length in batch.cache.lengths]
+        chosen = step.scores.masked_fill(~self._allowed_for(states), -torch.inf).argmax(-1)
+        block_starts = model.tensor([(state.blank.block or (0,))[0] for state in states])
+        both = step.plain.gather(1, torch.stack([chosen, block_starts], dim=1))
+        log_probabilities = both - step.plain.logsumexp(-1, keepdim=True)
+        for state, token, pair in zip(states, chosen.tolist(), log_probabilities.tolist(), strict=True):
+            state.write(token, *pair)
+
+    def _allowed_for(self, states: Sequence[JobState]) -> Tensor:
+        """Return which tokens each draft may go on with, (jobs, vocabulary)."""
         kinds = [
             token_kind(
                 first=not state.draft,
                 begins_word=state.blank.begins_word,
                 line_breaks=state.job.line_breaks,
-                whole=state.whole,
+                whole_characters=state.whole_characters,
             )
             for state in states
         ]
-        chosen = step.scores.masked_fill(~self._allowed[model.tensor(kinds)], -torch.inf).argmax(-1)
-        starts = model.tensor([(state.blank.after or (0,))[0] for state in states])
-        both = step.plain.gather(1, torch.stack([chosen, starts], dim=1))
-        surprise = step.plain.logsumexp(-1, keepdim=True) - both
-        for state, token, (of_token, of_start) in zip(states, chosen.tolist(), surprise.tolist(), strict=True):
-            state.write(token, of_token, of_start)
+        return self._allowed[self.model.tensor(kinds)]
 
-    def finished_drafts(self, batch: Batch) -> list[int]:
-        """Jobs whose draft is long enough; one without a prefix of whole characters is begun again with such."""
+    def finished_drafts(self, batch: JobBatch) -> list[int]:
+        """Return the indices of the jobs whose draft is long enough.
+
+        A draft of which no prefix ends with a whole character is begun again with tokens of whole characters.
+        """
         finished = []
         for index, state in enumerate(batch.states):
-            if len(state.draft) < state.blank.length + self.sigma:
+            if len(state.draft) < state.blank.length + self.config.sigma:
                 continue
-            state.complete = [True] * len(state.draft) if state.whole else self.model.codec.complete(state.draft)
-            if any(state.complete):
+            whole = state.whole_characters
+            state.whole_prefixes = (
+                [True] * len(state.draft) if whole else self.model.codec.whole_prefixes(state.draft)
+            )
+            if any(state.whole_prefixes):
                 finished.append(index)
             else:
                 batch.cache.lengths[index] -= len(state.draft)
-                state.start_draft(whole=True)
+                state.start_draft(whole_characters=True)
         return finished
 
-    def judge(self, batch: Batch, finished: Sequence[int]) -> None:
+    def judge(self, batch: JobBatch, finished: Sequence[int]) -> None:
         """Choose how many tokens of each finished draft to keep; write them and the text block that follows."""
-        for index in finished:
-            state = batch.states[index]
-            if not state.blank.after:  # at the end of the text: judged on what is written and the prefix
-                state.keep([0.0] * len(state.draft))
-        judged = [index for index in finished if not batch.states[index].finished]
-        judged.sort(key=lambda index: _layout_size(batch.states[index]))
+        judged = [index for index in finished if batch.states[index].blank.block]
+        for index in set(finished) - set(judged):  # A trailing blank is judged on what is written and the prefix.
+            batch.states[index].keep([0.0] * len(batch.states[index].draft))
+        judged.sort(key=lambda index: _row_size(batch.states[index]))
         while judged:
-            size = _layout_size(batch.states[judged[-1]])
+            size = _row_size(batch.states[judged[-1]])
             count = max(1, MASK_ENTRIES // (size * (batch.cache.slots + size)))
             _judge(self.model, batch, judged[-count:])
             del judged[-count:]
 
 
-def _judge(model: CausalLanguageModel, batch: Batch, indices: Sequence[int]) -> None:
-    """Judge drafts that a text block follows; afterwards the cache holds all written tokens but the last."""
-    states = [batch.states[index] for index in indices]
-    starts = [batch.cache.lengths[index] - len(batch.states[index].draft) + 1 for index in indices]
-    layouts = [_layout(state, start) for state, start in zip(states, starts, strict=True)]
-    counts = [len(layout) for layout in layouts]
-    prefixes = [[prefix for prefix, *_ in layout] for layout in layouts]
-    # All of a draft but its last token is in the cache. That one stands in the branch of the copy after all of it.
-    reach = [
-        [start + min(prefix, len(state.draft) - 1) for prefix in of_job]
-        for state, start, of_job in zip(states, starts, prefixes, strict=True)
-    ]
-    feed = model.feed(counts, reach, batch.cache, indices, branches=prefixes)
-    _, positions, tokens, targets = model.tensor([entry for layout in layouts for entry in layout]).T
-    hidden, new = model.forward(tokens, positions, feed)
-    surprise = model.surprisal(hidden, targets).double().cpu()
-
-    places: list[tuple[int, int, int]] = []  # of each token of this pass that is written: row, slot and token
-    first = 0
-    of_jobs = zip(indices, states, starts, layouts, torch.split(surprise, counts), strict=True)
-    for index, state, start, layout, of_job in of_jobs:
-        fed = len(state.blank.after) - 1
-        of_copies = of_job[1:].reshape(len(state.draft), fed).sum(1).tolist()
-        of_starts = [*state.next_surprise, float(of_job[0])]
-        kept = state.keep([a + b for a, b in zip(of_starts, of_copies, strict=True)])
-        places += [
-            (index, position, token)
-            for token, (prefix, position, _, _) in enumerate(layout, first)
-            if prefix == kept
-        ]
-        batch.cache.lengths[index] = start + kept + fed
-        first += len(layout)
-    if places:
-        batch.cache.write(new, *zip(*places, strict=True))
+def _row_size(state: JobState) -> int:
+    """Return the number of tokens of a job's :class:`_JudgedRow`."""
+    return 1 + len(state.draft) * (len(state.blank.block) - 1)
 
 
-def _layout_size(state: JobState) -> int:
-    """Tokens that judging a job's draft takes."""
-    return 1 + len(state.draft) * (len(state.blank.after) - 1)
+class _JudgedRow(NamedTuple):
+    """The tokens that judge a draft: its last token, then a copy of the text block after each of its prefixes.
 
-
-def _layout(state: JobState, start: int) -> list[tuple[int, int, int, int]]:
-    """For each token to feed: length of the prefix before its copy, its position, the token, and the next token.
-
-    The draft's last token comes first, then the copies of the text block; the draft begins at position ``start``.
+    All of a draft but its last token is in the cache. The last one belongs to the copy after the whole draft.
+    Each list has an entry for each token.
     """
-    draft, block = len(state.draft), state.blank.after
-    copies = [
-        (prefix, start + prefix + place, token, following)
-        for prefix in range(1, draft + 1)
-        for place, (token, following) in enumerate(pairwise(block))
-    ]
-    return [(draft, start + draft - 1, state.draft[-1], block[0]), *copies]
+
+    start: int  # position of the draft's first token
+    copied: int  # tokens of a copy
+    prefixes: list[int]  # length of the prefix that the token's copy comes after
+    past: list[int]  # number of cached tokens that the token attends to
+    positions: list[int]
+    tokens: list[int]
+    targets: list[int]  # the tokens that follow
+
+    @classmethod
+    def of(cls, state: JobState, cached: int) -> _JudgedRow:
+        """Lay out the tokens for a job of which ``cached`` tokens are in the cache."""
+        draft, block = len(state.draft), state.blank.block
+        start, copies, offsets = cached - (draft - 1), range(1, draft + 1), range(len(block) - 1)
+        prefixes = [draft, *(prefix for prefix in copies for _ in offsets)]
+        return cls(
+            start,
+            len(offsets),
+            prefixes,
+            past=[start + min(prefix, draft - 1) for prefix in prefixes],
+            positions=[cached, *(start + prefix + offset for prefix in copies for offset in offsets)],
+            tokens=[state.draft[-1], *block[:-1] * draft],
+            targets=[block[0], *block[1:] * draft],
+        )
+
+    def copy_after(self, prefix: int) -> list[int]:
+        """Return the indices of the tokens to write where the prefix of this length is kept."""
+        return [index for index, other in enumerate(self.prefixes) if other == prefix]
+
+
+def _judge(model: CausalLanguageModel, batch: JobBatch, indices: Sequence[int]) -> None:
+    """Judge drafts that a text block follows; afterwards the cache holds all written tokens but the last."""
+    rows = [_JudgedRow.of(batch.states[index], batch.cache.lengths[index]) for index in indices]
+    log_probabilities, new = _run(model, batch.cache, indices, rows)
+    written: list[tuple[int, int, int]] = []  # row, slot, and index in the pass, of each token to write
+    first = 0
+    for index, row, values in zip(indices, rows, log_probabilities, strict=True):
+        state = batch.states[index]
+        kept = state.keep(_block_log_probabilities(state, values))
+        written += [(index, row.positions[token], first + token) for token in row.copy_after(kept)]
+        batch.cache.lengths[index] = row.start + kept + row.copied
+        first += len(row.tokens)
+    if written:
+        batch.cache.write(new, *zip(*written, strict=True))
+
+
+def _run(
+    model: CausalLanguageModel, cache: KeyValueCache, indices: Sequence[int], rows: Sequence[_JudgedRow]
+) -> tuple[Sequence[Tensor], LayerStates]:
+    """Return the log probabilities of each row's targets, (tokens,), and all tokens' keys and values."""
+    counts, past = [len(row.tokens) for row in rows], [row.past for row in rows]
+    packed = model.packed_batch(counts, past, cache, indices, branches=[row.prefixes for row in rows])
+    tokens, positions = model.tensor([flat([row.tokens for row in rows]), flat([row.positions for row in rows])])
+    hidden, states = model.forward(tokens, positions, packed)
+    targets = model.tensor(flat([row.targets for row in rows]))
+    return torch.split(model.log_probabilities(hidden, targets).double().cpu(), counts), states
+
+
+def _block_log_probabilities(state: JobState, values: Tensor) -> list[float]:
+    """Return the log probability of the text block after each prefix, given those of a row's targets."""
+    starts = [*state.block_start_log_probabilities, float(values[0])]
+    others = values[1:].reshape(len(state.draft), len(state.blank.block) - 1).sum(1).tolist()
+    return [start + other for start, other in zip(starts, others, strict=True)]

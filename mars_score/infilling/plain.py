@@ -1,49 +1,60 @@
-"""Infilling in its plain form (Algorithm 2): one template, one blank and one token at a time.
+"""Infilling as Algorithm 2 says it: one template, one blank and one token at a time.
 
-This is the readable statement of the method: the engine of ``mars_score.infilling`` must choose the same
-tokens, and its perplexities must be within 1e-9 of these in float64. What was read stays in transformers' own
-cache, so this is also a fair opponent in time. It shares no code with the engine, and takes byte-level tokenizers
-only.
+This is the readable form of the method. :mod:`mars_score.infilling.batched`, which shares no code with it, must
+choose the same tokens, with perplexities within 1e-9 of these in float64. Keys and values stay in the cache of
+transformers, so this is also a fair opponent in time. It takes byte-level tokenizers only.
 """
+
+from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from mars_score.metrics.template import Template
+from mars_score.infilling.jobs import FilledTemplate, OnFilled, TemplateInContext
+from mars_score.metrics.paper import PaperConfig, Template
 from mars_score.models.running import exclusive, ordinary_mode
-from mars_score.settings.stages import InfillingSettings, PlanningSettings
+from mars_score.text import as_prose
 
 States = list[Tensor]  # keys and values of the first layer, of the second, ...
 
 LINE_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-EPSILON = 1e-15
+CONTEXT_RESERVE = 64  # tokens of the window that the context leaves free, besides twice the reference
+EPSILON = 1e-15  # added to the gradient's norm, as in PPLM
 
 
-@dataclass
-class Tokens:
-    """A piece of a template as the language model sees it."""
+class EncodedPiece(NamedTuple):
+    """A blank or a text block of a template, as the language model sees it."""
 
     text: str  # with the joining space if it comes first after a context
     ids: list[int]
-    blank: bool
+    is_blank: bool
+
+
+class Written(NamedTuple):
+    """What is written so far: the prompt and a part of the reference."""
+
+    past: States  # of all tokens but the last
+    last: int  # the last token
+    log_probability: float  # of the reference's tokens, in nats
+    length: int  # their number
 
 
 @dataclass
-class Blank:
+class PlainBlank:
     """How one blank was filled.
 
     Attributes:
-        generated: all b + sigma greedy tokens.
+        generated: all b + sigma tokens.
         perplexities: of the first 1, 2, ... of them, with what is written and the text block that follows.
         length: how many of them were chosen.
-        rewards: of each token, before the first gradient step and after each one.
+        rewards: for each token, before the first gradient step and after each one.
     """
 
     generated: list[int] = field(default_factory=list)
@@ -53,80 +64,250 @@ class Blank:
 
 
 @dataclass
-class Infilled:
+class PlainResult:
     """A template's augmented reference and how it came about."""
 
-    text: str
+    filled: FilledTemplate
     infills: list[str]
-    blanks: list[Blank]
+    blanks: list[PlainBlank]
     prompt: list[int]
 
 
+class PlainInfiller:
+    """Fills the blanks of templates from left to right.
+
+    Args:
+        model: any ``...ForCausalLM``, in float32 or float64.
+        tokenizer: its tokenizer, byte-level.
+        config: sigma, the limit of contexts, and the planner.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, config: PaperConfig) -> None:
+        self.model, self.tokenizer, self.config = model, tokenizer, config
+
+    def infill(self, pairs: Sequence[TemplateInContext], done: OnFilled) -> None:
+        """Fill the blanks of each different (context, template); call ``done`` with each pair and its text."""
+        for context, template in dict.fromkeys(pairs):
+            done((context, template), self.fill(context, template).filled)
+
+    def fill(self, context: str, template: Template) -> PlainResult:
+        """Fill the blanks of a template: generate, judge, revise (Algorithm 2)."""
+        with ordinary_mode(), exclusive(self.model):
+            window = self.model.config.max_position_embeddings
+            context_ids, context_cut = cut_context(
+                context, template.reference, window, self.tokenizer, self.config
+            )
+            pieces = encode_pieces(template, self.tokenizer, after_context=bool(context_ids))
+            prompt = make_prompt(context_ids, pieces, self.tokenizer)
+            pieces = fit(pieces, window - len(prompt), self.config.sigma)
+            written = self._begin(prompt, [] if not pieces or pieces[0].is_blank else pieces[0].ids)
+            blanks: list[PlainBlank] = []
+            for index, piece in enumerate(pieces):
+                if piece.is_blank:
+                    blocks = [later.ids for later in pieces[index + 1 :] if not later.is_blank]
+                    blank, written = self._fill_blank(piece, blocks, template.reference, written)
+                    blanks.append(blank)
+        infills = [decode(self.tokenizer, blank.generated[: blank.length]) for blank in blanks]
+        reference_cut = len(blanks) < len(template.blanks)
+        filled = FilledTemplate(template.fill(infills).strip(), context_cut, reference_cut)
+        return PlainResult(filled, infills, blanks, prompt)
+
+    def _begin(self, prompt: list[int], first_block: list[int]) -> Written:
+        """Write the prompt and the text block before the first blank."""
+        if not first_block:
+            return Written(self.run(prompt[:-1], [])[1], prompt[-1], 0.0, 0)
+        logits, past = self.run([*prompt, *first_block[:-1]], [], keep=len(first_block))
+        return Written(past, first_block[-1], log_probability(logits, first_block), len(first_block))
+
+    def _fill_blank(
+        self, piece: EncodedPiece, blocks: Sequence[list[int]], reference: str, written: Written
+    ) -> tuple[PlainBlank, Written]:
+        """Generate tokens, judge each prefix of them, and write the best one and the text block that follows."""
+        block = blocks[0] if blocks else []
+        future = sorted({token for ids in blocks for token in ids})
+        blank = self._generate(piece, future, reference, written)
+        # What would be written with the first 1, 2, ... tokens for infill.
+        outcomes = [
+            self._append(written, [*blank.generated[:length], *block])
+            for length in range(1, len(blank.generated) + 1)
+        ]
+        blank.perplexities = [math.exp(-outcome.log_probability / outcome.length) for outcome in outcomes]
+        blank.length = best_prefix(blank.perplexities, self._whole_prefixes(blank.generated))
+        return blank, outcomes[blank.length - 1]
+
+    def _append(self, written: Written, ids: Sequence[int]) -> Written:
+        logits, past = self.run([written.last, *ids[:-1]], written.past, keep=len(ids))
+        total = written.log_probability + log_probability(logits, ids)
+        return Written(past, ids[-1], total, written.length + len(ids))
+
+    def _generate(
+        self, piece: EncodedPiece, future: Sequence[int], reference: str, written: Written
+    ) -> PlainBlank:
+        """Generate b + sigma tokens greedily; again with tokens of whole characters if no prefix ends with one."""
+        for whole in (False, True):
+            blank, token, past = PlainBlank(), written.last, written.past
+            for _ in range(len(piece.ids) + self.config.sigma):
+                scores, past, rewards = self.next_scores(token, past, future)
+                masked = None if blank.generated else piece.text
+                allowed = allowed_tokens(self.tokenizer, len(scores), reference, masked, whole=whole)
+                token = int(scores.masked_fill(~allowed.to(scores.device), -math.inf).argmax())
+                blank.generated.append(token)
+                blank.rewards.append(rewards)
+            if any(self._whole_prefixes(blank.generated)):
+                break
+        return blank
+
+    def _whole_prefixes(self, ids: Sequence[int]) -> list[bool]:
+        """Tell of the first 1, 2, ... tokens whether they end with a whole character."""
+        return [is_whole(decode(self.tokenizer, ids[: length + 1])) for length in range(len(ids))]
+
+    def next_scores(self, token: int, past: States, future: Sequence[int]) -> tuple[Tensor, States, list[float]]:
+        """Score the tokens that may follow ``token``.
+
+        With a future the scores come from a cache that is moved towards it (Eq. 3-6).
+
+        Returns:
+            Scores, (vocabulary,); the longer cache, not moved; and the rewards on the way.
+        """
+        config = self.config
+        if config.planner == "none" or not future:
+            logits, longer = self.run([token], past)
+            return logits[0], longer, []
+        rewards, moved = [], past
+        for _ in range(config.plan_iterations):
+            leaves = [state.detach().requires_grad_() for state in moved]
+            with torch.enable_grad():
+                logits, cache = self.run([token], leaves)
+                reward = reward_of(logits[0], future, config.plan_temperature)
+                gradients = torch.autograd.grad(reward, leaves)
+            if moved is past:
+                plain, longer = logits[0].detach(), [state.detach() for state in cache]
+            moved = ascend(leaves, gradients, config)
+            rewards.append(reward.item())
+        logits, _ = self.run([token], moved)
+        planned = torch.log_softmax(logits[0] / config.plan_temperature, -1)
+        rewards.append(planned[list(future)].mean().item())
+        scores = config.plan_fusion * planned + (1 - config.plan_fusion) * torch.log_softmax(plain, -1)
+        return scores, longer, rewards
+
+    def run(self, tokens: Sequence[int], past: States, keep: int = 1) -> tuple[Tensor, States]:
+        """Run the model over tokens after a cache.
+
+        Returns:
+            Logits of the last ``keep`` tokens, (keep, vocabulary), and the longer cache.
+        """
+        cache = DynamicCache(list(zip(past[::2], past[1::2], strict=True)) or None)
+        ids = torch.tensor([list(tokens)], device=self.model.device)
+        logits = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=keep).logits[0]
+        return logits, [state for layer in cache.layers for state in (layer.keys, layer.values)]
+
+
+# Planning
+
+
+def reward_of(logits: Tensor, future: Sequence[int], temperature: float) -> Tensor:
+    """Return how much the next-token distribution is about the future text (Eq. 5)."""
+    return torch.log_softmax(logits / temperature, -1)[list(future)].mean()
+
+
+def ascend(states: States, gradients: Sequence[Tensor], config: PaperConfig) -> States:
+    """Move keys and values one normalised step up (Eq. 6); the norm is of a layer's keys and values together."""
+    moved = []
+    for layer in range(0, len(states), 2):
+        norm = torch.hypot(gradients[layer].norm(), gradients[layer + 1].norm())
+        step = config.plan_step / (norm**config.plan_norm_exponent + EPSILON)
+        moved += [states[index].detach() + step * gradients[index] for index in (layer, layer + 1)]
+    return moved
+
+
+# Judging
+
+
+def log_probability(logits: Tensor, tokens: Sequence[int]) -> float:
+    """Return the log probability of tokens, in nats, under the logits before each of them."""
+    targets = torch.tensor(list(tokens), device=logits.device)[:, None]
+    return float(torch.log_softmax(logits, -1).gather(1, targets).double().sum())
+
+
+def best_prefix(perplexities: Sequence[float], whole: Sequence[bool]) -> int:
+    """Return the length of the best prefix of those that end with a whole character; the shortest of equals."""
+    lengths = [length for length, allowed in enumerate(whole, 1) if allowed]
+    return min(lengths, key=lambda length: perplexities[length - 1])
+
+
+# Tokens
+
+
 def encode(tokenizer: Any, text: str) -> list[int]:
-    """Token ids without special tokens, also where the text names one."""
+    """Return token ids without special tokens, also where the text names one."""
     return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
 
 
 def decode(tokenizer: Any, ids: Sequence[int]) -> str:
-    """The text of token ids as it stands."""
+    """Return the text of token ids as it stands."""
     return str(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 
-def cut_context(context: str, reference: str, end: int, tokenizer: Any, settings: InfillingSettings) -> list[int]:
-    """The context's first tokens: below position ``end`` room is left for twice the reference and 64 tokens."""
-    context = context.strip()
-    reference_ids = encode(tokenizer, f" {reference}" if context else reference)
-    limit = max(0, end - (2 * len(reference_ids) + 64))
-    if settings.max_context_tokens is not None:
-        limit = min(limit, settings.max_context_tokens)
-    return encode(tokenizer, context)[:limit]
+def is_whole(text: str) -> bool:
+    """Tell whether a text has no bytes that are a part of a character only."""
+    return "\ufffd" not in text
 
 
-def tokenise(template: Template, tokenizer: Any, *, after_context: bool) -> list[Tokens]:
-    """Each piece by itself; after a context the first one owns the joining space."""
-    texts = [piece.text for piece in template.pieces]
+def cut_context(
+    context: str, reference: str, window: int, tokenizer: Any, config: PaperConfig
+) -> tuple[list[int], bool]:
+    """Return the context's first tokens, and whether some are left out.
+
+    Room is left in the window for twice the reference and :data:`CONTEXT_RESERVE` tokens.
+    """
+    context_ids = encode(tokenizer, as_prose(context.strip()))
+    reference_ids = encode(tokenizer, f" {reference}" if context_ids else reference)
+    limit = max(0, window - (2 * len(reference_ids) + CONTEXT_RESERVE))
+    if config.max_context_tokens is not None:
+        limit = min(limit, config.max_context_tokens)
+    return context_ids[:limit], limit < len(context_ids)
+
+
+def encode_pieces(template: Template, tokenizer: Any, *, after_context: bool) -> list[EncodedPiece]:
+    """Encode each piece by itself; after a context the first one owns the joining space."""
+    texts = [text for text, _ in template.pieces]
     if after_context:
         texts[0] = " " + texts[0]
     pieces = zip(texts, template.pieces, strict=True)
-    return [Tokens(text, encode(tokenizer, text), piece.blank) for text, piece in pieces]
+    return [EncodedPiece(text, encode(tokenizer, text), is_blank) for text, (_, is_blank) in pieces]
 
 
-def make_prompt(context_ids: list[int], pieces: Sequence[Tokens], tokenizer: Any) -> list[int]:
-    """Begin-of-text where there is no context or the tokenizer puts it, then the context."""
+def make_prompt(context_ids: list[int], pieces: Sequence[EncodedPiece], tokenizer: Any) -> list[int]:
+    """Put begin-of-text before the context if there is none or the tokenizer does so."""
     begin = tokenizer.bos_token_id
     adds_begin = tokenizer("")["input_ids"][:1] == [begin]
     prompt = [begin, *context_ids] if adds_begin or not context_ids else context_ids
-    first_block = [] if pieces[0].blank else pieces[0].ids
-    if len(prompt) + len(first_block) < 2:  # else the first blank's cache would be empty
+    first_block = [] if pieces[0].is_blank else pieces[0].ids
+    if len(prompt) + len(first_block) < 2:  # Else the first blank's cache would be empty.
         prompt = [begin, *prompt]
     return prompt
 
 
-def fit(pieces: Sequence[Tokens], position: int, end: int, extra: int) -> list[Tokens]:
-    """The pieces that fit below position ``end``; a blank takes ``extra`` tokens more than its own."""
-    fitted = []
+def fit(pieces: Sequence[EncodedPiece], room: int, extra: int) -> list[EncodedPiece]:
+    """Keep the pieces that fit into ``room`` tokens; a blank takes ``extra`` tokens more than its own."""
+    fitting = []
     for piece in pieces:
-        size, room = len(piece.ids) + extra * piece.blank, end - position
+        size = len(piece.ids) + extra * piece.is_blank
         if size > room:
-            if not piece.blank:
-                fitted.append(Tokens(piece.text, piece.ids[:room], blank=False))
+            if not piece.is_blank:
+                fitting.append(piece._replace(ids=piece.ids[:room]))
             break
-        fitted.append(piece)
-        position += size
-    return fitted
-
-
-def is_whole(text: str) -> bool:
-    """Whether a text has no bytes that are a part of a character only."""
-    return "\ufffd" not in text
+        fitting.append(piece)
+        room -= size
+    return fitting
 
 
 def allowed_tokens(tokenizer: Any, vocabulary: int, reference: str, masked: str | None, *, whole: bool) -> Tensor:
-    """Which tokens may be written, (vocabulary,).
+    """Tell which tokens may be written, (vocabulary,).
 
     Args:
         tokenizer: the language model's.
-        vocabulary: of the model, which may be larger than the tokenizer's.
+        vocabulary: size of the model's, which may be larger than the tokenizer's.
         reference: without a line break in it, none may be written.
         masked: the masked text if the token opens its blank: both begin a word or both do not.
         whole: whether the token must be whole characters by itself.
@@ -146,146 +327,3 @@ def _allowed(tokenizer: Any, vocabulary: int, one_line: bool, opening: bool | No
         breaks = one_line and not LINE_BREAKS.isdisjoint(text)
         allowed[token] = token not in special and fits and not breaks and (is_whole(text) or not whole)
     return allowed
-
-
-def best_prefix(perplexities: Sequence[float], complete: Sequence[bool]) -> int:
-    """The length of the best prefix of those that end with a whole character; the shortest of equals."""
-    lengths = [length for length, is_complete in enumerate(complete, 1) if is_complete]
-    return min(lengths, key=lambda length: perplexities[length - 1])
-
-
-def reward_of(logits: Tensor, future: Sequence[int], temperature: float) -> Tensor:
-    """How much the next-token distribution is about the future text (Eq. 5)."""
-    return torch.log_softmax(logits / temperature, -1)[list(future)].mean()
-
-
-def ascend(states: States, gradients: Sequence[Tensor], settings: PlanningSettings) -> States:
-    """All keys and values one normalised step up (Eq. 6); the norm is of a layer's keys and values together."""
-    moved = []
-    for layer in range(0, len(states), 2):
-        norm = torch.hypot(gradients[layer].norm(), gradients[layer + 1].norm())
-        step = settings.plan_step / (norm**settings.plan_norm_exponent + EPSILON)
-        moved += [states[place].detach() + step * gradients[place] for place in (layer, layer + 1)]
-    return moved
-
-
-class SequentialInfiller:
-    """Fills the blanks of templates from left to right.
-
-    Args:
-        model: any ``...ForCausalLM``, in float32 or float64.
-        tokenizer: its tokenizer, byte-level.
-        planning: the planner's settings.
-        infilling: sigma and the limit of contexts.
-    """
-
-    def __init__(
-        self, model: Any, tokenizer: Any, planning: PlanningSettings, infilling: InfillingSettings
-    ) -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self.planning, self.infilling = planning, infilling
-
-    def infill(self, context: str, template: Template) -> Infilled:
-        """Generate, judge, revise (Algorithm 2)."""
-        with ordinary_mode(), exclusive(self.model):
-            return self._infill(context, template)
-
-    def _infill(self, context: str, template: Template) -> Infilled:
-        tokenizer, window = self.tokenizer, self.model.config.max_position_embeddings
-        context_ids = cut_context(context, template.reference, window, tokenizer, self.infilling)
-        pieces = tokenise(template, tokenizer, after_context=bool(context_ids))
-        prompt = make_prompt(context_ids, pieces, tokenizer)
-        pieces = fit(pieces, len(prompt), window, self.infilling.sigma)
-        lead = [] if not pieces or pieces[0].blank else pieces[0].ids
-        *read, pending = [*prompt, *lead]  # the last written token is not in the cache
-        logits, past = self.feed(read, [], keep=max(1, len(lead)))
-        surprise, count = float(_surprisal(logits, lead).sum()) if lead else 0.0, len(lead)
-        blanks: list[Blank] = []
-        for index, piece in enumerate(pieces):
-            if not piece.blank:
-                continue
-            blocks = [later.ids for later in pieces[index + 1 :] if not later.blank]
-            block = blocks[0] if blocks else []  # a text block follows a blank
-            future = sorted({token for ids in blocks for token in ids})
-            blank, surprises = self._draft(piece, template.reference, future, pending, past)
-            totals, caches = [], []
-            for length in range(1, len(blank.generated) + 1):
-                written = [*blank.generated[:length], *block]
-                if not block:  # open-ended: judged on what is written and the prefix
-                    totals.append(surprise + sum(surprises[:length]))
-                else:
-                    logits, cache = self.feed([pending, *written[:-1]], past, keep=len(written))
-                    totals.append(surprise + float(_surprisal(logits, written).sum()))
-                    caches.append(cache)
-                blank.perplexities.append(math.exp(totals[-1] / (count + len(written))))
-            blank.length = best_prefix(blank.perplexities, self._complete(blank.generated))
-            blanks.append(blank)
-            if block:
-                past, pending, surprise = caches[blank.length - 1], block[-1], totals[blank.length - 1]
-                count += blank.length + len(block)
-        infills = [decode(tokenizer, blank.generated[: blank.length]) for blank in blanks]
-        return Infilled(template.fill(infills).strip(), infills, blanks, prompt)
-
-    def _complete(self, ids: Sequence[int]) -> list[bool]:
-        """Whether the first 1, 2, ... tokens end with a whole character."""
-        return [is_whole(decode(self.tokenizer, ids[: length + 1])) for length in range(len(ids))]
-
-    def _draft(
-        self, piece: Tokens, reference: str, future: Sequence[int], pending: int, past: States
-    ) -> tuple[Blank, list[float]]:
-        """The b + sigma greedy tokens for a blank, and their surprisal."""
-        for whole in (False, True):  # again with tokens of whole characters if no prefix ends with one
-            blank, surprises, cache = Blank(), list[float](), past
-            for _ in range(len(piece.ids) + self.infilling.sigma):
-                token = blank.generated[-1] if blank.generated else pending
-                plain, scores, cache, rewards = self.next_scores(token, cache, future)
-                masked = None if blank.generated else piece.text
-                allowed = allowed_tokens(self.tokenizer, len(scores), reference, masked, whole=whole)
-                scores = scores.masked_fill(~allowed.to(scores.device), -math.inf)
-                blank.generated.append(int(scores.argmax()))
-                blank.rewards.append(rewards)
-                surprises.append(float(_surprisal(plain[None], blank.generated[-1:])))
-            if any(self._complete(blank.generated)):
-                break
-        return blank, surprises
-
-    def next_scores(
-        self, token: int, past: States, future: Sequence[int]
-    ) -> tuple[Tensor, Tensor, States, list[float]]:
-        """Plain logits after ``token``, scores of the next one, the plain cache, and the rewards on the way.
-
-        With a future the scores come from a cache that is moved towards it (Eq. 3-6).
-        """
-        settings = self.planning
-        if settings.planner == "none" or not future:
-            logits, cache = self.feed([token], past)
-            return logits[0], logits[0], cache, []
-        rewards, moved = [], past
-        for _ in range(settings.plan_iterations):
-            leaves = [state.detach().requires_grad_() for state in moved]
-            with torch.enable_grad():
-                logits, cache = self.feed([token], leaves)
-                reward = reward_of(logits[0], future, settings.plan_temperature)
-                gradients = torch.autograd.grad(reward, leaves)
-            if moved is past:
-                plain, plain_cache = logits[0].detach(), [state.detach() for state in cache]
-            moved = ascend(leaves, gradients, settings)
-            rewards.append(reward.item())
-        logits, _ = self.feed([token], moved)
-        planned = torch.log_softmax(logits[0] / settings.plan_temperature, -1)
-        rewards.append(planned[list(future)].mean().item())
-        scores = settings.plan_fusion * planned + (1 - settings.plan_fusion) * torch.log_softmax(plain, -1)
-        return plain, scores, plain_cache, rewards
-
-    def feed(self, tokens: Sequence[int], past: States, keep: int = 1) -> tuple[Tensor, States]:
-        """Feed tokens after a cache: the logits of the last ``keep`` of them, and the longer cache."""
-        cache = DynamicCache(list(zip(past[::2], past[1::2], strict=True)) or None)
-        ids = torch.tensor([list(tokens)], device=self.model.device)
-        logits = self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=keep).logits[0]
-        return logits, [state for layer in cache.layers for state in (layer.keys, layer.values)]
-
-
-def _surprisal(logits: Tensor, tokens: Sequence[int]) -> Tensor:
-    """-log p of each token under the logits before it, in nats."""
-    targets = torch.tensor(list(tokens), device=logits.device)[:, None]
-    return -torch.log_softmax(logits, -1).gather(1, targets)[:, 0].double()

@@ -7,33 +7,40 @@ the expected gradient of a reward that does not depend on the action, which is z
 the gradient of the reward itself, through the cache.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from mars_score.infilling.perturbation import LayerPerturbation
+from mars_score.metrics.paper import PaperConfig
+from mars_score.models.attention import KeyValueCache, LayerStates
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.codec import padded
-from mars_score.models.kv_cache import KeyValueCache, LayerStates
-from mars_score.settings.stages import PlanningSettings
+
+EPSILON = 1e-15  # added to the gradient's norm, as in PPLM
 
 
 @dataclass(frozen=True)
 class Step:
     """One decoding step of several rows."""
 
-    plain: Tensor  # logits from the unperturbed cache, (rows, vocabulary)
+    plain: Tensor  # logits from the unchanged cache, (rows, vocabulary)
     scores: Tensor  # by which the next token is chosen, (rows, vocabulary)
-    # Per layer, keys and values of the fed token from the unperturbed cache, (heads, rows, head size).
-    states: LayerStates
+    states: LayerStates  # keys and values of the fed tokens, per layer (heads, rows, head size), unchanged
 
 
 def plain_step(model: CausalLanguageModel, cache: KeyValueCache, tokens: Tensor) -> Step:
-    """Feed ``tokens`` (rows,) after the cached ones; the next token is chosen by the plain logits."""
-    feed = model.feed([1] * len(tokens), [[length] for length in cache.lengths], cache)
-    hidden, states = model.forward(tokens, model.tensor(cache.lengths), feed)
+    """Feed one token to each row; the next one is chosen by the plain logits.
+
+    Args:
+        model: the language model.
+        cache: of the earlier tokens; it is not written to.
+        tokens: ids, (rows,).
+    """
+    batch = model.packed_batch([1] * len(tokens), [[length] for length in cache.lengths], cache)
+    hidden, states = model.forward(tokens, model.tensor(cache.lengths), batch)
     logits = model.logits(hidden)
     return Step(logits, logits, states)
 
@@ -43,36 +50,122 @@ def planned_step(
     cache: KeyValueCache,
     tokens: Tensor,
     futures: Sequence[Sequence[int]],
-    settings: PlanningSettings,
+    config: PaperConfig,
 ) -> Step:
-    """As ``plain_step``, but from a cache changed towards ``futures``, the distinct token ids of what follows."""
-    # Each row's future tokens, padded, and their weights: 1 / their number, 0 for padding.
-    future = model.tensor(padded(futures, 0))
-    shares = padded([[1 / len(row)] * len(row) for row in futures], 0.0)
-    weights = torch.tensor(shares, dtype=model.precise, device=model.device)
+    """Feed one token to each row; the next one is chosen from a cache that is changed towards the future.
+
+    Args:
+        model: the language model.
+        cache: of the earlier tokens; it is not written to.
+        tokens: ids, (rows,).
+        futures: for each row the distinct token ids of the text that follows.
+        config: constants of the planner.
+    """
+    reward = _Reward(model, futures, config.plan_temperature)
     positions = model.tensor(cache.lengths)
-    feed = model.feed([1] * len(tokens), [[length] for length in cache.lengths], cache, precision=model.precise)
-    feed.perturbations = perturbations = [LayerPerturbation() for _ in range(model.layers)]
-    for iteration in range(settings.plan_iterations + 1):
-        climbing = iteration < settings.plan_iterations
-        with torch.set_grad_enabled(climbing):
-            hidden, states = model.forward(tokens, positions, feed)
+    past = [[length] for length in cache.lengths]
+    batch = model.packed_batch([1] * len(tokens), past, cache, dtype=model.logit_dtype)
+    batch.perturbations = changes = [LayerPerturbation() for _ in range(model.layers)]
+    for iteration in range(config.plan_iterations + 1):
+        is_last = iteration == config.plan_iterations
+        with torch.set_grad_enabled(not is_last):
+            hidden, states = model.forward(tokens, positions, batch)
             logits = model.logits(hidden)
         if iteration == 0:
-            plain = logits.detach().clone()
-            plain_states = [(keys.detach(), values.detach()) for keys, values in states]
-        planned = logits.detach().div_(settings.plan_temperature)
-        if climbing:
-            # The gradient, with respect to the logits, of the reward (Eq. 5: the mean log-probability of the
-            # future's tokens) is the future's weights - the probabilities, over xi.
-            upstream = torch.softmax(planned, dim=-1).mul_(-1 / settings.plan_temperature)
-            upstream.scatter_add_(1, future, weights / settings.plan_temperature)
-            places = [place for of_layer in perturbations for place in (of_layer.scores, of_layer.output)]
-            gradients = torch.autograd.grad(logits, places, upstream)
-            for of_layer, of_scores, of_output in zip(perturbations, gradients[::2], gradients[1::2], strict=True):
-                of_layer.climb(of_scores, of_output, settings.plan_step, settings.plan_norm_exponent)
-    scores = planned
-    if settings.plan_fusion < 1:
-        planned = torch.log_softmax(planned, dim=-1)
-        scores = settings.plan_fusion * planned + (1 - settings.plan_fusion) * torch.log_softmax(plain, dim=-1)
-    return Step(plain, scores, plain_states)
+            plain, plain_states = logits.detach().clone(), _detached(states)
+        planned = logits.detach().div_(config.plan_temperature)
+        if not is_last:
+            _climb(logits, reward.gradient(planned), changes, config)
+    return Step(plain, _fuse(planned, plain, config.plan_fusion), plain_states)
+
+
+def _detached(states: LayerStates) -> LayerStates:
+    return [(keys.detach(), values.detach()) for keys, values in states]
+
+
+def _fuse(planned: Tensor, plain: Tensor, weight: float) -> Tensor:
+    """Mix the planned distribution with the plain one, as PPLM does; a weight of 1 leaves it as it is."""
+    if weight == 1:
+        return planned
+    return weight * torch.log_softmax(planned, dim=-1) + (1 - weight) * torch.log_softmax(plain, dim=-1)
+
+
+class _Reward:
+    """The reward of each row: the mean log probability of its future's tokens as the next token (Eq. 5)."""
+
+    def __init__(self, model: CausalLanguageModel, futures: Sequence[Sequence[int]], temperature: float) -> None:
+        self._temperature = temperature
+        self._future = model.padded_tensor(futures, 0)
+        # 1 / the number of the row's tokens; 0 for padding.
+        weights = [[1 / len(future)] * len(future) for future in futures]
+        self._weights = model.padded_tensor(weights, 0.0, model.logit_dtype)
+
+    def gradient(self, planned: Tensor) -> Tensor:
+        """Return the gradient with respect to the logits, given the logits by the temperature xi.
+
+        It is the future's weights minus the probabilities, by xi; all (rows, vocabulary).
+        """
+        gradient = torch.softmax(planned, dim=-1).mul_(-1 / self._temperature)
+        return gradient.scatter_add_(1, self._future, self._weights / self._temperature)
+
+
+def _climb(logits: Tensor, gradient: Tensor, changes: Sequence[LayerPerturbation], config: PaperConfig) -> None:
+    """Take a gradient step in every layer, given the reward's gradient with respect to the logits."""
+    targets = [target for change in changes for target in (change.scores, change.output)]
+    gradients = torch.autograd.grad(logits, targets, gradient)
+    for change, scores_gradient, output_gradient in zip(changes, gradients[::2], gradients[1::2], strict=True):
+        change.climb(scores_gradient, output_gradient, config.plan_step, config.plan_norm_exponent)
+
+
+class LayerPerturbation:
+    """Gradient steps on one layer's cached keys and values, kept as low-rank factors; the cache is unchanged.
+
+    A fed token attends to the key of slot s, once for each query head h, through the score q_h . K_s, and adds
+    w_hs V_s to the output. So the gradients of any reward with respect to the past are
+
+        dK_s = sum over h of ds_hs q_h        dV_s = sum over h of w_hs do_h
+
+    where ds and do are its gradients with respect to the scores and the attention's output. The rank of these
+    matrices is at most the number of query heads that share a key head, so the factors are cheap to use.
+
+    Shapes: factors of the slots (rows, key heads, rank, slots), directions (rows, key heads, rank, head size).
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[tuple[Tensor, Tensor]] = []  # factor of the slots, direction
+        self._values: list[tuple[Tensor, Tensor]] = []
+
+    def add_to_scores(self, scores: Tensor, query: Tensor) -> Tensor:
+        """Return attention scores with the changed keys, (rows, key heads, query heads per key head, slots)."""
+        if self._keys:
+            slots, directions = (torch.cat(factors, dim=2) for factors in zip(*self._keys, strict=True))
+            scores = scores + query @ directions.transpose(2, 3) @ slots
+        if torch.is_grad_enabled():  # A step follows.
+            if not scores.requires_grad:  # The graph begins at the first scores.
+                scores.requires_grad_()
+            self._query, self.scores = query.detach(), scores
+        return scores
+
+    def add_to_output(self, output: Tensor, weights: Tensor) -> Tensor:
+        """Return output with the changed values, (rows, key heads, query heads per key head, head size)."""
+        if self._values:
+            slots, directions = (torch.cat(factors, dim=2) for factors in zip(*self._values, strict=True))
+            output = output + weights @ slots.transpose(2, 3) @ directions
+        if torch.is_grad_enabled():
+            self._weights, self.output = weights.detach(), output
+        return output
+
+    def climb(self, scores_gradient: Tensor, output_gradient: Tensor, step: float, exponent: float) -> None:
+        """Take one gradient step, per row of length ``step`` / |gradient| ** ``exponent`` (Eq. 6)."""
+        square = _squared_norm(scores_gradient, self._query) + _squared_norm(self._weights, output_gradient)
+        length = step / (square.clamp(min=0).sqrt() ** exponent + EPSILON)
+        length = length[:, None, None, None]
+        self._keys.append((scores_gradient, self._query * length))
+        self._values.append((self._weights, output_gradient * length))
+        del self.scores, self.output, self._query, self._weights
+
+
+def _squared_norm(slots: Tensor, directions: Tensor) -> Tensor:
+    """Return per row the squared norm, over all heads, of the products of these factors."""
+    gram = (slots @ slots.transpose(2, 3)) * (directions @ directions.transpose(2, 3))
+    return gram.sum(dim=(1, 2, 3))

@@ -1,15 +1,17 @@
-"""Attention over unpadded tokens of several rows, with a preallocated cache.
+"""Attention over the packed tokens of several rows, with a preallocated cache of keys and values.
 
 The cache of transformers copies all cached keys and values for each new token, in every layer, and its batches
-are padded. Here the tokens of all rows are fed as one sequence; only the attention function, which gets a
-:class:`Feed`, knows to which row each token belongs and where its past is.
+are padded. Here the tokens of all rows are packed into one sequence; only the attention function, which gets a
+:class:`PackedBatch`, knows to which row each token belongs and where its past is.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -17,14 +19,96 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, Cache
 from transformers.masking_utils import sdpa_mask
 
-from mars_score.infilling.perturbation import LayerPerturbation
-from mars_score.models.kv_cache import KeyValueCache, LayerStates
+NAME = "mars"  # of the attention function, as transformers knows it
+LayerStates = list[tuple[Tensor, Tensor]]  # per layer: keys and values
 
-NAME = "mars"
+
+class KeyValueCache:
+    """Cached keys and values of rows of different lengths, left-aligned: a row's i-th token is in slot i.
+
+    Slots beyond a row's length are uninitialised: attention masks hide them, and later tokens overwrite them.
+
+    Args:
+        like: keys and values per layer, (heads, tokens, head size); only their shapes and types are used.
+        rows: number of rows there is room for; none of them is in use.
+        capacity: number of slots of each row.
+    """
+
+    def __init__(self, like: LayerStates, rows: int, capacity: int) -> None:
+        self._storage: LayerStates = [
+            (
+                keys.new_zeros(rows, keys.shape[0], capacity, keys.shape[2]),
+                values.new_zeros(rows, values.shape[0], capacity, values.shape[2]),
+            )
+            for keys, values in like
+        ]
+        self.rows = rows
+        self.capacity = capacity
+        self.lengths: list[int] = []  # of the rows in use
+
+    @property
+    def slots(self) -> int:
+        """Number of slots of the longest row."""
+        return max(self.lengths, default=0)
+
+    def past(self, layer: int, slots: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return a layer's keys and values, (rows, heads, slots, head size).
+
+        They are views of all rows in use, or copies of those asked for.
+        """
+        keys, values = self._storage[layer]
+        if rows is None:
+            used = len(self.lengths)
+            return keys[:used, :, :slots], values[:used, :, :slots]
+        return keys[rows, :, :slots], values[rows, :, :slots]
+
+    def write(
+        self, states: LayerStates, rows: Sequence[int], slots: Sequence[int], tokens: Sequence[int] | None = None
+    ) -> None:
+        """Store the keys and values of tokens of a forward pass.
+
+        Args:
+            states: keys and values per layer, (heads, tokens, head size), of all tokens of the pass.
+            rows: the row of each token to store.
+            slots: the slot of each token to store.
+            tokens: indices of the tokens to store; None: all.
+        """
+        device = self._storage[0][0].device
+        row, slot = torch.tensor([rows, slots], device=device)
+        chosen = None if tokens is None else torch.tensor(tokens, device=device)
+        for storage, new in zip(self._storage, states, strict=True):
+            for target, state in zip(storage, new, strict=True):
+                stored = state if chosen is None else state[:, chosen]
+                target[row, :, slot] = stored.transpose(0, 1).to(target.dtype)
+
+    def append_row(self, source: KeyValueCache, row: int) -> None:
+        """Take another row into use: a copy of a row of another cache."""
+        length = source.lengths[row]
+        for targets, sources in zip(self._storage, source._storage, strict=True):
+            for target, states in zip(targets, sources, strict=True):
+                target[len(self.lengths), :, :length] = states[row, :, :length]
+        self.lengths.append(length)
+
+    def copy_row(self, row: int) -> KeyValueCache:
+        """Return a cache of a row alone, without room for more."""
+        like = [(keys[row], values[row]) for keys, values in self._storage]
+        alone = KeyValueCache(like, rows=1, capacity=self.lengths[row])
+        alone.append_row(self, row)
+        return alone
+
+    def remove_row(self, row: int) -> None:
+        """Take a row out of use; the last one moves to its index."""
+        length = self.lengths.pop()
+        if row == len(self.lengths):
+            return
+        for keys, values in self._storage:
+            for states in (keys, values):
+                states[row, :, :length] = states[len(self.lengths), :, :length]
+        self.lengths[row] = length
 
 
 class NewStates(Cache):  # type: ignore[misc]
-    """Collects the keys and values of the fed tokens, layer by layer."""
+    """Collects the keys and values of the tokens of a forward pass, layer by layer."""
 
     def __init__(self) -> None:
         super().__init__(layers=[])
@@ -40,9 +124,19 @@ class NewStates(Cache):  # type: ignore[misc]
         return key_states, value_states
 
 
+class Perturbation(Protocol):
+    """A change to one layer's cached keys and values that is never written out."""
+
+    def add_to_scores(self, scores: Tensor, query: Tensor) -> Tensor:
+        """Return attention scores with the changed keys, (rows, key heads, query heads per key head, slots)."""
+
+    def add_to_output(self, output: Tensor, weights: Tensor) -> Tensor:
+        """Return output with the changed values, (rows, key heads, query heads per key head, head size)."""
+
+
 @dataclass
-class Feed:
-    """How the tokens of one forward pass belong to rows."""
+class PackedBatch:
+    """How the packed tokens of one forward pass belong to rows, and what they attend to."""
 
     counts: Sequence[int]  # number of tokens of each row; the sequence is row after row
     # Added to the attention scores, (rows, 1, longest, slots + longest): for the slots of the cache, then for the
@@ -51,34 +145,35 @@ class Feed:
     cache: KeyValueCache | None = None  # keys and values of earlier tokens; None: there are none
     rows: Tensor | None = None  # the rows of the cache, (rows,); None: all, in order
     slots: int = 0  # number of slots of the cache to attend to
-    # Of the cached keys and values, per layer; only with one token per row.
-    perturbations: Sequence[LayerPerturbation] | None = None
+    # Changes to the cached keys and values, per layer; only with one token per row.
+    perturbations: Sequence[Perturbation] | None = None
 
     def __post_init__(self) -> None:
-        self._longest = max(self.counts)
-        if self._longest == 1:
+        """Prepare the indices from packed to padded tokens and back."""
+        self._longest = longest = max(self.counts)
+        if longest == 1:
             return
         starts = accumulate(self.counts, initial=0)
         # Padding is filled with the row's first token; the mask hides it.
-        spread = [
-            start + (place if place < count else 0)
+        padded = [
+            start + (offset if offset < count else 0)
             for start, count in zip(starts, self.counts, strict=False)
-            for place in range(self._longest)
+            for offset in range(longest)
         ]
-        packed = [row * self._longest + place for row, count in enumerate(self.counts) for place in range(count)]
+        packed = [row * longest + offset for row, count in enumerate(self.counts) for offset in range(count)]
         device = self.mask.device
-        self._spread, self._packed = torch.tensor(spread, device=device), torch.tensor(packed, device=device)
+        self._padded, self._packed = torch.tensor(padded, device=device), torch.tensor(packed, device=device)
 
-    def by_row(self, states: Tensor) -> Tensor:
-        """(1, heads, tokens, head size) -> (rows, heads, longest, head size)."""
+    def pad(self, states: Tensor) -> Tensor:
+        """Pad packed states: (1, heads, tokens, head size) to (rows, heads, longest, head size)."""
         if self._longest == 1:
             return states.transpose(0, 2)
         heads, size = states.shape[1], states.shape[3]
-        spread = states[0].index_select(1, self._spread)
-        return spread.reshape(heads, len(self.counts), self._longest, size).transpose(0, 1)
+        padded = states[0].index_select(1, self._padded)
+        return padded.reshape(heads, len(self.counts), self._longest, size).transpose(0, 1)
 
-    def in_sequence(self, output: Tensor) -> Tensor:
-        """(rows, heads, longest, head size) -> (1, tokens, heads, head size)."""
+    def pack(self, output: Tensor) -> Tensor:
+        """Pack padded states: (rows, heads, longest, head size) to (1, tokens, heads, head size)."""
         if self._longest == 1:
             return output.permute(2, 0, 1, 3)
         return output.transpose(1, 2).flatten(0, 1).index_select(0, self._packed)[None]
@@ -92,29 +187,29 @@ def _attention(
     attention_mask: Tensor,
     scaling: float | None = None,
     *,
-    mars_feed: Feed,
+    mars_batch: PackedBatch,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of new tokens, (1, heads, tokens, head size), to cached tokens and to each other.
+    """Let new tokens, (1, heads, tokens, head size), attend to cached tokens and to each other.
 
     Keys and values may have fewer heads (grouped-query attention). Returns (1, tokens, heads, head size).
     """
-    feed, layer = mars_feed, module.layer_idx
+    batch, layer = mars_batch, module.layer_idx
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
-    new = feed.by_row(query), feed.by_row(key), feed.by_row(value)
-    past = feed.cache.past(layer, feed.slots, feed.rows) if feed.cache is not None else None
-    if past is not None and max(feed.counts) == 1:
-        perturbation = feed.perturbations[layer] if feed.perturbations else None
-        output = _single_tokens(new, past, feed.mask, scale, perturbation)
+    new = batch.pad(query), batch.pad(key), batch.pad(value)
+    past = batch.cache.past(layer, batch.slots, batch.rows) if batch.cache is not None else None
+    if past is not None and max(batch.counts) == 1:
+        perturbation = batch.perturbations[layer] if batch.perturbations else None
+        output = _attend_single_tokens(new, past, batch.mask, scale, perturbation)
     else:
-        output = _several_tokens(new, past, feed.mask, scale)
-    return feed.in_sequence(output.to(query.dtype)), None
+        output = _attend_several_tokens(new, past, batch.mask, scale)
+    return batch.pack(output.to(query.dtype)), None
 
 
-def _several_tokens(
+def _attend_several_tokens(
     new: tuple[Tensor, Tensor, Tensor], past: tuple[Tensor, Tensor] | None, mask: Tensor, scale: float
 ) -> Tensor:
-    """Copies the cached states, which is cheap compared with the attention itself."""
+    """Copy the cached states, which is cheap compared with the attention itself."""
     query, key, value = new
     if past is not None:
         key, value = torch.cat([past[0], key], dim=2), torch.cat([past[1], value], dim=2)
@@ -126,26 +221,26 @@ def _several_tokens(
     )
 
 
-def _single_tokens(
+def _attend_single_tokens(
     new: tuple[Tensor, Tensor, Tensor],
     past: tuple[Tensor, Tensor],
     mask: Tensor,
     scale: float,
-    perturbation: LayerPerturbation | None,
+    perturbation: Perturbation | None,
 ) -> Tensor:
-    """Attention of one new token per row to cached tokens and itself, in the mask's precision, without copies."""
+    """Let one new token per row attend to cached tokens and itself, in the mask's precision, without copies."""
     query, key, value, past_key, past_value = (states.to(mask.dtype) for states in (*new, *past))
     rows, _, _, size = query.shape
     grouped = query.reshape(rows, key.shape[1], -1, size) * scale  # query heads by the key head that they share
     scores = grouped @ past_key.transpose(2, 3)
     if perturbation is not None:
         scores = perturbation.add_to_scores(scores, grouped)
-    with_itself = (grouped * key).sum(-1, keepdim=True)
-    weights = torch.softmax(torch.cat([scores, with_itself], dim=-1) + mask, dim=-1)
-    of_past = weights[..., :-1]
-    output = of_past @ past_value
+    own_score = (grouped * key).sum(-1, keepdim=True)
+    weights = torch.softmax(torch.cat([scores, own_score], dim=-1) + mask, dim=-1)
+    past_weights = weights[..., :-1]
+    output = past_weights @ past_value
     if perturbation is not None:
-        output = perturbation.add_to_output(output, of_past)
+        output = perturbation.add_to_output(output, past_weights)
     return (output + weights[..., -1:] * value).reshape(query.shape)
 
 
@@ -155,7 +250,7 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 @contextmanager
 def mars_attention(config: Any, name: str = NAME) -> Iterator[None]:
-    """Within, the model with this ``config`` uses a registered attention; not safe from other threads."""
+    """Let the model with this ``config`` use a registered attention within; not safe from other threads."""
     usual = config._attn_implementation
     config._attn_implementation = name
     try:

@@ -2,34 +2,35 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mars_score.data.contexts import as_prose
 from mars_score.errors import UnsupportedModelError
+from mars_score.text import as_prose
 
-T = TypeVar("T")
 LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _ANCHOR = "\n"
 _REPLACEMENT = "\ufffd"  # what bytes that are no whole character decode to
 
 
 def has_line_break(text: str) -> bool:
-    """Whether ``text`` holds a character at which ``str.splitlines`` splits."""
+    """Tell whether ``text`` holds a character at which ``str.splitlines`` splits."""
     return any(character in LINE_BREAKS for character in text)
 
 
-def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole: bool = False) -> int:
-    """Row of :meth:`TextCodec.allowed` for a token of an infill."""
-    return 6 * whole + 3 * line_breaks + (0 if not first else 1 if begins_word else 2)
+def token_kind(*, first: bool, begins_word: bool, line_breaks: bool, whole_characters: bool = False) -> int:
+    """Return the row of :meth:`TextCodec.allowed_tokens` for a token of an infill.
 
-
-def padded(rows: Sequence[Sequence[T]], filler: T) -> list[list[T]]:
-    """Rows of tokens (or of what belongs to them), each filled up to the length of the longest."""
-    longest = max(map(len, rows))
-    return [[*row, *[filler] * (longest - len(row))] for row in rows]
+    Args:
+        first: whether the token is the first of its infill.
+        begins_word: whether the masked text begins with white space, and so must its infill.
+        line_breaks: whether the infill may hold line breaks.
+        whole_characters: whether the token must decode to whole characters by itself.
+    """
+    opening = 0 if not first else 1 if begins_word else 2
+    return 6 * whole_characters + 3 * line_breaks + opening
 
 
 class TextCodec:
@@ -46,7 +47,7 @@ class TextCodec:
         self._anchor_text = self._decode(self._anchor)
 
     def _encode(self, text: str) -> list[int]:
-        # split_special_tokens: "<|endoftext|>" in a user's text is text.
+        # With split_special_tokens "<|endoftext|>" in a user's text is text.
         encoding = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return list(encoding["input_ids"])
 
@@ -54,27 +55,31 @@ class TextCodec:
         return str(self.tokenizer.decode(ids, clean_up_tokenization_spaces=False)) if len(ids) else ""
 
     def encode(self, piece: str) -> list[int]:
-        """Token ids of a piece, its leading whitespace included, without special tokens."""
+        """Return the token ids of a piece, its leading white space included, without special tokens."""
         if not self._anchor:
             return self._encode(piece)
         ids = self._encode(_ANCHOR + piece)
         return ids[len(self._anchor) :] if ids[: len(self._anchor)] == self._anchor else self._encode(piece)
 
     def encode_context(self, context: str) -> list[int]:
-        """Token ids of a context, whose passages become paragraphs; none of a blank one."""
+        """Return the token ids of a context, whose passages become paragraphs; none of a blank one."""
         return self.encode(as_prose(context.strip())) if context.strip() else []
 
     def prompt(self, context: Sequence[int]) -> list[int]:
-        """A context's token ids after begin-of-text, where the tokenizer puts it or there is no context."""
+        """Put begin-of-text before a context's token ids if the tokenizer does so or there are none."""
         return [self.begin, *context] if self.adds_begin or not context else list(context)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of token ids, leading whitespace included, spaces not cleaned up."""
+        """Return the text of token ids, leading white space included, spaces not cleaned up."""
         return self._decode([*self._anchor, *ids])[len(self._anchor_text) :]
 
     @cached_property
     def begin(self) -> int:
-        """The begin-of-text token, or the token used instead of it."""
+        """The begin-of-text token, or the token used instead of it.
+
+        Raises:
+            UnsupportedModelError: the tokenizer has none.
+        """
         for name in ("bos_token_id", "cls_token_id", "eos_token_id"):
             token = getattr(self.tokenizer, name, None)
             if token is not None:
@@ -89,8 +94,8 @@ class TextCodec:
         """Whether the tokenizer puts the begin-of-text token before every text."""
         return list(self.tokenizer("a")["input_ids"])[:1] == [self.begin]
 
-    def complete(self, ids: Sequence[int]) -> list[bool]:
-        """Whether the first 1, 2, ... of these tokens, which can be parts of one, decode to whole characters."""
+    def whole_prefixes(self, ids: Sequence[int]) -> list[bool]:
+        """Tell of the first 1, 2, ... of these tokens whether they decode to whole characters."""
         if all(_REPLACEMENT not in self._texts[token] for token in ids):
             return [True] * len(ids)
         return [_REPLACEMENT not in self.decode(ids[:count]) for count in range(1, len(ids) + 1)]
@@ -103,15 +108,16 @@ class TextCodec:
         decoded = self.tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False)
         return [text[len(self._anchor_text) :] for text in decoded]
 
-    def writable(self, vocabulary: int) -> NDArray[np.bool_]:
-        """Which tokens a text may hold, (vocabulary,): neither special ones nor ids beyond the tokenizer's."""
+    def allowed_tokens(self, vocabulary: int) -> NDArray[np.bool_]:
+        """Tell which tokens an infill may hold: neither special ones nor ids beyond the tokenizer's.
+
+        Returns:
+            (12, vocabulary); a row for each :func:`token_kind`.
+        """
         added = getattr(self.tokenizer, "added_tokens_decoder", {})
         special = {*self.tokenizer.all_special_ids, *(token for token, entry in added.items() if entry.special)}
-        return np.array([token < len(self._texts) and token not in special for token in range(vocabulary)])
-
-    def allowed(self, vocabulary: int) -> NDArray[np.bool_]:
-        """Which tokens an infill may hold, (12, vocabulary); the row is the :func:`token_kind`."""
         texts = [*self._texts, *[""] * (vocabulary - len(self._texts))][:vocabulary]
+        written = np.array([token < len(self._texts) and token not in special for token in range(vocabulary)])
         one_line = np.array([not has_line_break(text) for text in texts])
         begins_word = np.array([text[:1].isspace() and bool(text.strip()) for text in texts])
         continues = np.array([not text[:1].isspace() for text in texts])
@@ -119,9 +125,9 @@ class TextCodec:
         every = np.ones(vocabulary, dtype=bool)
         return np.stack(
             [
-                self.writable(vocabulary) & characters & lines & place
+                written & characters & lines & opening
                 for characters in (every, whole)
                 for lines in (one_line, every)
-                for place in (every, begins_word, continues)
+                for opening in (every, begins_word, continues)
             ]
         )

@@ -1,161 +1,219 @@
-"""Surprisal of a text given its context: minus the language model's log probability, in nats per token."""
+"""Log probability of a text given its context, by a causal language model: a mean over tokens, in nats.
+
+Texts after the same prompt are packed into one row: the prompt is run once, and each text attends to it and to
+itself. Rows of several prompts make a batch.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from mars_score.models.causal_lm import CausalLanguageModel
+from mars_score.models.attention import KeyValueCache
+from mars_score.models.causal_lm import CausalLanguageModel, flat
 from mars_score.models.codec import TextCodec
-from mars_score.models.kv_cache import KeyValueCache
 from mars_score.models.running import BatchSize, cache_bytes, ordinary_mode
 
-MOST_TEXTS = 128  # default batch size
-TEXT_TOKENS = 1024  # of a text that are read; far more are no candidate, and would take minutes
-SHORT = 32  # tokens; prompts as short as that are read with all other short ones
-MASK_ENTRIES = 2**23  # attention mask entries of a forward pass over several such rows
+BATCH_SIZE = 128  # most texts of a forward pass
+MAX_TEXT_TOKENS = 1024  # of a text that count; a longer one is no candidate, and would take minutes
+SHORT_PROMPT = 32  # tokens; prompts as short as that make one batch with all other short ones
+MASK_ENTRIES = 2**23  # most attention mask entries of a forward pass over several rows
+
+
+class TextLogProbability(NamedTuple):
+    """The log probability of a text given its context."""
+
+    mean: float  # over its tokens, in nats, at most 0; -inf if it has none
+    truncated: bool  # whether the end of the context or of the text was left out
 
 
 @dataclass(frozen=True)
-class Reading:
+class PromptedText:
     """A text after a prompt, in token ids."""
 
     prompt: tuple[int, ...]  # all of it, or as much as fits into the window
-    length: int  # how many of its tokens are read before the text
-    tokens: tuple[int, ...]  # those of the text
-    cut: bool  # whether the end of the prompt or of the text is left out
+    prompt_length: int  # how many of its tokens come before the text
+    tokens: tuple[int, ...]  # of the text
+    truncated: bool  # whether the end of the prompt or of the text is left out
 
     @classmethod
-    def of(cls, codec: TextCodec, window: int, context: Sequence[int], text: str, most: int | None) -> Reading:
-        """At most ``most`` tokens of the context's beginning, fewer where they do not fit."""
+    def of(
+        cls, codec: TextCodec, window: int, context: Sequence[int], text: str, max_context_tokens: int | None
+    ) -> PromptedText:
+        """Put a text after the beginning of its context (token ids), as much as fits into the window."""
         tokens = codec.encode((" " if context else "") + text.strip())
-        beginning = context[:most]
+        beginning = context[:max_context_tokens]
         prompt = codec.prompt(beginning)
-        cut = len(beginning) < len(context) or len(prompt) + len(tokens) > window or len(tokens) > TEXT_TOKENS
-        tokens = tokens[: min(window - 1, TEXT_TOKENS)]
-        return cls(tuple(prompt[: window - 1]), min(len(prompt), window - len(tokens)), tuple(tokens), cut)
+        truncated = len(beginning) < len(context) or len(prompt) + len(tokens) > window
+        truncated = truncated or len(tokens) > MAX_TEXT_TOKENS
+        tokens = tokens[: min(window - 1, MAX_TEXT_TOKENS)]
+        prompt_length = min(len(prompt), window - len(tokens))
+        return cls(tuple(prompt[: window - 1]), prompt_length, tuple(tokens), truncated)
 
 
-@dataclass(frozen=True)
-class Surprisal:
-    """Surprisal of a text given its context."""
-
-    mean: float  # over its tokens, in nats; infinite if it has none
-    cut: bool  # whether the end of the context or of the text is left out
-
-
-def surprisals(
+def log_probabilities(
     model: CausalLanguageModel,
     pairs: Sequence[tuple[str, str]],
     batch_size: int | None = None,
     max_context_tokens: int | None = None,
-) -> list[Surprisal]:
-    """The surprisal of each text given its context (blank: begin-of-text only), each of which is read once.
+) -> list[TextLogProbability]:
+    """Compute the mean log probability of texts given their contexts.
 
-    The model remembers contexts from call to call; ``max_context_tokens`` of the beginning of each are read.
+    Args:
+        model: the language model; it remembers the contexts of earlier calls.
+        pairs: contexts with texts; after a blank context a text has begun with begin-of-text alone.
+        batch_size: most texts of a forward pass; halved where memory runs out.
+        max_context_tokens: of the beginning of each context that are used; None: as many as fit the window.
+
+    Returns:
+        One for each pair; equal pairs are computed once.
     """
     contexts = {context: model.codec.encode_context(context) for context in {context for context, _ in pairs}}
-    different = {
-        (context, text): Reading.of(model.codec, model.window, contexts[context], text, max_context_tokens)
+    prompted = {
+        (context, text): PromptedText.of(model.codec, model.window, contexts[context], text, max_context_tokens)
         for context, text in dict.fromkeys(pairs)
     }
-    readings = [reading for reading in dict.fromkeys(different.values()) if reading.tokens]
-    means: dict[Reading, float] = {}
+    texts = [text for text in dict.fromkeys(prompted.values()) if text.tokens]
+    means: dict[PromptedText, float] = {}
 
-    def read(size: int) -> None:
-        for of_batch in _read(model, [reading for reading in readings if reading not in means], size):
-            means.update(of_batch)
+    def attempt(size: int) -> None:
+        for batch_means in _run([text for text in texts if text not in means], model, size):
+            means.update(batch_means)
 
-    if readings:
+    if texts:
         with model.exclusive(), ordinary_mode():
-            BatchSize(batch_size or MOST_TEXTS).run(read, len(readings))
-    return [Surprisal(means.get(different[pair], math.inf), different[pair].cut) for pair in pairs]
+            BatchSize(batch_size or BATCH_SIZE).run(attempt, len(texts))
+    return [TextLogProbability(means.get(prompted[pair], -math.inf), prompted[pair].truncated) for pair in pairs]
 
 
-def _read(
-    model: CausalLanguageModel, readings: Sequence[Reading], batch_size: int
-) -> Iterator[dict[Reading, float]]:
-    """Mean surprisals, batch by batch; a prompt's last token is read with its texts: it predicts their first."""
-    lengths: dict[tuple[int, ...], int] = {}
-    for reading in readings:
-        lengths[reading.prompt] = max(lengths.get(reading.prompt, 0), reading.length)
-    room = cache_bytes(model.device) // 2 // model.token_bytes  # the other half is for copies of the attention
+def _run(
+    texts: Sequence[PromptedText], model: CausalLanguageModel, batch_size: int
+) -> Iterator[dict[PromptedText, float]]:
+    """Yield mean log probabilities, batch by batch."""
+    by_prompt: dict[tuple[int, ...], list[PromptedText]] = {}
+    for text in texts:
+        by_prompt.setdefault(text.prompt, []).append(text)
+    lengths = {prompt: max(text.prompt_length for text in same) for prompt, same in by_prompt.items()}
+    room = cache_bytes(model.device) // 2 // model.token_bytes  # The other half is for copies of the attention.
+    for prompts in _prompt_batches(lengths, batch_size, room):
+        cache = model.prompts.prefill(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
+        rows = {prompt: row for row, prompt in enumerate(prompts)}
+        packs = [pack for prompt in prompts for pack in _packs(by_prompt[prompt], batch_size, model.pack_tokens)]
+        for batch in _pack_batches(packs, batch_size):
+            yield _run_packs(batch, model, cache, [rows[pack.texts[0].prompt] for pack in batch])
+
+
+def _prompt_batches(
+    lengths: dict[tuple[int, ...], int], batch_size: int, room: int
+) -> Iterator[list[tuple[int, ...]]]:
+    """Yield prompts that are cached together, the longest first: at most ``batch_size``, in ``room`` tokens."""
     waiting = sorted(lengths, key=lengths.__getitem__, reverse=True)
     while waiting:
         longest = lengths[waiting[0]]
         count = max(1, min(batch_size, room // longest))
-        # Slots are as many as the longest prompt's: far shorter ones would leave most of theirs empty.
-        prompts = [prompt for prompt in waiting[:count] if lengths[prompt] >= longest // 2 - SHORT]
+        # All have as many slots as the longest prompt: far shorter ones would leave most of theirs empty.
+        prompts = [prompt for prompt in waiting[:count] if lengths[prompt] >= longest // 2 - SHORT_PROMPT]
+        yield prompts
         waiting = waiting[len(prompts) :]
-        cache = model.prompts.read(model, [prompt[: lengths[prompt] - 1] for prompt in prompts])
-        rows = {prompt: row for row, prompt in enumerate(prompts)}
-        packs = _packs([reading for reading in readings if reading.prompt in rows], batch_size, model.pack_tokens)
-        for batch in _batches(packs, batch_size):
-            yield _read_packs(model, batch, cache, [rows[pack[0].prompt] for pack in batch])
 
 
-def _packs(readings: Sequence[Reading], most: int, most_tokens: int) -> list[list[Reading]]:
-    """Texts of one prompt: at most ``most`` of ``most_tokens`` together, or one longer; longest packs first."""
-    packs: list[list[Reading]] = []
+@dataclass(frozen=True)
+class _Pack:
+    """Texts after the same prompt in one row; they attend to the prompt, but not to each other.
+
+    The row begins with the prompt's last token, which predicts the first token of every text, and goes on with
+    each text but its last token, which predicts nothing. The tokens before are in the cache.
+    """
+
+    texts: tuple[PromptedText, ...]
+
+    def __len__(self) -> int:
+        """Return the number of tokens of the row."""
+        return 1 + sum(len(text.tokens) - 1 for text in self.texts)
+
+    @property
+    def past(self) -> int:
+        """The number of cached tokens before the row."""
+        return self.texts[0].prompt_length - 1
+
+    @property
+    def tokens(self) -> list[int]:
+        """The ids of the row."""
+        return [self.texts[0].prompt[self.past], *(token for text in self.texts for token in text.tokens[:-1])]
+
+    @property
+    def positions(self) -> list[int]:
+        """The position of each token of the row."""
+        start = self.past + 1
+        after = (start + offset for text in self.texts for offset in range(len(text.tokens) - 1))
+        return [self.past, *after]
+
+    @property
+    def branches(self) -> list[int]:
+        """The number of each token's text, from 1; branch 0, the prompt's last token, is visible to all."""
+        return [0, *(number for number, text in enumerate(self.texts, 1) for _ in text.tokens[1:])]
+
+    @property
+    def predictors(self) -> list[int]:
+        """For each token of each text the index in the row of the token before it."""
+        starts = accumulate((len(text.tokens) - 1 for text in self.texts), initial=1)
+        indices = zip(starts, self.texts, strict=False)
+        return [index for start, text in indices for index in (0, *range(start, start + len(text.tokens) - 1))]
+
+
+def _packs(texts: Sequence[PromptedText], most: int, most_tokens: int) -> list[_Pack]:
+    """Pack texts of one prompt: at most ``most`` of ``most_tokens`` together, or one longer one."""
+    packs: list[list[PromptedText]] = []
     room = 0
-    for reading in sorted(readings, key=lambda reading: (reading.prompt, reading.length, len(reading.tokens))):
-        room -= len(reading.tokens)
-        same = packs and (packs[-1][0].prompt, packs[-1][0].length) == (reading.prompt, reading.length)
-        if room < 0 or len(packs[-1]) == most or not same:
+    for text in sorted(texts, key=lambda text: (text.prompt_length, len(text.tokens))):
+        room -= len(text.tokens)
+        if not packs or room < 0 or len(packs[-1]) == most or packs[-1][0].prompt_length != text.prompt_length:
             packs.append([])
-            room = most_tokens - len(reading.tokens)
-        packs[-1].append(reading)
-    return sorted(packs, key=_tokens, reverse=True)
+            room = most_tokens - len(text.tokens)
+        packs[-1].append(text)
+    return [_Pack(tuple(pack)) for pack in packs]
 
 
-def _tokens(pack: Sequence[Reading]) -> int:
-    """Number of tokens that are read: the prompt's last, and of each text all but the last."""
-    return 1 + sum(len(reading.tokens) - 1 for reading in pack)
-
-
-def _batches(packs: Sequence[list[Reading]], most: int) -> Iterator[list[list[Reading]]]:
-    """Packs that are read together: at most ``most`` texts, and no more padding than tokens."""
-    batch: list[list[Reading]] = []
-    for pack in packs:
-        longest, slots = _tokens((batch or [pack])[0]), max(texts[0].length for texts in (*batch, pack))
-        fed = (len(batch) + 1) * longest
-        full = sum(map(len, batch)) + len(pack) > most or fed * (slots + longest) > MASK_ENTRIES
-        if batch and (full or fed > 2 * sum(map(_tokens, (*batch, pack)))):
+def _pack_batches(packs: Sequence[_Pack], most: int) -> Iterator[list[_Pack]]:
+    """Yield packs of one forward pass, longest first: at most ``most`` texts, no more padding than tokens."""
+    batch: list[_Pack] = []
+    for pack in sorted(packs, key=len, reverse=True):
+        together = [*batch, pack]
+        longest, slots = len(together[0]), max(other.past + 1 for other in together)
+        padded = len(together) * longest
+        full = sum(len(other.texts) for other in together) > most or padded * (slots + longest) > MASK_ENTRIES
+        if batch and (full or padded > 2 * sum(map(len, together))):
             yield batch
-            batch = []
-        batch.append(pack)
+            together = [pack]
+        batch = together
     if batch:
         yield batch
 
 
-def _read_packs(
-    model: CausalLanguageModel, packs: Sequence[Sequence[Reading]], prompts: KeyValueCache, rows: Sequence[int]
-) -> dict[Reading, float]:
-    """Mean surprisal of each text; those of a pack see its prompt, in its row of the cache, not each other."""
-    counts = [_tokens(pack) for pack in packs]
-    before = [pack[0].length - 1 for pack in packs]
-    # Branch 0 is the prompt's last token, which all see.
-    branches = [
-        [0, *(number for number, reading in enumerate(pack, 1) for _ in reading.tokens[1:])] for pack in packs
-    ]
-    feed = model.feed(counts, [[length] for length in before], prompts, rows, branches=branches)
-    tokens, positions = list[int](), list[int]()
-    for pack, length in zip(packs, before, strict=True):
-        tokens.append(pack[0].prompt[length])
-        positions.append(length)
-        for reading in pack:
-            tokens += reading.tokens[:-1]
-            positions += range(length + 1, length + len(reading.tokens))
-    hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), feed)
-    readings = [reading for pack in packs for reading in pack]
-    predicting = []  # for each text the states before its tokens: that of the prompt's last token, then its own
-    for pack, states in zip(packs, torch.split(hidden, counts), strict=True):
-        of_texts = torch.split(states[1:], [len(reading.tokens) - 1 for reading in pack])
-        predicting += [part for of_text in of_texts for part in (states[:1], of_text)]
-    targets = model.tensor([token for reading in readings for token in reading.tokens])
-    surprise = model.surprisal(torch.cat(predicting), targets).double().cpu()
-    of_readings = torch.split(surprise, [len(reading.tokens) for reading in readings])
-    return {reading: float(of_tokens.mean()) for reading, of_tokens in zip(readings, of_readings, strict=True)}
+def _run_packs(
+    packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache, rows: Sequence[int]
+) -> dict[PromptedText, float]:
+    """Return the mean log probability of each text, given a cache of the prompts and their rows in it."""
+    texts = [text for pack in packs for text in pack.texts]
+    hidden = _predicting_states(packs, model, prompts, rows)
+    values = model.log_probabilities(hidden, model.tensor(flat([text.tokens for text in texts]))).double().cpu()
+    per_text = torch.split(values, [len(text.tokens) for text in texts])
+    return {text: float(log_p.mean()) for text, log_p in zip(texts, per_text, strict=True)}
+
+
+def _predicting_states(
+    packs: Sequence[_Pack], model: CausalLanguageModel, prompts: KeyValueCache, rows: Sequence[int]
+) -> Tensor:
+    """Run the model over packs; return the hidden states before each token of all texts, (tokens, hidden size)."""
+    lengths, past = [len(pack) for pack in packs], [[pack.past] for pack in packs]
+    batch = model.packed_batch(lengths, past, prompts, rows, branches=[pack.branches for pack in packs])
+    tokens, positions = flat([pack.tokens for pack in packs]), flat([pack.positions for pack in packs])
+    hidden, _ = model.forward(model.tensor(tokens), model.tensor(positions), batch)
+    starts = zip(accumulate(lengths, initial=0), packs, strict=False)
+    return hidden[model.tensor([start + index for start, pack in starts for index in pack.predictors])]

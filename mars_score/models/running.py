@@ -1,28 +1,89 @@
-"""How models are run: outside the caller's torch modes, by one thread at a time, as much at once as memory allows.
+"""How models are run: where, by one thread at a time, outside the caller's torch modes, in batches that fit.
 
-A process that is forked after scoring scores with one thread: OpenMP's threads do not live on in it, and torch
-would wait for them for ever. A model on a GPU cannot be used in it at all; use "spawn".
+Importing this module is light: torch is imported by the functions that need it. A process that is forked after
+scoring computes with one thread: OpenMP's threads do not live on in it, and torch would wait for them for ever. A
+model on a GPU cannot be used in it at all; use "spawn".
 """
 
+from __future__ import annotations
+
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 T = TypeVar("T")
 R = TypeVar("R")
 CPU_CACHE_BYTES = 2**30
-SHARE_OF_FREE = 0.3  # of a GPU's free memory; planning needs about as much again as the cache
+FREE_SHARE = 0.3  # of a GPU's free memory; planning needs about as much again as the cache
+
+
+# Devices
+
+
+def pick_device(device: str | None) -> str:
+    """Return the given device, else CUDA where there is one, else the CPU.
+
+    Raises:
+        ValueError: the device is not available here.
+    """
+    import torch
+
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    check_device(device)
+    return device
+
+
+def check_device(device: str | None) -> None:
+    """Check that a device is available, without initialising CUDA, so that processes may be forked.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if device in (None, "cpu"):
+        return
+    import torch
+
+    try:
+        parsed = torch.device(device)
+        if parsed.type != "cuda":
+            torch.empty(0, device=parsed)
+        elif (parsed.index or 0) >= torch.cuda.device_count():
+            raise RuntimeError(f"number of CUDA devices: {torch.cuda.device_count()}")
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ValueError(f"device {device!r} is not available ({str(error).splitlines()[0]})") from error
+
+
+def position_limit(model: Any) -> int | None:
+    """Return how many positions tokens can take, special ones included; None if the model has no such limit.
+
+    RoBERTa and its relatives count positions from the id of the padding token on: the first ones are never used.
+    """
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if not isinstance(positions, int) or positions < 1:  # relative positions
+        return None
+    tables = [module for name, module in model.named_modules() if name.endswith("position_embeddings")]
+    paddings = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
+    return positions - max((padding + 1 for padding in paddings), default=0)
+
+
+# Modes and threads
 
 
 @contextmanager
 def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
     """Leave ``inference_mode``, whose weights have no gradients, and autocast, which changes numbers."""
+    import torch
+
     with ExitStack() as modes:
         modes.enter_context(torch.inference_mode(False))
         modes.enter_context(torch.set_grad_enabled(grad))
@@ -32,16 +93,17 @@ def ordinary_mode(*, grad: bool = False) -> Iterator[None]:
         yield
 
 
-_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # of each model in use
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # a lock for each model in use
 _locks_lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """In a forked process no other thread lives on: none that computes, and none that would release a lock."""
+    """Forget the locks of threads that do not live on in a forked process, and compute with one thread."""
     global _locks_lock
     _locks_lock = threading.Lock()
     _locks.clear()
-    torch.set_num_threads(1)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):
@@ -50,7 +112,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def exclusive(model: Any) -> Iterator[None]:
-    """The model for this thread alone, without dropout; re-entrant. Afterwards its modules' modes are restored."""
+    """Keep a model for this thread, without dropout; re-entrant. Its modules' modes are restored afterwards."""
+    import torch
+
     with _locks_lock:
         lock = _locks.setdefault(model, threading.RLock())
     with lock:
@@ -65,41 +129,60 @@ def exclusive(model: Any) -> Iterator[None]:
                 module.training = True
 
 
-def position_limit(model: Any) -> int | None:
-    """The number of positions that tokens can take, special ones included; None: the model has no such limit.
+def set_passive_omp_wait() -> None:
+    """Let OpenMP's threads sleep while they wait, rather than spin at other processes' expense.
 
-    RoBERTa and its relatives count positions from the id of the padding token on: the first ones are never used.
+    Only in a process of MARS's own, and before torch is imported.
     """
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if not isinstance(positions, int) or positions < 1:  # relative positions
-        return None
-    tables = [module for name, module in model.named_modules() if name.endswith("position_embeddings")]
-    paddings = [table.padding_idx for table in tables if getattr(table, "padding_idx", None) is not None]
-    return positions - max((padding + 1 for padding in paddings), default=0)
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+_limiting_blas = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let NumPy multiply in one thread: a row's matrices are so small that several would only wait."""
+    with _limiting_blas, _blas().limit(limits=1):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+# Memory
 
 
 def cache_bytes(device: torch.device) -> int:
-    """Memory for the cached keys and values of a batch, in bytes."""
+    """Return how many bytes the cached keys and values of a batch may take."""
+    import torch
+
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(SHARE_OF_FREE * (free + unused))
+        return int(FREE_SHARE * (free + unused))
     return CPU_CACHE_BYTES
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch or Python could not allocate memory (torch has no exception class for that on the CPU)."""
+    """Tell whether memory ran out in torch (which has no exception class for that on the CPU) or in Python."""
+    import torch
+
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
 @dataclass
 class BatchSize:
-    """The largest number of items that are processed together; halved where memory runs out."""
+    """The largest number of items that are processed together; halved for good where memory runs out."""
 
     size: int
 
     def run(self, attempt: Callable[[int], T], most: int) -> T:
-        """``attempt(size)``, repeated with half the size until memory is sufficient."""
+        """Call ``attempt`` with this size or ``most``, and again with half of it until memory suffices."""
         while True:
             size = min(self.size, most)
             try:
@@ -116,7 +199,14 @@ class BatchSize:
         length: Callable[[T], int],
         done: Callable[[T, R], None] | None = None,
     ) -> list[R]:
-        """The result of each item, in order; ``work`` gets items of similar length, the longest first."""
+        """Return the result of each item, in order.
+
+        Args:
+            work: computes the results of a batch of items of similar length; the longest items come first.
+            items: any.
+            length: of an item.
+            done: called with each item and its result.
+        """
         order = sorted(range(len(items)), key=lambda index: -length(items[index]))
         results: dict[int, R] = {}
 
@@ -124,9 +214,9 @@ class BatchSize:
             return work([items[index] for index in order[:size]])
 
         while order:
-            of_batch = self.run(attempt, len(order))
-            batch, order = order[: len(of_batch)], order[len(of_batch) :]
-            for index, result in zip(batch, of_batch, strict=True):
+            batch_results = self.run(attempt, len(order))
+            batch, order = order[: len(batch_results)], order[len(batch_results) :]
+            for index, result in zip(batch, batch_results, strict=True):
                 results[index] = result
                 if done:
                     done(items[index], result)
