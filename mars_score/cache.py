@@ -169,7 +169,7 @@ class ResultStore:
 
 
 def _checksum(kind: str, key: bytes, value: bytes) -> bytes:
-    return hashlib.blake2b(value, digest_size=8, key=key, person=kind.encode()).digest()
+    return hashlib.blake2b(value, digest_size=8, key=key, person=kind.encode()[:16]).digest()
 
 
 def _is_damage(error: Exception) -> bool:
