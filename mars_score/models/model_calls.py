@@ -156,9 +156,10 @@ class ModelCalls:
     def _nli(self) -> NliModel:
         from mars_score.models.nli import NliModel
 
-        return self._make(
+        model: NliModel = self._make(
             "entailment_model", lambda pair: NliModel(pair[0], pair[1], self.runtime.encoder_batch_size)
-        )  # type: ignore[no-any-return]
+        )
+        return model
 
     def _make(self, name: str, wrap: Callable[[Any], Any]) -> Any:
         """Return a model in its wrapper, made again when the files behind its name have changed."""
@@ -180,6 +181,9 @@ class ModelCalls:
         stage: str = "encode",
     ) -> dict[Item, Value]:
         """Call :func:`mars_score.cache.cached` with the key of a model, and report progress."""
+        items = list(items)
+        if not items:  # No model is fetched from the Hub for nothing.
+            return {}
         spec = getattr(self.models, name)
         if self.runtime.store.folder and is_name(spec) and fingerprint(spec).revision is None:
             # Never fetched from the Hub: its revision is known only when it is loaded.
