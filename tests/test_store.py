@@ -3,10 +3,9 @@
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import huggingface_hub
@@ -15,12 +14,13 @@ import pytest
 import tiny_models
 import torch
 from jsonl import columns
+from setting_values import PAPER, PLUS
 
 from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
-from mars_score.models import loading as models
+from mars_score.models import loading
 from mars_score.models.fingerprints import fingerprint
-from mars_score.progress import Runtime
+from mars_score.runtime import Runtime
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 
@@ -33,9 +33,15 @@ ROWS = [
     ("Nobody came.", ["The library closed early."], "Look at the library."),
 ]
 NEW = ("They lost.", ["They did not win the old game."], "It was late.")
-ROW = [("She took a train.", ["The old car took her home."], "Her car broke.")]
+ROW = [("She took a train.", ["The old car took her home."], "Her car broke. Who took the old train?")]
 ONE, TWO = "1" * 40, "2" * 40  # commits
-SINGLE = torch.float32
+MASKED = {
+    "variant": "paper",
+    "max_mask_ratio": 0.6,
+    "mask_ratio_step": 0.3,
+    "planner": "none",
+    "idf_corpus": CORPUS,
+}
 
 
 def gpt2_of(seed, dtype=torch.float64):
@@ -44,33 +50,16 @@ def gpt2_of(seed, dtype=torch.float64):
 
 
 @pytest.fixture(scope="module")
-def objects(encoder):
+def objects(encoder, nli):
     """Settings that name tiny ready-made models."""
-    return {
-        "preset": "mini",
-        "variant": "fast",
-        "language_model": gpt2_of(1),
-        "encoder": encoder,
-        "dtype": "float64",
-        "max_mask_ratio": 0.6,
-        "mask_ratio_step": 0.3,
-        "idf_corpus": CORPUS,
-        "matching": "sentences",
-        "context_weight": 0.0,
-    }
+    models = {"language_model": gpt2_of(1), "encoder": encoder, "entailment_model": nli}
+    return {"preset": "mini", "dtype": "float64", **models}
 
 
 @pytest.fixture
 def make(objects):
     """Makes scorers of tiny models with the test's store and settings."""
-
-    def make_scorer(**settings):
-        chosen = {**objects, **settings}
-        if not chosen.get("use_context", True):
-            del chosen["context_weight"]  # it would have no effect
-        return MarsScorer(**chosen)
-
-    return make_scorer
+    return lambda **settings: MarsScorer(**{**objects, **settings})
 
 
 @pytest.fixture
@@ -92,60 +81,52 @@ def growth(store):
     grown |= {kind: number - before[kind] for kind, number in counts(store).items() if number > before[kind]}
 
 
-# Settings: each is either reused or recomputed
+# Settings: what is computed anew when one changes
 
-PLANNED = {"planner": "self", "plan_step": 0.5, "plan_iterations": 1, "sigma": 1}
-SAMPLED = {"sample_count": 2, "task": "story"}
+PLANNED = {**MASKED, "planner": "self", "plan_step": 0.5, "plan_iterations": 1, "sigma": 1}
+UNPLANNED = {name: value for name, value in MASKED.items() if name != "idf_corpus"}
+SCORED = {"variant": "plus"}
+OTHER = "another"
 OTHER_MODELS = {
     "language_model": lambda: gpt2_of(21),
     "encoder": lambda: tiny_models.tiny_encoder(seed=23),
-    "entailment_model": lambda: tiny_models.tiny_classifier(
-        id2label={0: "neutral", 1: "entailment", 2: "contradiction"}
-    ),
+    "entailment_model": lambda: tiny_models.tiny_nli(seed=24),
 }
 
 
-def each(settings, **changes):
-    """One case per change of a single setting."""
-    return [(settings, {name: value}) for name, value in changes.items()]
+def each(settings, *kinds, **changes):
+    """One case per change of a single setting: (settings, change, kinds of results that are computed anew)."""
+    return [(settings, {name: value}, set(kinds)) for name, value in changes.items()]
 
 
-OTHER = "another"
-# The first results that are computed anew: (settings, what is changed in them)
-CHANGES = {
-    "infills": [
-        *each({}, variant="paper", planner="self", sigma=2, max_context_tokens=1, dtype="float32", language="de"),
-        *each({}, language_model=OTHER, use_context=False),
-        *each(PLANNED, plan_step=0.51, plan_iterations=2, plan_temperature=1.2, plan_norm_exponent=1.5),
-        *each(PLANNED, plan_fusion=0.9),
-    ],
-    "samples": [
-        ({}, SAMPLED),
-        *each(SAMPLED, sample_count=3, sample_temperature=0.5, sample_top_p=0.5, sample_seed=1, task="summary"),
-    ],
-    "embeddings": each({}, matching="tokens", context_weight=0.5, encoder=OTHER),
-    "scores": [
-        *each({}, likelihood_weight=0.1),
-        ({}, {"entailment_model": OTHER, "contradiction_penalty": 0.5}),
-    ],
-    "rows": [
-        *each({}, repetition_penalty=0.1, augmentation_aggregation="weighted", reference_aggregation="mean"),
-        *each({"augmentation_aggregation": "weighted"}, q=0.5),
-        *each({}, mask_ratio_step=0.6, max_mask_ratio=0.4, idf_corpus=["Of other words.", "Yes."]),
-        *each({}, pos_weights={"ADJ": 4.5, "ADV": 3.0, "NOUN": 2.0, "PUNCT": 0.1}, strip_urls_hashtags=True),
-        *each(SAMPLED, sample_weight=0.5),
-    ],
-    # Without a corpus rows depend on each other, and are not kept.
-    "": each({}, batch_size=1, progress=lambda *report: None, idf_corpus=None),
-}
-CASES = [(kind, *case) for kind, cases in CHANGES.items() for case in cases]
+RESCORED = {name: value for name, value in PLUS.items() if name not in ("window_words", "premise_words")}
+CASES = [
+    # What a model is given, or the model itself.
+    *each(MASKED, "infills", "encodings", language_model=OTHER, sigma=2, planner="self", use_context=False),
+    *each(MASKED, "infills", "encodings", dtype="float32", language="de", max_context_tokens=1),
+    *each(MASKED, "infills", "encodings", pos_weights={"ADJ": 9.0, "NOUN": 0.1, "PROPN": 0.1, "VERB": 9.0}),
+    *each(MASKED, "infills", "encodings", max_mask_ratio=0.9, idf_corpus=["Her old home.", "Old car.", "Home."]),
+    *each(PLANNED, "infills", plan_step=0.51, plan_iterations=2, plan_temperature=1.2, plan_norm_exponent=1.5),
+    *each(PLANNED, "infills", plan_fusion=0.9),
+    *each(MASKED, "encodings", encoder=OTHER),
+    *each(SCORED, "encodings", encoder=OTHER, window_words=3),
+    *each(SCORED, "log_probabilities", language_model=OTHER, max_context_tokens=1),
+    *each(SCORED, "entailments", entailment_model=OTHER, premise_words=3),
+    *each(SCORED, "encodings", "log_probabilities", "entailments", dtype="float32"),
+    *each(SCORED, "encodings", "infills", variant="paper"),
+    # What is only computed with, or how.
+    *each(MASKED, q=0.5, reference_aggregation="mean", strip_urls_hashtags=False, mask_ratio_step=0.6),
+    *each(MASKED, batch_size=1, progress=lambda *report: None),
+    *each(SCORED, **RESCORED, variant="fast", reference_aggregation="mean", language="de", task="data"),
+]
 
 
 def test_every_setting_is_in_the_table():
-    # Comes after all that is kept: tests/test_learning.py; needs models with names: tests/test_openvino.py.
-    untried = {"learned", "engine"}
-    tried = {name for *_, changes in CASES for name in changes}
-    assert tried == {*SETTING_NAMES, "batch_size", "progress"} - untried
+    tried = {name for _, changes, _ in CASES for name in changes}
+    # A learned head computes with what is stored: tests/test_learning.py.
+    assert tried == {*SETTING_NAMES, "batch_size", "progress"} - {"learned"}
+    assert set(RESCORED) < set(PLUS)
+    assert set(PAPER) < tried
 
 
 @pytest.fixture(scope="module")
@@ -164,79 +145,59 @@ def scored(objects, tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
-@pytest.mark.parametrize(("anew", "settings", "changes"), CASES)
-def test_a_setting_is_reused_or_recomputed(make, store, scored, anew, settings, changes):
+@pytest.mark.parametrize(("settings", "changes", "kinds"), CASES)
+def test_a_setting_is_reused_or_recomputed(make, store, scored, settings, changes, kinds):
     scored(store, settings)
     changes = {name: OTHER_MODELS[name]() if value == OTHER else value for name, value in changes.items()}
+    changed = {**settings, **changes} if changes.get("variant") != "paper" else changes
     with growth(store) as grown:
-        result = make(**{**settings, **changes}).score(*columns(ROW))
-    assert next((kind for kind in CHANGES if kind in grown), "") == anew
-    assert ("rows" in grown) == bool(anew)
-    if anew in ("infills", "samples"):
-        fresh = make(**{**settings, **changes}, store=False).score(*columns(ROW))
-        assert result.scores == pytest.approx(fresh.scores, abs=1e-5)
-        assert result.texts == fresh.texts
-        with growth(store) as grown:
-            make(**settings).score(*columns(ROW))
-        assert grown == {}  # the others are still there
+        result = make(**changed).score(*columns(ROW))
+    assert grown.keys() - {"encodings"} == kinds - {"encodings"}
+    assert ("encodings" in grown) <= bool(kinds)  # of infills, which may be what they were
+    if kinds == {"encodings"}:
+        assert grown.keys() == kinds
+    fresh = make(**changed, store=False).score(*columns(ROW))
+    assert result.scores == pytest.approx(fresh.scores, abs=1e-5)
+    assert result.texts == fresh.texts
+    with growth(store) as grown:
+        make(**settings).score(*columns(ROW))
+    assert grown == {}  # the others are still there
 
 
 # Rows
 
 
 def test_a_new_row_is_the_only_work(make, store):
-    make().score(*columns(ROWS))
+    make(**MASKED).score(*columns(ROWS))
     alone = store.parent / "alone"
-    result = make(store=alone).score(*columns([NEW]))
+    result = make(**MASKED, store=alone).score(*columns([NEW]))
     with growth(store) as grown:
-        again = make().score(*columns([ROWS[0], NEW, ROWS[1]]))
+        again = make(**MASKED).score(*columns([ROWS[0], NEW, ROWS[1]]))
     assert again.scores[1] == pytest.approx(result.scores[0], abs=1e-9)
-    for kind in ("infills", "embeddings", "rows"):
+    for kind in ("infills", "encodings"):
         assert grown[kind] == counts(alone)[kind]
     with growth(store) as grown:
-        make().score(*columns([(NEW[0], *ROWS[0][1:])]))
-    assert grown == {"rows": 1}  # a candidate that was embedded before
-    with growth(store) as grown:
-        make().score(*columns([*ROWS[::-1], *ROWS]))
-    assert grown == {}
+        make(**MASKED).score(*columns([(NEW[0], *ROWS[0][1:]), *ROWS[::-1], *ROWS]))
+    assert grown == {}  # a candidate that was encoded before
 
 
-@pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
-def test_rows_differ_in_each_of_their_texts(encoder, store):
-    scorer = MarsScorer("mini", variant="fast", encoder=encoder)
-    rows = [
-        ("a b", ["c d"], "e", []),
-        ("a", ["c d"], "e", []),
-        ("a b", ["c", "d"], "e", []),
-        ("a b", ["c d"], "", []),
-        ("a b", ["c d"], "e", ["f"]),
-        ("a b", ["c d", "f"], "e", []),
-        ("a b", [], "e", ["c d"]),
-        ("a b", [], "e", ["c d", "f"]),
-    ]
-    for number, (candidate, references, context, samples) in enumerate(rows, start=1):
-        scorer.score([candidate], [references] if references else None, [context], samples=[samples])
-        assert counts(store)["rows"] == number
-
-
-def test_runs_over_files_and_calls_keep_the_same_rows(named_models, store, tmp_path, run):
+def test_runs_over_files_and_calls_keep_the_same(named_models, store, tmp_path, run):
     rows = [{"prediction": text, "reference": texts, "context": context} for text, texts, context in [*ROWS, NEW]]
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named_models.items()]
     options += ["--preset=mini", "--variant=plus", "--chunk-size=2", "--json", "--detailed", "--quiet"]
     argv = ["score", jsonl.write(tmp_path / "rows.jsonl", rows), *options]
-    fresh = run(*argv, "--no-store")
-    assert run(*argv) == fresh
-    with closing(sqlite3.connect(store / "results.sqlite3")) as db, db:
-        db.execute("DELETE FROM entries WHERE kind != 'rows'")
     result = MarsScorer("mini", variant="plus", **named_models).score(*columns([*ROWS, NEW]))
-    assert result.scores == json.loads(fresh[1])["scores"]
-    assert run(*argv) == fresh
-    assert {kind for kind, count in counts(store).items() if count} == {"rows"}
+    with growth(store) as grown:
+        first, again = json.loads(run(*argv)[1]), json.loads(run(*argv)[1])
+    assert grown == {}
+    assert first == again
+    assert first["scores"] == pytest.approx(result.scores, abs=1e-12)
+    assert json.loads(run(*argv, "--no-store")[1])["scores"] == pytest.approx(result.scores, abs=1e-9)
 
 
 def test_what_is_done_is_stored_when_a_call_is_stopped(make, store):
     rows = [*ROWS, NEW]
-    expected = make(store=False).score(*columns(rows))
+    expected = make(**MASKED, store=False).score(*columns(rows))
     reports = []
 
     def stop(stage, done, total):
@@ -245,7 +206,7 @@ def test_what_is_done_is_stored_when_a_call_is_stopped(make, store):
             if done == 3:
                 raise KeyboardInterrupt
 
-    scorer = make(batch_size=1, progress=stop)
+    scorer = make(**MASKED, batch_size=1, progress=stop)
     with pytest.raises(KeyboardInterrupt):
         scorer.score(*columns(rows))
     total = reports[0][1]
@@ -261,22 +222,27 @@ def test_what_is_done_is_stored_when_a_call_is_stopped(make, store):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Two folders with tiny models of the same kind, "model" and "encoder"."""
+    """Two folders with tiny models of the same kinds: "model", "encoder" and "nli"."""
     paths = []
     for number in (6, 16):
         paths.append(tmp_path_factory.mktemp("models"))
-        for part in gpt2_of(number, SINGLE):
+        for part in gpt2_of(number, torch.float32):
             part.save_pretrained(paths[-1] / "model")
-        tiny_models.tiny_encoder(seed=number, dtype=SINGLE).save(str(paths[-1] / "encoder"))
+        for part in tiny_models.tiny_nli(seed=number, dtype=torch.float32):
+            part.save_pretrained(paths[-1] / "nli")
+        tiny_models.tiny_encoder(seed=number, dtype=torch.float32).save(str(paths[-1] / "encoder"))
     return paths
+
+
+FOLDERS = {"language_model": "model", "encoder": "encoder", "entailment_model": "nli"}
+KINDS = {"language_model": "log_probabilities", "encoder": "encodings", "entailment_model": "entailments"}
 
 
 @pytest.fixture
 def named(folders):
     """Settings that name the first of the folders."""
-    names = {"language_model": str(folders[0] / "model"), "encoder": str(folders[0] / "encoder")}
-    size = {"max_mask_ratio": 0.6, "mask_ratio_step": 0.3}
-    return {"preset": "mini", "variant": "fast", "device": "cpu", "entailment_model": None, **names, **size}
+    names = {setting: str(folders[0] / name) for setting, name in FOLDERS.items()}
+    return {"preset": "mini", "variant": "plus", "device": "cpu", **names}
 
 
 LONG = [
@@ -293,23 +259,21 @@ PROCESS = """if True:
     from mars_score.scorer import MarsScorer
     warnings.simplefilter("ignore", MarsWarning)
     result = MarsScorer(**task["settings"]).score(*task["columns"])
-    libraries = [name for name in ("torch", "transformers", "spacy") if name in sys.modules]
-    print(json.dumps({"result": result.to_dict(), "libraries": libraries}))
+    print(json.dumps({"result": result.to_dict(), "loaded": "transformers" in sys.modules}))
 """
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"variant": "paper"},
-        {**PLANNED, "augmentation_aggregation": "weighted"},
-        {"use_context": False, "idf_corpus": CORPUS},
-        {"variant": "plus", "idf_corpus": CORPUS},
-        {**SAMPLED, "idf_corpus": CORPUS},
+        {"variant": "paper", "max_mask_ratio": 0.6, "mask_ratio_step": 0.3},
+        {**PLANNED, "use_context": False},
+        {"variant": "plus"},
+        {"variant": "fast", "use_context": False},
     ],
     ids=",".join,
 )
-def test_results_are_equal_to_the_last_bit_without_a_store_and_in_another_process_which_loads_nothing(
+def test_results_are_equal_to_the_last_bit_without_a_store_and_in_another_process_which_loads_no_model(
     named, store, settings
 ):
     settings = {**named, **settings}
@@ -328,33 +292,33 @@ def test_results_are_equal_to_the_last_bit_without_a_store_and_in_another_proces
     assert (process.returncode, grown) == (0, {}), process.stderr
     there = json.loads(process.stdout.splitlines()[-1])
     assert results[0] == results[1]
-    assert there == {"result": json.loads(results[0].to_json()), "libraries": []}
+    assert there == {"result": json.loads(results[0].to_json()), "loaded": False}
 
 
-@pytest.mark.parametrize("what", ["language_model", "encoder"])
+@pytest.mark.parametrize("setting", FOLDERS)
 @pytest.mark.parametrize("as_object", [True, False])
-def test_a_model_that_changes_while_a_scorer_uses_it(named, folders, store, tmp_path, what, as_object):
-    folder = shutil.copytree(named[what], tmp_path / "model")
+def test_a_model_that_changes_while_a_scorer_uses_it(named, folders, store, tmp_path, setting, as_object):
+    folder = str(shutil.copytree(named[setting], tmp_path / "model"))
 
     def load(folder):
-        return models.load_model(what, str(folder), "float32", Runtime(device="cpu")) if as_object else folder
+        return loading.load_model(setting, folder, "float32", Runtime(device="cpu")) if as_object else folder
 
     model = load(folder)
-    scorer = MarsScorer(**{**named, what: model})
+    scorer = MarsScorer(**{**named, setting: model})
     before = scorer.score(*columns(ROWS))
     if as_object:
-        weights = model[0].lm_head.weight if what == "language_model" else next(model.parameters())
+        weights = next((model if setting == "encoder" else model[0]).parameters())
         weights.data[[0, 1]] = weights.data[[1, 0]] + 1
     else:
-        shutil.copytree(folders[1] / Path(named[what]).name, folder, dirs_exist_ok=True)
+        shutil.copytree(folders[1] / FOLDERS[setting], folder, dirs_exist_ok=True)
     with growth(store) as grown:
         after = scorer.score(*columns(ROWS))
-    assert ("infills" if what == "language_model" else "embeddings") in grown
+    assert grown.keys() == {KINDS[setting]}
     assert after.signature != before.signature
-    fresh = MarsScorer(**{**named, what: model}, store=False).score(*columns(ROWS))
+    fresh = MarsScorer(**{**named, setting: model}, store=False).score(*columns(ROWS))
     assert after.scores == pytest.approx(fresh.scores, abs=1e-5)
     with growth(store) as grown:  # a twin of the model as it was
-        assert MarsScorer(**{**named, what: load(named[what])}).score(*columns(ROWS)).scores == before.scores
+        assert MarsScorer(**{**named, setting: load(named[setting])}).score(*columns(ROWS)).scores == before.scores
     assert grown == {}
 
 
@@ -364,27 +328,27 @@ def fetch():
     fetched = []
 
     def put(name, commit, folder, cache=None):
-        place = (cache or Path(huggingface_hub.constants.HF_HUB_CACHE)) / f"models--{name.replace('/', '--')}"
-        shutil.copytree(folder, place / "snapshots" / commit)
-        (place / "refs").mkdir(exist_ok=True)
-        (place / "refs" / "main").write_text(commit)
-        fetched.append(place)
-        return place
+        home = (cache or Path(huggingface_hub.constants.HF_HUB_CACHE)) / f"models--{name.replace('/', '--')}"
+        shutil.copytree(folder, home / "snapshots" / commit)
+        (home / "refs").mkdir(exist_ok=True)
+        (home / "refs" / "main").write_text(commit)
+        fetched.append(home)
+        return home
 
     yield put
-    for place in fetched:
-        shutil.rmtree(place, ignore_errors=True)
+    for home in fetched:
+        shutil.rmtree(home, ignore_errors=True)
 
 
-@pytest.mark.parametrize("what", ["language_model", "encoder"])
-def test_models_of_the_hub_are_their_commits(named, fetch, folders, store, what):
+@pytest.mark.parametrize("setting", FOLDERS)
+def test_models_of_the_hub_are_their_commits(named, fetch, folders, store, setting):
     """The newest, or that of a commit, a tag or a branch that is asked for."""
-    folder = Path(named[what]).name
+    folder = FOLDERS[setting]
     name = f"tiny/{folder}"
 
     def score(name, **more):
-        result = MarsScorer(**{**named, what: name}, **more).score(*columns(ROWS))
-        return result, result.signature.to_dict()[what]
+        result = MarsScorer(**{**named, setting: name}, **more).score(*columns(ROWS))
+        return result, result.signature.to_dict()[setting]
 
     assert str(fingerprint(name)) == f"{name}@unknown"
     fetch(name, ONE, folders[0] / folder)
@@ -392,7 +356,7 @@ def test_models_of_the_hub_are_their_commits(named, fetch, folders, store, what)
     assert signature == f"{name}@{ONE}"
     (fetch(name, TWO, folders[1] / folder) / "refs" / "v1.0").write_text(ONE)
     for revision in (ONE, "v1.0"):
-        models.free_models()
+        loading.free_models()
         with growth(store) as grown:
             result, signature = score(f"{name}@{revision}")
         assert grown == {}
@@ -401,7 +365,7 @@ def test_models_of_the_hub_are_their_commits(named, fetch, folders, store, what)
     with growth(store) as grown:
         _, signature = score(name)
     assert signature == str(fingerprint(f"{name}@main")) == f"{name}@{TWO}"
-    assert ("infills" if what == "language_model" else "embeddings") in grown
+    assert KINDS[setting] in grown
     with pytest.raises(ModelUnavailableError, match=f"could not load '{name}@v2.0'"):
         score(f"{name}@v2.0", store=False)
 
@@ -413,5 +377,5 @@ def test_encoders_where_sentence_transformers_looks(fetch, folders, monkeypatch,
         monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(tmp_path))
     cache = tmp_path if own_cache else None
     fetch("sentence-transformers/tiny-short", ONE, folders[0] / "encoder", cache)
-    assert models.load_model("encoder", "tiny-short", "float32", Runtime(device="cpu"))
+    assert loading.load_model("encoder", "tiny-short", "float32", Runtime(device="cpu"))
     assert str(fingerprint("tiny-short")) == f"tiny-short@{ONE}"
