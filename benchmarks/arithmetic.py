@@ -58,11 +58,6 @@ class Prices:
         return tokens * (self.body + self.head * logits) + self.position * positions
 
 
-def planned_tokens(job: Job, sigma: int) -> int:
-    """Count the tokens that are drafted for a job."""
-    return sum(blank.length + sigma for blank in job.blanks)
-
-
 def operations(prices: Prices, infills: Mapping[Job, Sequence[FilledBlank]], passes: int) -> int:
     """Count what infilling different jobs takes; a token with a future takes ``passes`` forwards and backwards."""
     lead_follows: dict[tuple[int, ...], bool] = {}

@@ -1,6 +1,6 @@
-"""How fast references are augmented, against a straightforward sequential implementation of the same work.
+"""How fast references are augmented in batches, against the plain form of the same work.
 
-Only different jobs (a reference at one mask ratio) count, for both sides. The sequential side is timed on some
+Only different jobs (a reference at one mask ratio) count, for both sides. The plain form is timed on some
 of them, spread evenly over the jobs sorted by length, and its time extrapolated by the number of drafted
 tokens. Also: the share of this machine's arithmetic that goes into the method (see arithmetic.py).
 """
@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from benchmarks.arithmetic import Prices, matrix_rate, operations, planned_tokens
+from benchmarks.arithmetic import Prices, matrix_rate, operations
 from benchmarks.common import (
     in_turns,
     language_model,
@@ -20,79 +20,78 @@ from benchmarks.common import (
     report,
     speed_parser,
 )
-from benchmarks.sampling import make_jobs
-from benchmarks.sequential import Infilled, SequentialInfiller
 from benchmarks.texts import example_pairs
-from mars_score.infilling.batched import CausalInfiller
-from mars_score.infilling.jobs import Infill, Job
+from mars_score.infilling.batched import BatchedInfiller
+from mars_score.infilling.jobs import FilledBlank, Job
+from mars_score.infilling.plain import PlainInfiller, PlainResult
+from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.settings import resolve_settings
+from mars_score.models.tagger import Tagger, prepare_reference
 
 
 def main() -> None:
     """Run the benchmark."""
     options = speed_parser(__doc__, repeats=1)
     options.add_argument("--references", type=int, default=64, help="of examples/")
-    options.add_argument("--sequential-jobs", type=int, default=6, help="jobs timed on the sequential side")
-    options.add_argument("--batch-size", type=int, help="default: as the engine chooses")
+    options.add_argument("--plain-jobs", type=int, default=6, help="jobs that the plain form is timed on")
+    options.add_argument("--batch-size", type=int, help="default: as MARS chooses")
     options.add_argument("--planner", choices=("self", "none"), default="self")
-    args = parse(options, sequential_jobs=16, repeats=3)
-    settings = resolve_settings("mini", "paper", planner=args.planner)
+    args = parse(options, plain_jobs=16, repeats=3)
+    config = PaperConfig(planner=args.planner)
     model = CausalLanguageModel(*language_model())
-    batched = CausalInfiller(model, settings.planning, settings.infilling, args.batch_size)
+    batched = BatchedInfiller(model, config, args.batch_size)
     pairs = example_pairs(args.references)
-    make_jobs(batched, pairs[:1], settings.masking)  # imports spaCy
+    _make_jobs(batched, pairs[:1])  # The first call imports spaCy.
     start = time.perf_counter()
-    templates = make_jobs(batched, pairs, settings.masking)
+    templates = _make_jobs(batched, pairs)
     jobs = [*templates]
     masking = time.perf_counter() - start
-    drafted = {job: planned_tokens(job, settings.infilling.sigma) for job in jobs}
-    timed = _spread(sorted(jobs, key=lambda job: (drafted[job], len(job.prompt))), args.sequential_jobs)
+    drafted = {job: job.drafted_tokens(config.sigma) for job in jobs}
+    timed = _spread(sorted(jobs, key=lambda job: (drafted[job], len(job.prompt))), args.plain_jobs)
     share = sum(drafted[job] for job in timed) / sum(drafted.values())
-    progress(f"{len(pairs)} references, {len(jobs)} jobs, {len(timed)} of them for the sequential side")
+    progress(f"{len(pairs)} references, {len(jobs)} jobs, {len(timed)} of them for the plain form")
 
-    sequential = SequentialInfiller(*language_model(), settings.planning, settings.infilling)
-    infills: dict[Job, tuple[Infill, ...]] = {}
-    plain: dict[Job, Infilled] = {}
+    plain = PlainInfiller(*language_model(), config)
+    filled: dict[Job, tuple[FilledBlank, ...]] = {}
+    results: dict[Job, PlainResult] = {}
 
     def in_batches(work: Sequence[Job]) -> None:
-        batched.infill(work, infills.__setitem__)
+        batched.infill_jobs(work, filled.__setitem__)
 
     def one_by_one(work: Sequence[Job]) -> None:
-        plain.update((job, sequential.infill(*templates[job])) for job in work)
+        results.update((job, plain.fill(*templates[job])) for job in work)
 
     for warm_up in (in_batches, one_by_one):
         warm_up(timed[:1])
     rates = [matrix_rate(model.device)]
-    runs = {"batched": lambda: in_batches(jobs), "sequential": lambda: one_by_one(timed)}
+    runs = {"batched": lambda: in_batches(jobs), "plain": lambda: one_by_one(timed)}
     seconds = in_turns(runs, args.repeats)
     rates.append(matrix_rate(model.device))
 
     whole = {
         "batched": [masking + one for one in seconds["batched"]],
-        "sequential": [masking + one / share for one in seconds["sequential"]],
+        "plain": [masking + one / share for one in seconds["plain"]],
     }
-    alike = sum(_tokens(infills[job]) == _chosen(plain[job]) for job in timed)
+    alike = sum(_tokens(filled[job]) == _chosen(results[job]) for job in timed)
     figures = {
         "references": len(pairs),
         "texts": "references of examples/, then their candidates",
         "jobs": len(jobs),
         "drafted_tokens": sum(drafted.values()),
         "references_a_second": len(pairs) / statistics.median(whole["batched"]),
-        "references_a_second_sequential": len(pairs) / statistics.median(whole["sequential"]),
+        "references_a_second_plain": len(pairs) / statistics.median(whole["plain"]),
         **medians(seconds),
         "seconds_masking": masking,
-        "sequential_jobs": len(timed),
+        "plain_jobs": len(timed),
         "share_of_drafted_tokens_in_them": share,
-        "sequential_time": "extrapolated by drafted tokens",
+        "plain_time": "extrapolated by drafted tokens",
         "infills_alike": f"{alike} of {len(timed)}",
     }
-    ratio = median_ratio(whole["sequential"], whole["batched"])
-    report(args, "augmentation: times faster than sequential (at least)", ratio, 12.0, figures)
+    ratio = median_ratio(whole["plain"], whole["batched"])
+    report(args, "augmentation: times faster than the plain form (at least)", ratio, 12.0, figures)
 
-    iterations = settings.planning.plan_iterations
-    passes = 2 * iterations + 1 if args.planner == "self" else 1
-    needed = operations(Prices.of(model), infills, passes)
+    passes = 2 * config.plan_iterations + 1 if args.planner == "self" else 1
+    needed = operations(Prices.of(model), filled, passes)
     rate = needed / statistics.median(seconds["batched"])
     figures = {
         "operations_needed": float(needed),
@@ -102,18 +101,35 @@ def main() -> None:
     report(args, "augmentation: share of the machine's arithmetic (at least)", rate / max(rates), 0.35, figures)
 
 
+def _make_jobs(infiller: BatchedInfiller, pairs: Sequence[tuple[str, str]]) -> dict[Job, tuple[str, Template]]:
+    """Make the different jobs with a blank of (context, reference) pairs, with their contexts and templates."""
+    tagger, config = Tagger(), infiller.config
+    strip = config.strip_urls_hashtags
+    references = [prepare_reference(reference, strip_urls_hashtags=strip) for _, reference in pairs]
+    tagged = tagger.tag(references)
+    context_words = tagger.lower_words(context for context, _ in pairs)
+    idf = Idf.count(tagger.lower_words(references).values())
+    jobs = {}
+    for (context, _), reference in zip(pairs, references, strict=True):
+        for _, template in make_templates(reference, tagged[reference], context_words[context], idf, config):
+            if template.blanks:
+                job, _ = infiller.make_job(context, template)
+                jobs[job] = context, template
+    return jobs
+
+
 def _spread(jobs: Sequence[Job], count: int) -> list[Job]:
-    """``count`` jobs from the middles of as many equal parts."""
+    """Take ``count`` jobs from the middles of as many equal parts."""
     count = min(count, len(jobs))
     return [jobs[(2 * part + 1) * len(jobs) // (2 * count)] for part in range(count)]
 
 
-def _tokens(infills: Sequence[Infill]) -> list[list[int]]:
-    return [list(infill.tokens) for infill in infills]
+def _tokens(filled: Sequence[FilledBlank]) -> list[list[int]]:
+    return [list(blank.tokens) for blank in filled]
 
 
-def _chosen(infilled: Infilled) -> list[list[int]]:
-    return [blank.generated[: blank.length] for blank in infilled.blanks]
+def _chosen(result: PlainResult) -> list[list[int]]:
+    return [blank.generated[: blank.length] for blank in result.blanks]
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from benchmarks.common import (
     speed_parser,
 )
 from mars_score.infilling.planning import plain_step, planned_step
+from mars_score.metrics.paper import PaperConfig
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.running import ordinary_mode
-from mars_score.settings.stages import PlanningSettings
 
 FUTURE = 6  # tokens that the reward is about
 
@@ -38,11 +38,11 @@ def main() -> None:
     options.add_argument("--lengths", type=int, nargs="+", default=[64], help="cached tokens of each row")
     args = parse(options, lengths=[64, 256], repeats=15)
     model = CausalLanguageModel(*language_model())
-    settings = PlanningSettings(planner="self")
-    backwards = settings.plan_iterations
+    config = PaperConfig(planner="self")
+    backwards = config.plan_iterations
     for length in args.lengths:
         with ordinary_mode():
-            runs = _runs(model, args.batch_size, length, settings)
+            runs = _runs(model, args.batch_size, length, config)
             in_turns(runs, 1)  # warm-up
             seconds = in_turns(runs, args.repeats)
         parts = [
@@ -72,16 +72,16 @@ def _matrices(model: CausalLanguageModel) -> list[Tensor]:
 
 
 def _runs(
-    model: CausalLanguageModel, rows: int, length: int, settings: PlanningSettings
+    model: CausalLanguageModel, rows: int, length: int, config: PaperConfig
 ) -> dict[str, Callable[[], float]]:
-    """The five things that are timed, on one cache of random tokens."""
+    """Make the five things that are timed, on one cache of random tokens."""
     generator = torch.Generator().manual_seed(0)
     texts = torch.randint(model.vocabulary, (rows, length), generator=generator).tolist()
     tokens = torch.randint(model.vocabulary, (rows,), generator=generator).to(model.device)
     futures = [torch.randperm(model.vocabulary, generator=generator)[:FUTURE].sort()[0].tolist() for _ in texts]
     cache = model.new_cache(rows, length + 1)
     cache.lengths = [0] * rows
-    model.read(texts, cache)
+    model.extend(cache, texts)
     plain = DynamicCache()
     model.model(input_ids=torch.tensor(texts, device=model.device), past_key_values=plain, use_cache=True)
     leaves = [state.requires_grad_() for layer in plain.layers for state in (layer.keys, layer.values)]
@@ -96,7 +96,7 @@ def _runs(
 
     def backward() -> float:
         with torch.enable_grad():
-            planned = torch.log_softmax(forward() / settings.plan_temperature, -1)
+            planned = torch.log_softmax(forward() / config.plan_temperature, -1)
             reward = planned.gather(1, future).mean(1).sum()
         return timed(lambda: torch.autograd.grad(reward, leaves))
 
@@ -110,7 +110,7 @@ def _runs(
 
     return {
         "plain": lambda: timed(lambda: plain_step(model, cache, tokens)),
-        "planned": lambda: timed(lambda: planned_step(model, cache, tokens, futures, settings)),
+        "planned": lambda: timed(lambda: planned_step(model, cache, tokens, futures, config)),
         "forward": lambda: timed(forward),
         "backward": backward,
         "products": lambda: timed(lambda: [inputs[one.shape[1]] @ one.T for one in _matrices(model)]),

@@ -1,19 +1,20 @@
-"""Scores in other batches, orders, number types and engines against those in batches of 32, and their time.
+"""Scores in other batches, orders and number types against those in batches of 32, and their time.
 
     python -m benchmarks.same_score FILE.jsonl...
 
-Real rows, nothing stored. Of the texts that the language model wrote the share that differs is reported, too.
+Real rows, nothing stored. The number of infills that differ is reported, too.
 """
 
+import argparse
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from benchmarks.common import fresh_store, parser, progress, report
-from benchmarks.sampling import sample_rows
-from mars_score import MarsScorer
-from mars_score.scoring.result import MarsResult
+from mars_score import MarsResult, MarsScorer
+from mars_score.data.files import read_rows
 from mars_score.settings.presets import DEFAULT_VARIANT
 
 
@@ -28,10 +29,8 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0, help="of the sample")
     options.add_argument("--rows", type=int, default=60)
     options.add_argument("--variant", default=DEFAULT_VARIANT)
-    options.add_argument("--sample-count", type=int, default=0)
     options.add_argument("--batch-sizes", default="8,1", help="besides 32, with commas")
     options.add_argument("--dtypes", default="bfloat16,float16", help="besides float32, with commas")
-    options.add_argument("--engine", default="torch", help="in which all but these number types are compared")
     args = options.parse_args()
     generator = np.random.default_rng(args.seed)
     rows = sample_rows(args, args.rows, generator)
@@ -39,46 +38,94 @@ def main() -> None:
     runs: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
         "shuffled": (shuffled, {}),
         **{f"batch size {size}": (in_order, {"batch_size": int(size)}) for size in args.batch_sizes.split(",")},
-        **{dtype: (in_order, {"dtype": dtype, "engine": "torch"}) for dtype in args.dtypes.split(",")},
+        **{dtype: (in_order, {"dtype": dtype}) for dtype in args.dtypes.split(",")},
     }
 
     def score(order: np.ndarray, **settings: Any) -> tuple[np.ndarray, list[set[str]], float]:
-        """Scores and written texts of the rows in their first order, and seconds."""
+        """Return scores and infills of the rows in their first order, and seconds."""
         progress(f"{len(rows)} rows, {settings or 'in another order'}")
-        common = {"variant": args.variant, "sample_count": args.sample_count, "batch_size": 32}
-        chosen = [rows[place] for place in order]
+        chosen = [rows[index] for index in order]
         with fresh_store() as store:
-            scorer = MarsScorer("mini", **{**common, "engine": args.engine, "store": store, **settings})
+            scorer = MarsScorer("mini", **{"variant": args.variant, "batch_size": 32, "store": store, **settings})
             scorer.score(["It is late."], ["The shop is closed."], ["They walk to the shop. It was open before."])
             start = time.perf_counter()
             result = scorer.score(
                 *([getattr(row, name) for row in chosen] for name in ("candidate", "reference", "context"))
             )
             seconds = time.perf_counter() - start
-        back, texts = np.argsort(order), _written(result)
-        return np.array(result.scores)[back], [texts[place] for place in back], seconds
+        back, infills = np.argsort(order), _infills(result)
+        return np.array(result.scores)[back], [infills[index] for index in back], seconds
 
-    scores, texts, seconds = score(in_order)
+    scores, infills, seconds = score(in_order)
     for name, (order, settings) in runs.items():
-        others, other_texts, other_seconds = score(order, **settings)
+        others, other_infills, other_seconds = score(order, **settings)
         differences = np.abs(others - scores)
         figures = {
             "rows": len(rows),
             "largest_difference": float(differences.max()),
             "mean_difference": float(differences.mean()),
             "spread_of_scores": float(scores.std()),
-            "texts": sum(map(len, texts)),
-            "texts_that_differ": sum(len(one - other) for one, other in zip(texts, other_texts, strict=True)),
+            "infills": sum(map(len, infills)),
+            "infills_that_differ": sum(
+                len(one - other) for one, other in zip(infills, other_infills, strict=True)
+            ),
         }
-        report(args, f"{name}: seconds / {args.engine} in batches of 32", other_seconds / seconds, None, figures)
+        report(args, f"{name}: seconds / batches of 32", other_seconds / seconds, None, figures)
 
 
-def _written(result: MarsResult) -> list[set[str]]:
-    """The different texts that the language model wrote for each row."""
+def _infills(result: MarsResult) -> list[set[str]]:
+    """Return the different infills of each row."""
     return [
-        {one.text for one in row.samples}
-        | {one.text for reference in row.references for one in reference.augmented.augmentations}
+        {infill.text for reference in row.references for infill in reference.augmented.infills}
         for row in result.rows
+    ]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A row of a file of rated candidates, with the first of its references."""
+
+    context: str
+    reference: str
+    candidate: str
+    group: str
+
+
+def sample_rows(args: argparse.Namespace, count: int, generator: np.random.Generator) -> list[Sample]:
+    """Draw rows from ``args.files`` in turn, at random within each; every group and reference at most once.
+
+    Raises:
+        ValueError: the files hold fewer fitting rows.
+    """
+    pools = [_fitting(path, args.max_context_words, args.min_reference_words) for path in args.files]
+    orders = [[pool[index] for index in generator.permutation(len(pool))] for pool in pools]
+    chosen: list[Sample] = []
+    groups, references = set(), set()
+    while len(chosen) < count:
+        if not any(orders):
+            raise ValueError(f"the files hold {len(chosen)} fitting rows of different groups, {count} are wanted")
+        for order in orders:
+            while order and len(chosen) < count:
+                row = order.pop()
+                if row.group in groups or row.reference in references:
+                    continue
+                chosen.append(row)
+                groups.add(row.group)
+                references.add(row.reference)
+                break
+    return chosen
+
+
+def _fitting(path: str, max_context_words: int, min_reference_words: int) -> list[Sample]:
+    rows = [
+        Sample(row["context"].strip(), row["references"][0].strip(), row["candidate"], f"{path}:{row['group']}")
+        for row in read_rows(path).rows
+        if isinstance(row["context"], str) and row["references"]
+    ]
+    return [
+        row
+        for row in rows
+        if 0 < len(row.context.split()) <= max_context_words and len(row.reference.split()) >= min_reference_words
     ]
 
 
