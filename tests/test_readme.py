@@ -14,6 +14,7 @@ import pytest
 from docs import settings
 from mars_score.cache import LIMIT
 from mars_score.cli import main
+from mars_score.metrics import plus
 from mars_score.settings import SETTING_NAMES, presets
 from research import typical_values
 
@@ -21,7 +22,15 @@ ROOT = Path(__file__).parent.parent
 # Those with snippets; docs/scale.md needs a cluster, and test_recipes.py runs docs/recipes.md.
 PAGES = {
     f"{name}.md": (ROOT / f"{name}.md").read_text(encoding="utf-8")
-    for name in ["README", "CONTRIBUTING", "docs/settings", "docs/store", "docs/meta-evaluation", "docs/writers"]
+    for name in [
+        "README",
+        "CONTRIBUTING",
+        "docs/settings",
+        "docs/store",
+        "docs/meta-evaluation",
+        "docs/method",
+        "docs/samples",
+    ]
 }
 
 
@@ -91,10 +100,10 @@ def test_what_is_printed_is_what_is_shown(capsys):
         assert_printed(ours, shown)
 
 
+@pytest.mark.usefixtures("tiny_mini")
 @pytest.mark.parametrize("argv", commands("mars"), ids=" ".join)
-def test_command_lines(argv, folder, scored, capsys):
+def test_command_lines(argv, folder, capsys):
     assert main(argv) == 0, capsys.readouterr().err
-    assert bool(scored) == (argv[0] in ("compare", "meta") or "--estimate" in argv)
     if "--report" in argv:
         assert "BLEU-1" in (folder / argv[argv.index("--report") + 1] / "report.md").read_text(encoding="utf-8")
     if "--json" in argv:
@@ -137,13 +146,43 @@ def test_named_commands_files_and_links_exist(page):
 def test_settings_presets_and_the_limit_of_the_store_are_those_of_the_code():
     page = PAGES["docs/settings.md"]
     assert settings.render(page) == page, "run python -m docs.settings"
-    assert re.findall(r"^\| `(\w+)` \|", settings.tables(), flags=re.MULTILINE) == list(SETTING_NAMES)
+    assert sorted(re.findall(r"^\| `(\w+)` \|", settings.table(), flags=re.MULTILINE)) == sorted(SETTING_NAMES)
     section = page.split("\n## Presets\n")[1].split("\n## ")[0]
     rows = [re.findall("`(.*?)`", line) for line in re.findall(r"^\| `.*$", section, flags=re.MULTILINE)]
     parts = ("language_model", "encoder", "entailment_model")
     assert rows == [[name, *(preset[part] for part in parts)] for name, preset in presets.PRESETS.items()]
     assert re.findall(r"`(\w+)` \(default\)", section) == [presets.DEFAULT_PRESET]
     assert f"at most {LIMIT / 2**30:g} GiB" in PAGES["docs/store.md"]
+
+
+def test_the_formula_of_the_method_and_its_constants_are_those_of_the_code():
+    page, config = PAGES["docs/method.md"], plus.PlusConfig()
+    [formula] = re.findall(r"^    (score = .*)$", plus.__doc__, flags=re.MULTILINE)
+    assert f"\n    {formula}  " in page
+    values = {
+        name: f"{getattr(config, name):g}".removeprefix("0") for name in vars(config) if name.endswith("weight")
+    }
+    shares = {
+        "w": f"{values['context_weight']} g n / (n + {config.context_words:g})",
+        "v": f"{values['sample_weight']} (g n / (n + {config.context_words:g}))\u00b2",
+        "l": f"{values['likelihood_weight']} n\u00b2 / (n\u00b2 + {config.likelihood_words:g}\u00b2)",
+    }
+    words = {4: "four", 5: "five", 10: "ten"}
+    for text in (
+        *(f"{name} = {share}" for name, share in shares.items()),
+        f"log p / {1 / config.log_p_weight:g}",
+        f"is {config.close_context:g} or less".replace("0.", "."),
+        f"{config.max_pmi:g} at most",
+        f"at most {config.window_words} words",
+        f"{words[config.word_letters]} letters or more that are among the {words[config.repetition_words]} such",
+        f"a candidate of {words[config.copied_words]} words or more",
+        f"at most {config.premise_words} words",
+        f"first {config.max_sentences} sentences",
+        f"below {config.min_contradiction:g} it counts as 0".replace("0.", "."),
+        f"| -{config.repetition_penalty:g} |".replace("0.", "."),
+        f"| -{config.contradiction_penalty:g} |".replace("0.", "."),
+    ):
+        assert text in page
 
 
 def test_the_tree_of_contributing_names_every_folder():
