@@ -1,19 +1,50 @@
-"""The plain form of variants plus and fast: one text, one token at a time; no batch, no store, no numpy."""
+"""The scores said once more, plainly: one text, one token at a time; no batch, no store, no numpy.
+
+All constants are literals, and nothing is imported from the package: a change of any of them there changes a score
+that is compared with one of these.
+"""
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
-import oracle
 import torch
 
-from benchmarks.sequential import encode
-from mars_score.settings import Settings
+# The constants of Algorithm 2 with its planner, for an infiller that takes them as a configuration.
+INFILLING = SimpleNamespace(
+    sigma=3,
+    max_context_tokens=2048,
+    planner="self",
+    plan_step=0.02,
+    plan_iterations=3,
+    plan_temperature=1.3,
+    plan_norm_exponent=1.0,
+    plan_fusion=1.0,
+)
+# Each constant of the paper that no small text is sure to show, and where it stands.
+PAPER = {
+    "plan_step": 0.02,  # Appendix B: eta
+    "plan_iterations": 3,  # Appendix B: k
+    "plan_temperature": 1.3,  # Appendix B: xi
+    "plan_norm_exponent": 1.0,  # Eq. 6
+    "plan_fusion": 1.0,  # Eq. 6 has no fusion with the plain distribution
+}
+
+
+# Encoders
 
 
 @functools.cache
-def token_vectors(encoder, text: str) -> list[torch.Tensor]:
+def vector(encoder: Any, text: str) -> torch.Tensor:
+    return encoder.encode([text], convert_to_tensor=True)[0].double()
+
+
+@functools.cache
+def token_vectors(encoder: Any, text: str) -> list[torch.Tensor]:
     """The last hidden states of a text's tokens, without those of the tokenizer's begin and end."""
     fed = encoder.tokenizer(text.strip(), return_tensors="pt", truncation=True, max_length=encoder.max_seq_length)
     with torch.no_grad():
@@ -21,113 +52,267 @@ def token_vectors(encoder, text: str) -> list[torch.Tensor]:
     return list(states[1:-1].double())
 
 
-def cosine(one: torch.Tensor, other: torch.Tensor) -> float:
+def angle(one: torch.Tensor, other: torch.Tensor) -> float:
     return ((one @ other) / (one.norm() * other.norm())).item()
 
 
-def recall(encoder, candidate: str, reference: str) -> float:
+def cosine(encoder: Any, one: str, other: str) -> float:
+    return angle(vector(encoder, one), vector(encoder, other))
+
+
+def recall(encoder: Any, candidate: str, reference: str) -> float:
     """How much of a reference's tokens the candidate holds."""
-    of_candidate, of_reference = token_vectors(encoder, candidate), token_vectors(encoder, reference)
-    if not of_candidate or not of_reference:
+    own, others = token_vectors(encoder, candidate), token_vectors(encoder, reference)
+    if not own or not others:
         return 0.0
-    nearest = [max(cosine(token, other) for other in of_candidate) for token in of_reference]
-    return sum(nearest) / len(nearest)
+    return sum(max(angle(token, other) for other in own) for token in others) / len(others)
 
 
 def parts(context: str) -> list[str]:
-    """As few parts of at most a hundred words as possible, about equally long."""
-    words = context.split()
-    count = (len(words) + 99) // 100
-    if not count:
-        return []
-    starts = [round(number * len(words) / count) for number in range(count)]
-    return [" ".join(words[start:end]) for start, end in zip(starts, [*starts[1:], len(words)], strict=True)]
+    """Of each passage as few parts of at most a hundred words as possible, about equally long."""
+    found = []
+    for passage in context.split("\x1e"):
+        words = passage.split()
+        count = (len(words) + 99) // 100
+        starts = [round(number * len(words) / count) for number in range(count)]
+        found += [" ".join(words[start:end]) for start, end in zip(starts, [*starts[1:], len(words)], strict=True)]
+    return found
+
+
+def nearness(encoder: Any, text: str, context: str) -> float:
+    """Cosine with the part of the context that is the most similar."""
+    return max(cosine(encoder, text, part) for part in parts(context))
+
+
+# Language models
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    return tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+
+
+def surprisal(model: Any, tokenizer: Any, context: str, text: str, most: int | None = None) -> float:
+    """The mean over a text's tokens given ``most`` tokens of a context; a window too small cuts the context first."""
+    context, window = context.strip().replace("\x1e", "\n\n"), model.config.max_position_embeddings
+    ids = encode(tokenizer, f" {text}" if context else text)[: min(window - 1, 1024)]
+    before = encode(tokenizer, context)[:most]
+    if not before or tokenizer("")["input_ids"][:1] == [tokenizer.bos_token_id]:
+        before = [tokenizer.bos_token_id, *before]
+    before = before[: window - len(ids)]
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([before + ids])).logits[0].double()
+    steps = torch.log_softmax(logits, -1)
+    return -sum(steps[len(before) - 1 + index, token].item() for index, token in enumerate(ids)) / len(ids)
+
+
+def log_probability(model: Any, tokenizer: Any, context: str, text: str) -> float:
+    """At least that of a uniform guess."""
+    return max(-surprisal(model, tokenizer, context, text, 2048), -math.log(model.config.vocab_size))
+
+
+# Words
+
+
+def plain(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def repeated(text: str) -> float:
+    """The share of words of four letters or more that are among the ten such words before them."""
+    words = [word for word in re.findall(r"\w+(?:'\w+)?", text.lower().replace("\u2019", "'")) if len(word) > 3]
+    found = [word in words[:index][-10:] for index, word in enumerate(words)]
+    return sum(found) / len(words) if words else 0.0
 
 
 def copied(candidate: str, context: str) -> float:
-    """The share of a candidate's words in runs of five or more that the context has."""
-    words, others = (re.findall(r"\w+", text.lower()) for text in (candidate, context))
+    """The share of a candidate's words in runs of five or more that the context has, too."""
+    words, others = plain(candidate), plain(context)
     length = min(5, len(words))
-    places = set()
+    indices = set()
     for start in range(len(words) - length + 1):
         for other in range(len(others) - length + 1):
             if words[start : start + length] == others[other : other + length]:
-                places |= set(range(start, start + length))
-    return len(places) / len(words) if words else 0.0
+                indices |= set(range(start, start + length))
+    return len(indices) / len(words) if words else 0.0
 
 
-def surprisal(model, tokenizer, context: str, text: str, max_context_tokens: int | None = None) -> float:
-    """The mean over a text's tokens given a context; both are cut from their ends, the context first."""
-    context, window = context.strip(), oracle.window(model)
-    ids = encode(tokenizer, f" {text}" if context else text)[: window - 1]
-    before = encode(tokenizer, context)[:max_context_tokens]
-    bos = tokenizer.bos_token_id
-    if not before or tokenizer("")["input_ids"][:1] == [bos]:
-        before = [bos, *before]
-    return math.log(oracle.perplexity(model, before[: window - len(ids)], ids))
+def sentences(text: str) -> list[str]:
+    """For texts in which each full stop, question mark and exclamation mark is followed by a space."""
+    return [
+        sentence for line in text.splitlines() for sentence in re.split(r"(?<=[.!?]) +", line.strip()) if sentence
+    ]
 
 
-def log_probability(model, tokenizer, context: str, text: str) -> float:
-    """As ``surprisal``, but at least a uniform guess's."""
-    return max(-surprisal(model, tokenizer, context, text), -math.log(model.config.vocab_size))
+def overlap(one: str, other: str) -> float:
+    """Words in common, over the root of the product of the numbers of different words."""
+    words, others = set(plain(one)), set(plain(other))
+    return len(words & others) / math.sqrt(len(words) * len(others)) if words and others else 0.0
 
 
-def score(
+def nearest_passage(sentence: str, text: str) -> str:
+    """The nearest sentence of a text, and in turn those before and after it, while all have at most 60 words."""
+    every = sentences(text)
+    scores = [overlap(sentence, one) for one in every]
+    first = end = scores.index(max(scores))
+    end += 1
+
+    def words(start: int, stop: int) -> int:
+        return sum(len(one.split()) for one in every[start:stop])
+
+    grows = True
+    while grows:
+        grows = False
+        if first > 0 and words(first - 1, end) <= 60:
+            first, grows = first - 1, True
+        if end < len(every) and words(first, end + 1) <= 60:
+            end, grows = end + 1, True
+    return " ".join(every[first:end])
+
+
+# Natural language inference
+
+
+@functools.cache
+def probabilities(model: Any, tokenizer: Any, premise: str, hypothesis: str) -> tuple[float, float]:
+    """Of entailment and of contradiction; the model's window is the tokenizer's."""
+    tokens = tokenizer(
+        premise, hypothesis, truncation=True, max_length=tokenizer.model_max_length, return_tensors="pt"
+    )
+    with torch.no_grad():
+        classes = model(**tokens).logits.double().softmax(-1)[0].tolist()
+    labels = [label.lower()[:6] for _, label in sorted(model.config.id2label.items())]
+    return classes[labels.index("entail")], classes[labels.index("contra")]
+
+
+def contradicted(model: Any, tokenizer: Any, sentence: str, references: Sequence[str], context: str) -> float:
+    """The probability that the nearest reference and the context contradict a sentence, and neither entails it."""
+    premises = []
+    if references:
+        nearness_of = [overlap(sentence, reference) for reference in references]
+        premises.append(nearest_passage(sentence, references[nearness_of.index(max(nearness_of))]))
+    if context:
+        premises.append(nearest_passage(sentence, context))
+    found = [probabilities(model, tokenizer, premise, sentence) for premise in premises]
+    if not found:
+        return 0.0
+    probability = math.prod(contradicts for _, contradicts in found)
+    return probability * (1 - max(entails for entails, _ in found)) if probability >= 0.1 else 0.0
+
+
+# plus and fast
+
+
+def plus(
+    models: dict[str, Any],
     candidate: str,
-    texts_of_references: list[list[str]],
+    references: Sequence[str],
     context: str,
-    settings: Settings,
-    task: str = "",
+    task: str = "text",
     samples: Sequence[str] = (),
+    *,
+    likelihood: float = 0.15,
+    context_weight: float = 0.5,
 ) -> float:
-    """Of a row; ``texts_of_references``: each reference and its augmentations; ``samples``: of its context."""
-    candidate, context = candidate.strip(), context.strip() if settings.use_context else ""
+    """The score of a row; `fast` has no likelihood."""
+    candidate, context = candidate.strip(), context.strip()
     if not candidate:
         return 0.0
-    encoder, how = settings.models.encoder, settings.similarity
-    similarity = recall if how.matching == "tokens" else oracle.cosine
-    references = [texts[0] for texts in texts_of_references]
+    encoder, closest = models["encoder"], 0.0
     share = likely_share = 1.0
     if references:
-        values = [[similarity(encoder, candidate, text) for text in texts] for texts in texts_of_references]
-        value = max((of_texts[0] + max(of_texts)) / 2 for of_texts in values)
+        closest = value = max(recall(encoder, candidate, reference) for reference in references)
         words = sum(len(reference.split()) for reference in references) / len(references)
         share, likely_share = words / (words + 3), words**2 / (words**2 + 20**2)
     if not references:
-        total = how.context_weight * nearness(encoder, candidate, context)
-    elif not (context and how.context_weight):
+        closest = nearness(encoder, candidate, context)
+        total, value = context_weight * closest, 0.0
+    elif not (context and context_weight):
         total = value
     elif task == "data":
-        meaning = max(oracle.cosine(encoder, candidate, reference) for reference in references)
-        total = (1 - how.context_weight) * value + how.context_weight * meaning
+        meaning = max(cosine(encoder, candidate, reference) for reference in references)
+        total = (1 - context_weight) * value + context_weight * meaning
     else:
         closeness = sum(nearness(encoder, reference, context) for reference in references) / len(references)
         share *= 1 if closeness <= 0.7 else max(0.0, (1 - closeness) / 0.3)
-        weight = how.context_weight * share
+        weight = context_weight * share
         total = (1 - weight) * value + weight * nearness(encoder, candidate, context)
+    samples = [sample for sample in samples if sample != candidate]
     if samples:
-        best = max(similarity(encoder, candidate, sample) for sample in samples)
-        total += how.sample_weight * share**2 * (max(0.0, best - value) if references else best)
-    if how.likelihood_weight and task != "dialogue":
-        given, alone = (
-            log_probability(*settings.models.language_model, text, candidate) for text in (context, "")
-        )
-        lift = min(given - alone, 2.5) if references else given - alone
-        total += how.likelihood_weight * likely_share * (alone / 2 + lift)
-    in_dialogue = task == "dialogue" and references
-    return total - how.repetition_penalty * repeated(candidate, context if in_dialogue else "")
+        best = max(recall(encoder, candidate, sample) for sample in samples)
+        total += 0.2 * share**2 * (max(0.0, best - value) if references else best)
+    if likelihood and task != "dialogue":
+        given, alone = (log_probability(*models["language_model"], text, candidate) for text in (context, ""))
+        added = min(given - alone, 2.5) if references else given - alone
+        total += likelihood * likely_share * (0.5 * alone + added)
+    repetition = repeated(candidate)
+    if task == "dialogue" and references and len(plain(candidate)) >= 5:
+        repetition = min(1.0, repetition + copied(candidate, context))
+    total -= 0.3 * repetition
+    first = sentences(candidate)[:20] or [candidate]
+    verdicts = [contradicted(*models["entailment_model"], one, references, context) for one in first]
+    return total - 0.4 * max(0.0, closest) ** 2 * sum(verdicts) / len(verdicts)
 
 
-def repeated(text: str, dialogue: str = "") -> float:
-    """The share of words of four letters or more among the ten such words before them, and what is copied."""
-    words = [word for word in re.findall(r"\w+(?:'\w+)?", text.lower().replace("\u2019", "'")) if len(word) > 3]
-    found = 0
-    for place, word in enumerate(words):
-        found += word in words[:place][-10:]
-    share = found / len(words) if words else 0.0
-    return min(1.0, share + copied(text, dialogue)) if len(re.findall(r"\w+", text)) >= 5 else share
+# paper
 
 
-def nearness(encoder, text: str, context: str) -> float:
-    """Cosine with the part of the context that is the most similar."""
-    return max(oracle.cosine(encoder, text, part) for part in parts(context))
+def common(words: Sequence[str], context: Sequence[str]) -> set[int]:
+    """The indices of the words on the longest common subsequence, of which there is to be one alone."""
+    for size in range(len(words), 0, -1):
+        for indices in itertools.combinations(range(len(words)), size):
+            rest = iter(context)
+            if all(words[index] in rest for index in indices):
+                return set(indices)
+    return set()
+
+
+def masked(priorities: Sequence[float], costs: Sequence[int], budget: int) -> tuple[int, ...]:
+    """The words of largest total priority within a budget; of equally good ones the fewest, then the leftmost."""
+    subsets = (
+        subset for size in range(len(costs) + 1) for subset in itertools.combinations(range(len(costs)), size)
+    )
+    able = [subset for subset in subsets if sum(costs[index] for index in subset) <= budget]
+    return min(
+        able, key=lambda subset: (-round(sum(priorities[index] for index in subset), 6), len(subset), subset)
+    )
+
+
+def templates(reference: str, context: str, corpus: Sequence[str], pipeline: Any) -> list[str]:
+    """A reference with its blanks as "____", at the mask ratios .2, .4 and .6.
+
+    Args:
+        reference: of at most a dozen words.
+        context: in which no word of the reference stands twice.
+        corpus: different references, over which document frequencies are counted.
+        pipeline: of spaCy.
+    """
+    words = list(pipeline(reference))
+    documents = [{word.text.lower() for word in pipeline(text)} for text in corpus]
+    lower = [word.text.lower() for word in words]
+    idf = [math.log(1 + len(corpus) / max(1, sum(word in one for one in documents))) for word in lower]
+    alpha = {"ADJ": 4, "ADV": 3, "NOUN": 2, "PROPN": 2}
+    priorities = [alpha.get(word.pos_, 1) / weight for word, weight in zip(words, idf, strict=True)]
+    shared = common(lower, [word.text.lower() for word in pipeline(context)])
+    costs = [10 if index in shared else 1 for index in range(len(words))]
+    made = []
+    for tenths in (2, 4, 6):
+        chosen = masked(priorities, costs, tenths * len(words) // 10)
+        text = ""
+        for index, word in enumerate(words):
+            space = words[index - 1].whitespace_ if index else ""
+            if index not in chosen:
+                text += space + word.text
+            elif index - 1 not in chosen:
+                text += space + "____"
+        made.append(text)
+    return made
+
+
+def paper(encoder: Any, candidate: str, texts: Sequence[Sequence[str]]) -> float:
+    """The score of a row (Eq. 7), of each reference followed by its infills."""
+    scores = []
+    for same in texts:
+        weights = [0.8**index for index in range(len(same))]
+        cosines = [cosine(encoder, candidate, text) for text in same]
+        scores.append(sum(map(float.__mul__, weights, cosines)) / sum(weights))
+    return max(scores)

@@ -1,26 +1,23 @@
-"""Variants plus and fast: against a plain form in float64, what they promise and store."""
+"""Each variant against a plain form of it in float64 (tests/oracle_forms.py), through :meth:`MarsScorer.score`.
+
+The rows are such that each constant of a configuration counts in one of them; see the comments.
+"""
 
 import copy
-import random
 
-import numpy as np
-import oracle
 import oracle_forms
 import pytest
+import spacy
 import tiny_models
 import torch
 from jsonl import columns
 from tokenizers import normalizers
 
 from mars_score import MarsScorer
-from mars_score.data.overlap import copied_share, windows
-from mars_score.data.words import repetition
-from mars_score.models.encoder import Encoded
-from mars_score.models.tagger import WordAnalyser
-from mars_score.scoring.embeddings import pack, unpack
-from mars_score.settings import resolve_settings
+from mars_score.settings.language import pipeline_name
 
-LONG = " ".join(tiny_models.TEXT.split() * 8)[:1200]
+pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
+LONG = " ".join(tiny_models.TEXT.replace('"', "").split() * 2)  # A quotation is no sentence of its own to spaCy.
 LATE, RIVER = "It was late and they won.", "By the river, where they waited for the train home."
 CAR, GAME, END, TRAIN = (
     "Her old car broke down.",
@@ -28,31 +25,77 @@ CAR, GAME, END, TRAIN = (
     "Was it the end?\nI think so.",
     "It was late?\nThe old train came late.",
 )
-# Candidate, references, context, its task by its form, samples.
+# Ten long words apart, and eleven; words of three letters.
+APART = "bridge market letter station council river museum library people summer bridge"
+FURTHER = f"mayor {APART[:-7]} mayor"
+# Passages that grow to 59, 60 and 61 words, and to 57 and 63.
+NUMBERS = "two books and three boats of four people from five parks by six roads"
+PASSAGES = [
+    f"They saw {' '.join(NUMBERS.split()[:before])}. The train was late. She read {' '.join((NUMBERS * 4).split()[:after])}."
+    for before, after in ((5, 45), (5, 46), (5, 47), (5, 48), (5, 49), (5, 50), (9, 43), (2, 40))
+]
+MANY = [f"It rained on day {number}." for number in range(19)]
+# Candidate, references, context, task, samples.
 CASES = [
     (
         "She took a train.",
         ["She called a friend and waited.", "A truck took her home."],
         CAR,
-        "story",
+        "text",
         ["She waited for a train.", LATE],
     ),
-    ("They won the old game \u2014 \u4f60\u597d!", ["They did not win."], LONG, "summary", [RIVER]),
-    (" ", ["Nobody came."], "It was late.", "story", []),
+    ("They won the old game \u2014 \u4f60\u597d!", ["They did not win."], LONG, "text", [RIVER]),
+    (" ", ["Nobody came."], "It was late.", "text", []),
     ("She took a train.", ["The library closed early, so she took the train home after all."], "", "data", []),
     ("  The end.  ", ["Yes"], END, "dialogue", ["The ends.", LATE, "Yes"]),
-    (f"{LATE} again!", ["q"], GAME, "story", ["They lost", "They won the old game.", RIVER]),
-    ("They lost it.", ["They won the old game. They won."], GAME, "story", ["They lost", RIVER]),
-    ("In the park", ["At the old museum, by the river.", "Nowhere"], "Where did they go?", "answer", []),
+    (f"{LATE} again!", ["q"], GAME, "text", ["They lost", "They won the old game.", RIVER]),
+    ("They lost it.", ["They won the old game. They won."], GAME, "text", ["They lost", RIVER]),
+    ("In the park", ["At the old museum, by the river.", "Nowhere"], "Where did they go?", "text", []),
     ("They won the train.", ["Yes"], END, "dialogue", [LATE]),
-    ("A train, their train: the last Train home.", ["She took the train home."], CAR, "story", [LATE]),
+    ("A train, their train: the last Train home.", ["She took the train home."], CAR, "text", [LATE]),
     ("They took a train home.", ["Nowhere", "She took the train home."], "inform(train=home)", "data", []),
     ("Yes. The old train came late, the old train!", ["No, it came early."], TRAIN, "dialogue", ["No."]),
     ("came late", ["No, it came early."], TRAIN, "dialogue", []),
     ("The old train came late. The old train came late!", ["No, it came early."], TRAIN, "dialogue", []),
+    # Runs of four, five and six words that the turns before have.
+    ("I hope the old train came soon.", ["No, it came early."], TRAIN, "dialogue", []),
+    ("I hope the old train came late.", ["No, it came early."], TRAIN, "dialogue", []),
+    ("late the old train came late", ["No, it came early."], TRAIN, "dialogue", []),
+    # Repetitions ten and eleven long words before, and of short words.
+    (APART, ["The bridge."], CAR, "text", []),
+    (FURTHER, ["The mayor."], CAR, "text", []),
+    ("The car and the car and the boat was late, so late.", ["The car was late."], CAR, "text", []),
+    # Twenty sentences and more.
+    (" ".join([*MANY, "They lost it."]), ["It rained."], CAR, "text", []),
+    (" ".join([*MANY, "They lost it.", "She called a friend and waited."]), ["It rained."], CAR, "text", []),
+    # Passages and a question.
+    ("The work began in March.", ["It began in March."], f"When did it begin?\x1e{LONG}\x1e{CAR}", "text", []),
+    *(("The train was early.", ["It was late."], passage, "text", []) for passage in PASSAGES),
+    # References that are near their contexts, more and less.
+    *(("They walk.", [text], text, "text", [RIVER]) for text in (CAR, GAME, RIVER)),
+    *(
+        ("They walk.", [text], f"{text} {other}", "text", [])
+        for text, other in ((CAR, LATE), (GAME, CAR), (LATE, GAME))
+    ),
 ]
-ROWS = [case[:3] for case in CASES]
-SAMPLES = [case[4] for case in CASES]
+WITH_CONTEXT = [case for case in CASES if case[2]]
+
+
+def context_of(case):
+    """As it is given: turns as a list, passages as passages; a record is told apart by its task."""
+    context, task = case[2:4]
+    if "\x1e" in context:
+        question, *passages = context.split("\x1e")
+        return {"question": question, "passages": passages}
+    return context.splitlines() if task == "dialogue" and context else context
+
+
+def arguments(cases):
+    """Of ``MarsScorer.score``."""
+    candidates, references, _, tasks, samples = map(list, zip(*cases, strict=True))
+    tasks = ["data" if task == "data" else None for task in tasks]
+    named = {"contexts": [context_of(case) for case in cases], "samples": samples, "tasks": tasks}
+    return {"predictions": candidates, "references": references, **named}
 
 
 class Centre(torch.nn.Module):
@@ -68,173 +111,206 @@ class Centre(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def models():
-    encoder = tiny_models.tiny_encoder()
+    """Settings; windows of the models hold all texts but the longest context."""
+    encoder = tiny_models.tiny_encoder(n_positions=254)
     encoder.append(Centre(encoder.encode(tiny_models.TEXT.split(), convert_to_tensor=True).mean(0)))
-    writer = tiny_models.tiny_gpt2(seed=1, n_positions=256, initializer_range=0.04)
-    return {"preset": "mini", "language_model": writer, "encoder": encoder, "dtype": "float64"}
+    return {
+        "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=256, initializer_range=0.04),
+        "encoder": encoder,
+        "entailment_model": tiny_models.tiny_nli(n_positions=200),
+        "dtype": "float64",
+    }
 
 
-@pytest.fixture(scope="module")
-def infilled():
-    """The oracle's infills so far: the cases that have some have the same."""
-    return {}
+@pytest.fixture
+def make(models):
+    """Makes scorers of the models, in which settings of the test take the place of others."""
+
+    def make_scorer(**settings):
+        return MarsScorer("mini", **{"store": False, **models, **settings})
+
+    return make_scorer
 
 
-@pytest.mark.parametrize("with_samples", [False, True])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"variant": "fast"},
-        {"variant": "plus"},
-        {"variant": "plus", "max_mask_ratio": 0.6, "mask_ratio_step": 0.3},
-        {"variant": "plus", "use_context": False},
-        {"variant": "fast", "context_weight": 1.0},
-        {"variant": "fast", "context_weight": 0.0},
-        {"variant": "fast", "matching": "sentences", "context_weight": 0.3},
-    ],
-    ids=str,
-)
-def test_scores_equal_the_oracle(models, infilled, settings, with_samples):
-    settings = {**models, **settings}
-    resolved = resolve_settings(**settings)
-    samples = SAMPLES if with_samples else None
-    expected = []
-    templates = oracle.oracle_templates(ROWS, resolved, WordAnalyser())
-    for (candidate, _, context, task, of_row), of_references in zip(CASES, templates, strict=True):
-        for template in (template for _, of_ratios in of_references for template in of_ratios):
-            if (context, template) not in infilled:
-                infilled[context, template] = oracle.augment(context, template, resolved).text
-        texts = [[text, *(infilled[context, template] for template in made)] for text, made in of_references]
-        task = task if resolved.use_context else "data"
-        expected.append(oracle_forms.score(candidate, texts, context, resolved, task, of_row if samples else ()))
-    scores = MarsScorer(batch_size=2, store=False, **settings).score(*columns(ROWS), samples=samples).scores
-    assert scores == pytest.approx(expected, abs=1e-9)
-    backwards = columns([*ROWS, *ROWS][::-1])
-    again = MarsScorer(store=False, **settings).score(*backwards, samples=samples and [*samples, *samples][::-1])
+# plus and fast
+
+
+@pytest.mark.parametrize("variant", ["fast", "plus"])
+@pytest.mark.parametrize("has_samples", [False, True])
+@pytest.mark.parametrize("has_references", [False, True])
+def test_scores_equal_the_oracle(models, make, variant, has_samples, has_references):
+    cases = CASES if has_references else WITH_CONTEXT
+    given = arguments(cases)
+    given["samples"] = given["samples"] if has_samples else None
+    given["references"] = given["references"] if has_references else None
+    expected = [
+        oracle_forms.plus(
+            models,
+            candidate,
+            references if has_references else [],
+            context,
+            task,
+            samples if has_samples else [],
+            likelihood=0.15 if variant == "plus" else 0,
+        )
+        for candidate, references, context, task, samples in cases
+    ]
+    result = make(variant=variant, batch_size=2).score(**given)
+    assert result.scores == pytest.approx(expected, abs=1e-9)
+    backwards = {name: column and [*column, *column][::-1] for name, column in given.items()}
+    again = make(variant=variant).score(**backwards)
     assert again.scores == pytest.approx([*expected, *expected][::-1], abs=1e-9)
-    assert len({round(score, 6) for score in expected}) > 3
+    assert len({round(score, 6) for score in expected}) > 20
+    assert has_references or f"|variant:{variant}|references:0|" in str(result.signature)
+
+
+@pytest.mark.parametrize("context_weight", [0.0, 1.0])
+def test_the_weight_of_the_context_is_a_setting(models, make, context_weight):
+    options = {"likelihood": 0, "context_weight": context_weight}
+    expected = [oracle_forms.plus(models, *case, **options) for case in CASES]
+    scores = make(variant="fast", context_weight=context_weight).score(**arguments(CASES)).scores
+    assert scores == pytest.approx(expected, abs=1e-9)
+
+
+def test_without_contexts(models, make):
+    expected = [oracle_forms.plus(models, *case[:2], "", "text", case[4]) for case in CASES]
+    given = arguments(CASES)
+    del given["contexts"], given["tasks"]
+    assert make(variant="plus", use_context=False).score(**given).scores == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_terms(make):
+    result = make(variant="plus").score(**arguments(CASES))
+    names = [[term.name for term in row.terms] for row in result.rows]
+    assert names[0] == ["references", "context", "samples", "likelihood", "repetition", "contradiction"]
+    assert names[4] == ["references", "context", "samples", "repetition", "contradiction"]  # a dialogue
+    assert names[10] == ["references", "sentences", "likelihood", "repetition", "contradiction"]  # data
+    assert names[2] == []
+    for row, of_row, case in zip(result.rows, result.to_dict()["rows"], CASES, strict=True):
+        assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
+        assert [sample["text"] for sample in of_row["samples"]] == (case[4] if row.terms else [])
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("setting", "term"),
     [
-        {"variant": "fast"},
-        {"variant": "plus"},
-        {"variant": "plus", "context_weight": 0.9, "matching": "sentences"},
+        ("context_weight", "context"),
+        ("sample_weight", "samples"),
+        ("likelihood_weight", "likelihood"),
+        ("repetition_penalty", "repetition"),
+        ("contradiction_penalty", "contradiction"),
     ],
-    ids=str,
 )
-def test_scores_without_references_equal_the_oracle(models, settings):
-    scorer = MarsScorer(store=False, **settings, **models)
-    candidates, _, contexts, tasks, samples = zip(*(case for case in CASES if case[2]), strict=True)
-    for of_rows in (samples, [()] * len(samples)):
-        result = scorer.score(candidates, contexts=contexts, samples=of_rows)
-        rows = zip(candidates, contexts, tasks, of_rows, strict=True)
-        expected = [oracle_forms.score(a, [], context, scorer.settings, *rest) for a, context, *rest in rows]
-        assert result.scores == pytest.approx(expected, abs=1e-9)
-    assert f"|variant:{settings['variant']}|references:0|" in str(result.signature)
+def test_a_term_of_weight_0_is_left_out(make, setting, term):
+    """And no model is called for it."""
+    stages = []
+    given = arguments(CASES[:1])
+    if setting == "sample_weight":
+        del given["samples"]
+    scorer = make(variant="plus", **{setting: 0.0}, progress=lambda stage, *_: stages.append(stage))
+    [row] = scorer.score(**given).rows
+    assert term not in {one.name for one in row.terms}
+    assert term not in stages
 
 
-def test_the_terms(models):
-    result = MarsScorer(store=False, variant="plus", **models).score(*columns(ROWS), samples=SAMPLES)
-    terms = [{term.name: term for term in row.terms} for row in result.rows]
-    assert list(terms[0]) == ["references", "context", "samples", "likelihood", "repetition"]
-    assert list(terms[4]) == ["references", "context", "samples", "repetition"]  # a dialogue
-    assert list(terms[10]) == ["references", "sentences", "likelihood", "repetition"]  # data
-    assert (terms[9]["repetition"].value, terms[9]["repetition"].weight) == (2 / 6, -0.3)
-    for row, of_row, samples in zip(result.rows, result.to_dict()["rows"], SAMPLES, strict=True):
-        assert row.score == pytest.approx(sum(term.value * term.weight for term in row.terms))
-        assert [sample["text"] for sample in of_row["samples"]] == samples
-
-
-def test_a_repeated_reference_counts_once(models):
-    """Also of references that differ by whitespace alone, and with samples."""
+def test_a_repeated_reference_counts_once(make):
+    """Also of references that differ by white space alone, and with samples."""
     candidate, references, context, _, samples = CASES[0]
     rows = [[*references, *more] for more in ([], references[:1], [f" {references[1]}\n"] * 9)]
-    scorer = MarsScorer(store=False, variant="plus", reference_aggregation="mean", **models)
+    scorer = make(variant="plus", reference_aggregation="mean")
     scores = scorer.score([candidate] * 3, rows, [context] * 3, samples=[samples] * 3).scores
     assert scores == pytest.approx([scores[0]] * 3, abs=1e-12)
 
 
-@pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 200, 201, 1234])
-def test_windows_are_the_parts_of_the_oracle(count):
-    words = [str(number) for number in range(count)]
-    assert windows("\n ".join(words)) == oracle_forms.parts(" ".join(words))
+def test_references_are_averaged_if_asked_for(models, make):
+    candidate, references, context, *_ = CASES[0]
+    scorer = make(variant="fast", context_weight=0.0, contradiction_penalty=0.0, reference_aggregation="mean")
+    recalls = [oracle_forms.recall(models["encoder"], candidate, text) for text in references]
+    assert scorer.score([candidate], [references], [context]).scores == [pytest.approx(sum(recalls) / 2, abs=1e-9)]
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_what_is_copied_and_repeated(seed):
-    draw = random.Random(seed)
-    words = [*"abcdefgh", "Boat", "boat,", "the", "a\u2019s", *(f"word{number}" for number in range(seed % 9))]
-    text, context = (" ".join(draw.choices(words, k=draw.randrange(most))) for most in (30, 300))
-    text = " ".join([text, *context.split()[: seed % 15]])
-    assert copied_share(text, context) == pytest.approx(oracle_forms.copied(text, context))
-    assert repetition(text) == pytest.approx(oracle_forms.repeated(text))
-
-
-def test_only_plus_reads_candidates_with_the_language_model(models, tmp_path):
-    reports = []
-    settings = {**models, "store": tmp_path, "progress": lambda *report: reports.append(report)}
-    MarsScorer(variant="fast", **settings).score(*columns(ROWS))
-    assert "likelihood" not in {stage for stage, *_ in reports}
-    scores = MarsScorer(variant="plus", **settings).score(*columns([*ROWS, *ROWS])).scores
-    read = {(context, candidate) for candidate, _, context, task, _ in CASES[:2] + CASES[3:] if task != "dialogue"}
-    assert [report for report in reports if report[0] == "likelihood"][-1] == ("likelihood", *[len(read)] * 2)
-    reports.clear()
-    assert MarsScorer(variant="plus", **settings).score(*columns([*ROWS, *ROWS])).scores == scores
-    assert not reports
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("count", [0, 1, 7])
-def test_embeddings_are_kept_as_they_are_used(kind, count):
-    """Their directions; token vectors in eight bits unless they are in double; zeros stay zeros."""
-    generator = np.random.default_rng(count)
-    vector, tokens = generator.normal(size=6).astype(kind), generator.normal(size=(count, 6)).astype(kind)
-    tokens[3:4] = 0
-    lengths = np.linalg.norm(tokens, axis=1, keepdims=True)
-    kept = unpack(pack(Encoded(vector, tokens, True, 0.25)), tokens=True)
-    assert (kept.shortened, kept.unknown, kept.tokens.shape) == (True, 0.25, (count, 6))
-    assert kept.vector == pytest.approx(vector / np.linalg.norm(vector), abs=1e-7)
-    assert kept.tokens == pytest.approx(
-        tokens / np.maximum(lengths, 1e-9), abs=1e-12 if kind is np.float64 else 5e-3
-    )
-    assert np.linalg.norm(kept.tokens, axis=1) == pytest.approx((lengths[:, 0] > 0).astype(float))
-    without = unpack(pack(Encoded(vector)), tokens=False)
-    assert (without.shortened, without.vector.tolist()) == (False, kept.vector.tolist())
-
-
-def test_a_text_without_tokens_matches_itself_alone(models):
+def test_a_text_without_tokens_matches_itself_alone(make):
     tokenizer = copy.deepcopy(tiny_models.roberta_tokenizer())
     tokenizer.backend_tokenizer.normalizer = normalizers.Replace("~", "")
     encoder = tiny_models.tiny_encoder(tokenizer=tokenizer)
-    scorer = MarsScorer(**{**models, "encoder": encoder}, variant="fast", use_context=False, store=False)
+    scorer = make(encoder=encoder, variant="fast", use_context=False)
     rows = scorer.score(["~", "~", "A dog."], ["~", "A dog.", "~"]).rows
     assert [row.terms[0].value for row in rows] == [1, 0, 0]
 
 
-def test_what_copying_adds_to_a_likelihood_is_limited(models):
+def test_what_copying_adds_to_a_likelihood_is_limited(models, make):
     """This language model repeats words. Without references there is no limit."""
-    writer = tiny_models.tiny_gpt2(n_positions=256, initializer_range=1.0)
-    for block in writer[0].transformer.h:
+    pair = tiny_models.tiny_gpt2(n_positions=256, initializer_range=1.0)
+    for block in pair[0].transformer.h:
         for layer in (block.attn.c_proj, block.mlp.c_proj):
             torch.nn.init.zeros_(layer.weight)
-    scorer = MarsScorer(**{**models, "language_model": writer}, variant="plus", store=False)
     candidate, reference, context = "people", "Old people came.", "They met people people"
-    given, alone = (oracle_forms.log_probability(*writer, text, candidate) for text in (context, ""))
+    given, alone = (oracle_forms.log_probability(*pair, text, candidate) for text in (context, ""))
     assert given - alone > 3
-    for texts in ([[reference]], []):
-        expected = oracle_forms.score(candidate, texts, context, scorer.settings, "data")
-        result = scorer.score([candidate], texts or None, [context])
+    for references in ([reference], []):
+        expected = oracle_forms.plus({**models, "language_model": pair}, candidate, references, context)
+        scorer = make(language_model=pair, variant="plus")
+        result = scorer.score([candidate], [references] if references else None, [context])
         assert result.scores == [pytest.approx(expected, abs=1e-9)]
 
 
-def test_likelihoods_are_given_so_many_tokens_of_the_context(models, tmp_path):
+@pytest.fixture(scope="module")
+def with_room():
+    """A language model with room for 2,500 tokens."""
+    return tiny_models.tiny_gpt2(seed=1, n_positions=2500)
+
+
+def test_a_context_of_over_2048_tokens_is_cut(models, make, with_room):
+    context = f"{LONG} {CAR} " * 4
+    assert len(oracle_forms.encode(with_room[1], context)) > 2200
+    expected = oracle_forms.plus({**models, "language_model": with_room}, CASES[0][0], CASES[0][1], context)
+    scorer = make(language_model=with_room, variant="plus")
+    result = scorer.score([CASES[0][0]], [CASES[0][1]], [context])
+    assert result.scores == [pytest.approx(expected, abs=1e-9)]
+    assert any("max_context_tokens" in notice for notice in result.notices)
+
+
+def test_the_limit_of_contexts_is_a_setting(make, tmp_path):
     def scores(limit, store):
-        settings = {"variant": "plus", "max_context_tokens": limit}
-        return MarsScorer(store=store, **settings, **models).score(*columns(ROWS)).scores
+        scorer = make(variant="plus", max_context_tokens=limit, store=store)
+        return scorer.score(**arguments(CASES)).scores
 
     fresh = {limit: scores(limit, False) for limit in (2, 2048, None)}
     assert fresh[2048] == fresh[None] != fresh[2]
-    for limit in (2, 2048, None, 2):  # kept ones are told apart
+    for limit in (2, 2048, None, 2):  # Stored ones are told apart.
         assert scores(limit, tmp_path) == fresh[limit]
+
+
+# paper
+
+PAPER_ROWS = [
+    ("She took a slow train.", ["She quickly took the old train to Berlin."], "Her sister took the train."),
+    ("They won.", ["The small dog barked loudly.", "Nobody won the old game."], "They played the old game again."),
+    ("A train.", ["The very old train came late. #late https://a.b/c"], ""),
+    ("It rained.", ["The rain came late again."], f"{LONG} It rained again."),
+]
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    return spacy.load(pipeline_name("en").rpartition("-")[0])
+
+
+def prepared(text):
+    return text.removesuffix(" #late https://a.b/c")
+
+
+def test_paper_equals_the_oracle(models, make, pipeline):
+    result = make().score(*columns(PAPER_ROWS))
+    assert "|variant:paper|" in str(result.signature)
+    corpus = sorted({prepared(text) for _, references, _ in PAPER_ROWS for text in references})
+    for (candidate, references, context), row in zip(PAPER_ROWS, result.rows, strict=True):
+        augmented = [one.augmented for one in row.references]
+        assert [one.reference for one in augmented] == [prepared(text) for text in references]
+        for one in augmented:
+            expected = oracle_forms.templates(one.reference, context, corpus, pipeline)
+            assert [(infill.mask_ratio, infill.template) for infill in one.infills] == list(
+                zip((0.2, 0.4, 0.6), expected, strict=True)
+            )
+        texts = [one.texts for one in augmented]
+        assert row.score == pytest.approx(oracle_forms.paper(models["encoder"], candidate, texts), abs=1e-9)

@@ -208,20 +208,28 @@ def tiny_bart(seed: int = 0, n_positions: int = 300, **config) -> transformers.B
     return _build(transformers.BartForConditionalGeneration, sizes, seed, torch.float32)
 
 
-def tiny_classifier(classes: int = 3, seed: int = 7, dtype: torch.dtype = torch.float32, **config):
-    """``(model, tokenizer)`` of a sequence classifier that reads pairs."""
-    sizes = _roberta_config(96, vocab_size=len(roberta_tokenizer()), num_labels=classes, **config)
+def tiny_classifier(
+    classes: int = 3, seed: int = 7, dtype: torch.dtype = torch.float32, n_positions: int = 96, **config
+):
+    """``(model, tokenizer)`` of a classifier of pairs."""
+    sizes = _roberta_config(n_positions, vocab_size=len(roberta_tokenizer()), num_labels=classes, **config)
     tokenizer = copy.deepcopy(roberta_tokenizer())
-    tokenizer.model_max_length = 96
+    tokenizer.model_max_length = n_positions
     return _build(transformers.RobertaForSequenceClassification, sizes, seed, dtype), tokenizer
 
 
-def tiny_nli(bias: float = 0.0, seed: int = 0, dtype: torch.dtype = torch.float64, labels=NLI_LABELS):
+def tiny_nli(
+    bias: float = 0.0,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+    labels: dict[int, str] = NLI_LABELS,
+    n_positions: int = 96,
+):
     """``(model, tokenizer)`` of an NLI model; its last class is more likely by ``bias``.
 
     Without a bias no pair is contradictory by more than one half, which there would be notices of.
     """
-    model, tokenizer = tiny_classifier(len(labels), seed, dtype, id2label=labels)
+    model, tokenizer = tiny_classifier(len(labels), seed, dtype, n_positions, id2label=labels)
     with torch.no_grad():
         model.classifier.out_proj.bias[-1] += bias
     return model, tokenizer
