@@ -6,6 +6,7 @@ import re
 import jsonl
 import numpy as np
 import pytest
+from word_recall import OPTIONS, SETTINGS
 
 from mars_score.compare import rank_systems
 from mars_score.errors import BLANK
@@ -34,12 +35,14 @@ THREE = {"first": WEAK, "second": MANY, "more": [POOR]}
 def compare(tmp_path, run, scored):
     """Runs the command over lists of rows; returns exit code, standard output, standard error."""
 
-    def run_command(*options, first=ROWS, second=OTHERS, more=(), names=("ours", "theirs", "third")):
+    def run_command(
+        *options, first=ROWS, second=OTHERS, more=(), names=("ours", "theirs", "third"), settings=OPTIONS
+    ):
         paths = []
         for name, rows in zip(names, (first, second, *more), strict=False):
             (tmp_path / name).parent.mkdir(exist_ok=True)
             paths.append(jsonl.write(tmp_path / f"{name}.jsonl", rows))
-        return run("compare", *paths, *options)
+        return run("compare", *paths, *settings, *options)
 
     return run_command
 
@@ -50,8 +53,8 @@ def changed(row, **values):
 
 def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(scored):
     """Of four contexts there are no intervals and no p-values."""
-    ranking = rank_systems(MarsScorer(), SYSTEMS, REFERENCES, CONTEXTS)
-    assert ranking.signature == MarsScorer().score(SYSTEMS["A"], REFERENCES, CONTEXTS).signature
+    ranking = rank_systems(MarsScorer(**SETTINGS), SYSTEMS, REFERENCES, CONTEXTS)
+    assert ranking.signature == MarsScorer(**SETTINGS).score(SYSTEMS["A"], REFERENCES, CONTEXTS).signature
     assert [(system.name, system.score) for system in ranking.systems] == [("A", 0.625), ("B", 0.25), ("poor", 0)]
     assert ranking.systems[0].scores == (1.0, 0.5, 1.0, 0.0)
     pairs = [(pair.first, pair.second, pair.difference, pair.wins, pair.ties) for pair in ranking.pairs]
@@ -72,7 +75,7 @@ def test_rows_of_one_context_are_drawn_together(scored):
     systems = {"B": ["a q"] * 7 + ["q"] * 7, "A": ["a b"] * 7 + ["a q"] * 7, "C": ["a q"] * 14}
 
     def rank(**options):
-        return rank_systems(MarsScorer(), systems, ["a b"] * 14, contexts, resamples=200, **options)
+        return rank_systems(MarsScorer(**SETTINGS), systems, ["a b"] * 14, contexts, resamples=200, **options)
 
     ranking, alone = rank(), rank(groups=range(14), confidence=0.8)
     assert (ranking.groups, alone.groups) == (12, 14)
@@ -101,8 +104,23 @@ def test_rows_of_one_context_are_drawn_together(scored):
 def test_bad_input_is_found_before_scoring(scored, changes, message):
     rows = {"systems": SYSTEMS, "references": REFERENCES, "contexts": CONTEXTS}
     with pytest.raises((ValueError, TypeError), match=message):
-        rank_systems(MarsScorer(), **{**rows, **changes})
+        rank_systems(MarsScorer(**SETTINGS), **{**rows, **changes})
     assert not scored
+
+
+def test_tasks_are_those_of_the_rows(tiny_mini):
+    """Without contexts that say so themselves they are said by name, for all rows or for each."""
+    scorer = MarsScorer("mini", variant="plus", store=False)
+    columns = {"references": REFERENCES, "contexts": CONTEXTS}
+    systems = {name: SYSTEMS[name] for name in ("A", "B")}
+    for tasks in (None, "dialogue", ["text", "", "dialogue", "data"]):
+        ranking = rank_systems(scorer, systems, **columns, tasks=tasks)
+        for system in ranking.systems:
+            scored = scorer.score(systems[system.name], **columns, tasks=tasks)
+            assert system.scores == pytest.approx(scored.scores, abs=1e-9)
+        assert ranking.signature == scored.signature
+    with pytest.raises(ValueError, match=r"tasks\[1\].*'table'"):
+        rank_systems(scorer, systems, **columns, tasks=["text", "table", "", ""])
 
 
 def test_text(compare):
@@ -160,7 +178,7 @@ def test_json_has_the_interval_of_score(compare, tmp_path, run):
     assert (code, err) == (0, "")
     plain = json.loads(out)
     assert (plain["groups"], plain["pairs"][0]["ties"], plain["most_different"]) == (16, 32, [])
-    scored = json.loads(run("score", tmp_path / "ours.jsonl", "--json")[1])
+    scored = json.loads(run("score", tmp_path / "ours.jsonl", *OPTIONS, "--json")[1])
     assert [system["interval"] for system in plain["systems"]] == [scored["interval"]] * 2
     assert json.loads(compare("--json", "--group-column", "story", first=STORIES)[1])["groups"] == 2
 
@@ -190,7 +208,8 @@ def test_what_is_wrong_with_files_is_found_before_scoring(compare, scored, optio
 def test_without_contexts(compare):
     rows = [{name: value for name, value in row.items() if name != "context"} for row in OTHERS]
     assert compare(first=rows, second=rows)[0] == 2
-    code, out, _ = compare("--no-use-context", "--json", first=rows, second=rows)
+    options = {"first": rows, "second": rows, "settings": ("--variant", "fast")}
+    code, out, _ = compare("--no-use-context", "--json", **options)
     assert (code, json.loads(out)["pairs"][0]["ties"]) == (0, 3)
 
 
@@ -223,7 +242,7 @@ def test_names_of_systems(compare, run, tmp_path):
     assert names(compare("--json")) == {"ours", "theirs"}
     assert names(compare("--json", names=("one/rows", "two/rows"))) == {"one/rows.jsonl", "two/rows.jsonl"}
     ours, theirs = (tmp_path / f"{name}.jsonl" for name in ("ours", "theirs"))
-    again = run("compare", ours, theirs, ours, "--json")
+    again = run("compare", ours, theirs, ours, *OPTIONS, "--json")
     assert names(again) == {"ours.jsonl (1)", "theirs.jsonl", "ours.jsonl (3)"}
     code, _, err = run("compare", ours)
     assert code == 2

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mars_score.data.validation import Row
 from mars_score.meta.attacks import attack, reorder, retrieve
+from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from research.ladders import KINDS, in_order, score_ladders, to_markdown
 
@@ -35,9 +35,9 @@ def test_reorder_moves_at_most_half_of_the_tokens(tokens, seed):
     assert sum(old != new for old, new in zip(tokens, moved, strict=True)) <= max(2, round(len(tokens) / 2))
 
 
-def test_reorder_reaches_every_place():
+def test_reorder_reaches_every_index():
     changed = outcomes(reorder, make_row("0 1 2 3 4 5 6 7"), 200)
-    assert {place for text in changed for place, token in enumerate(text.split()) if token != str(place)} == set(
+    assert {index for text in changed for index, token in enumerate(text.split()) if token != str(index)} == set(
         range(8)
     )
 
@@ -65,6 +65,8 @@ def test_attacks_count_what_they_skip_and_depend_on_the_row_alone():
     assert [row[1:] for row in attacked.rows] == [rows[1][1:], rows[3][1:]]
     assert attack("reorder", rows[::-1]).rows == attacked.rows[::-1]
     assert attack("reorder", rows, seed=1).rows != attacked.rows
+    with_task = [row._replace(task="dialogue", samples=("a sample",)) for row in rows]
+    assert [row.candidate for row in attack("reorder", with_task).rows] == [row.candidate for row in attacked.rows]
     assert attack("retrieve", rows).indices == (0, 1, 3)  # a blank candidate is no text to attack
 
 

@@ -1,5 +1,6 @@
-"""A whole meta-evaluation on invented ratings: kept scores, failures, figures and report."""
+"""A whole meta-evaluation on invented ratings: scores, failures, figures and report."""
 
+import dataclasses
 import json
 import math
 from types import SimpleNamespace
@@ -8,15 +9,16 @@ import jsonl
 import numpy as np
 import pytest
 
-from mars_score.data.validation import Row
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.attacks import ATTACKS
-from mars_score.meta.evaluation import meta_evaluate
+from mars_score.meta.evaluation import meta_evaluate, score_rows
 from mars_score.meta.meta_report import write_report
 from mars_score.meta.metrics import METRICS, make_metric, parse_names
 from mars_score.meta.metrics.base import Metric, Models
 from mars_score.meta.rated import RatedSet
-from mars_score.meta.set_scores import scores_of
+from mars_score.metrics.plus import PlusConfig
+from mars_score.models.model_calls import ModelCalls
+from mars_score.rows import TASKS, Row
 from mars_score.stats.correlation import correlation
 
 WORDS = ["the", "old", "dog", "slept", "on", "a", "red", "sofa", "while", "nobody", "came", "to", "see", "it"]
@@ -33,22 +35,20 @@ class Counting(Metric):
     title = "letters"
     minimum = -7.0
 
-    def __init__(self, models, fault_at=math.inf):
+    def __init__(self, models):
         super().__init__(models)
-        self.asked, self.fault_at = [], fault_at
+        self.asked = []
 
     def score(self, rows, corpus):
         self.asked.append(len(rows))
-        if sum(self.asked) > self.fault_at:
-            raise KeyboardInterrupt
         return [float(len(candidate)) for candidate, *_ in rows]
 
 
-def fetch():
+def fetch(rows, corpus):
     raise ModelUnavailableError("its data is missing;\n run: fetch it")
 
 
-MISSING = SimpleNamespace(title="missing", score=lambda rows, corpus: None, key=fetch)
+MISSING = SimpleNamespace(title="missing", score=fetch)
 FAULTY = SimpleNamespace(title="faulty", score=lambda rows, corpus: [1.0])
 UNDEFINED = SimpleNamespace(title="undefined", score=lambda rows, corpus: [math.nan] * len(rows))
 
@@ -97,26 +97,30 @@ def found(tiny, tmp_path_factory):
 # Scores
 
 
-def test_scores_are_kept_by_row_and_corpus_and_equal_rows_scored_once(tmp_path):
-    metric, rows = Counting(make_models(tmp_path)), make_rows(3)
-    assert scores_of(metric, [*rows, rows[0]], ()) == [1.0, 2.0, 3.0, 1.0]
+def test_equal_rows_are_scored_once_and_progress_is_told():
+    stages = []
+    metric = Counting(make_models(progress=lambda *stage: stages.append(stage)))
+    rows = make_rows(3)
+    assert score_rows(metric, [*rows, rows[0], Row(" ")], ()) == [1.0, 2.0, 3.0, 1.0, -7.0]
     assert metric.asked == [3]
-    again = Counting(make_models(tmp_path))
-    assert scores_of(again, [*rows, *make_rows(1, 3)], ()) == [1.0, 2.0, 3.0, 4.0]
-    assert again.asked == [1]
-    again.uses_corpus = True
-    for corpus in (("one",), ("two",), ("one",)):
-        scores_of(again, rows, corpus)
-    assert again.asked == [1, 3, 3]
+    assert stages == [("letters", 0, 3), ("letters", 3, 3)]
 
 
-def test_a_stopped_run_goes_on_where_it_was(tmp_path):
-    rows = make_rows(700)
-    with pytest.raises(KeyboardInterrupt):
-        scores_of(Counting(make_models(tmp_path), fault_at=300), rows, ())
-    metric = Counting(make_models(tmp_path))
-    assert scores_of(metric, rows, ()) == [float(number) for number in range(1, 701)]
-    assert sum(metric.asked) == 700 - 256
+def test_a_stopped_run_goes_on_where_it_was(tiny, tmp_path, monkeypatch):
+    """What models computed is in the cache; the other metrics are computed again."""
+    data, log_probability = make_set(groups=3), ModelCalls.log_probability
+
+    def stopped(self, *args):
+        log_probability(self, *args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ModelCalls, "log_probability", stopped)
+        evaluate(data, ["mars_plus"], store=tmp_path, **tiny)
+    for model in ("encoder", "language_model"):
+        monkeypatch.setattr(ModelCalls, f"_{model}" if model == "encoder" else model, lambda self: pytest.fail())
+    found = evaluate(data, ["context_perplexity", "length"], store=tmp_path, **tiny)
+    assert not np.isnan(found.sets["toy"].metrics["context_perplexity"].scores).any()
 
 
 def test_failures_are_stated_the_others_go_on_and_blank_candidates_never_reach_a_metric():
@@ -143,11 +147,46 @@ def test_names():
 
 
 def test_variants_of_mars_are_settings(gpt2, encoder):
-    models = make_models(language_model=gpt2, encoder=encoder, dtype="float64", context_weight=0.3)
-    name = 'mars[variant=paper,planner=none,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]'
-    entries = make_metric(name, models).result([("a", ("b",), "c")], ("b",)).signature.entries
-    names = ("variant", "sigma", "context_weight", "pos_weights")
-    assert [entries[name] for name in names] == ["paper", 0, 0.3, {"ADJ": 4, "NOUN": 2}]
+    models = make_models(language_model=gpt2, encoder=encoder, dtype="float64", max_context_tokens=9)
+
+    def entries(name):
+        return make_metric(name, models).result([("a", ("b",), "c")], ("b",)).signature.entries
+
+    paper = entries('mars[variant=paper,planner=none,sigma=0,pos_weights={"ADJ":4,"NOUN":2}]')
+    names = ("variant", "sigma", "max_context_tokens", "pos_weights")
+    assert [paper[name] for name in names] == ["paper", 0, 9, {"ADJ": 4, "NOUN": 2}]
+    usual = entries("mars[variant=plus]")
+    for field in dataclasses.fields(PlusConfig):
+        value = usual[field.name]
+        other = "mean" if value == "max" else value / 2 if isinstance(value, float) else value + 1
+        assert entries(f"mars[variant=plus,{field.name}={other}]")[field.name] == other
+
+
+def test_settings_of_all_metrics_count_where_a_variant_has_them(tiny):
+    general = {"variant": "plus", "context_weight": 0.3, "likelihood_words": 7, "max_context_tokens": 9}
+    models = make_models(**general, **{name: value for name, value in tiny.items() if name != "preset"})
+
+    def values(name):
+        entries = make_metric(name, models).result([("a", ("b",), "c")], ()).signature.entries
+        return [entries.get(setting) for setting in general]
+
+    assert values("mars") == list(general.values())
+    assert values("mars[context_weight=0.1]") == ["plus", 0.1, 7, 9]
+    assert values("mars_paper") == ["paper", None, None, 9]
+    assert values("mars_fast") == ["fast", 0.3, PlusConfig().likelihood_words, 9]
+    assert values("mars_no_context")[1] == PlusConfig().context_weight
+
+
+def test_tasks_are_those_of_rows_unless_a_variant_says_another(tiny):
+    models = make_models(**{name: value for name, value in tiny.items() if name != "preset"})
+    rows = [Row("it was late", ("late it was",), "a context", task=task) for task in TASKS]
+
+    def terms(name):
+        return [[term.name for term in row.terms] for row in make_metric(name, models).result(rows, ()).rows]
+
+    assert ["likelihood" in names for names in terms("mars_plus")] == [True, False, True]
+    assert ["sentences" in names for names in terms("mars_plus")] == [False, False, True]
+    assert ["likelihood" in names for names in terms("mars[variant=plus,task=dialogue]")] == [False] * 3
 
 
 # Figures
@@ -211,18 +250,14 @@ def test_any_object_with_a_score_method_is_a_metric(tmp_path):
             return np.array([len(candidate) for candidate, references, context in rows if references and context])
 
     data, own = make_set(), Letters()
-    for runs in (1, 2):  # without a key nothing is kept
-        found = evaluate(data, [own, "length"], store=tmp_path)
-        assert own.asked == runs * len(data.rows)
+    found = evaluate(data, [own, "length"], store=tmp_path)
+    assert own.asked == len(data.rows)
     expected = np.corrcoef([len(row[0]) for row in data.rows], data.ratings)[0, 1]
     assert found.sets["toy"].pearson("Letters") == pytest.approx(expected)
     assert "Letters" in write_report(found, tmp_path).read_text(encoding="utf-8")
 
-    own.title, own.key, own.asked = "letters of my own", lambda: ["letters", 1], 0
-    for _ in range(2):  # with a key they are
-        found = evaluate(data, [own], store=tmp_path)
-    assert own.asked == len(data.rows)
-    assert found.titles == {"letters of my own": "letters of my own"}
+    own.title = "letters of my own"
+    assert evaluate(data, [own], store=tmp_path).titles == {"letters of my own": "letters of my own"}
 
 
 def test_the_report_and_its_plain_data_are_complete(found, tmp_path):
@@ -243,8 +278,8 @@ def test_the_report_and_its_plain_data_are_complete(found, tmp_path):
     assert [row["id"] for row in rows] == [f"{group}-{system}" for group in range(6) for system in range(3)]
     assert rows[0]["scores"]["length"] == result.metrics["length"].scores[0]
     assert rows[0]["scores"][NO_ENCODER] is None
-    place = result.attacks["retrieve"].indices[1]
-    assert rows[place]["retrieve"]["length"] == result.metrics["length"].attacked["retrieve"][1]
+    index = result.attacks["retrieve"].indices[1]
+    assert rows[index]["retrieve"]["length"] == result.metrics["length"].attacked["retrieve"][1]
 
 
 @pytest.mark.parametrize(

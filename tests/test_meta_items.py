@@ -3,8 +3,8 @@
 import jsonl
 import pytest
 
-from mars_score.data.validation import Row
 from mars_score.meta.rated import RatedColumns, read_rated_set, read_rated_sets
+from mars_score.rows import Row
 
 
 def row(number=0, **changes):
@@ -59,6 +59,23 @@ def test_items_without_a_rating_are_left_out_and_counted_but_stay_in_the_corpus(
     assert data.ids == ["item-0"]
     assert data.corpus == ("reference 0", "reference 1")
     assert data.notices == ("3 of 4 items have no rating and are left out",)
+
+
+def test_tasks_are_said_by_column_set_or_type_of_the_context(write):
+    rows = [row(0), row(1, context=["Hi.", "Hello."]), row(2, context={"name": "x"}), row(3, what="data")]
+
+    def tasks(columns=None, task=None):
+        return [one.task for one in read_rated_set(path, columns, task).rows]
+
+    path = write([{"what": "", **one} for one in rows])
+    assert tasks() == ["text", "dialogue", "data", "text"]
+    assert tasks(task="dialogue") == ["dialogue"] * 4
+    assert tasks(RatedColumns(task="what")) == ["text", "dialogue", "data", "data"]
+    assert tasks(RatedColumns(task="what"), "dialogue") == ["dialogue"] * 3 + ["data"]
+    assert [one.rows[0].task for one in read_rated_sets([path], tasks={"rated": "data"})] == ["data"]
+    for wrong in ({"rated": "table"}, {"other": "data"}):
+        with pytest.raises(ValueError, match=r"unknown (task|data set) .*choose among"):
+            read_rated_sets([path], tasks=wrong)
 
 
 @pytest.mark.parametrize(

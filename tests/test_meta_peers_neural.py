@@ -10,9 +10,10 @@ import pytest
 from mars_score.errors import ModelUnavailableError
 from mars_score.meta.metrics import make_metric
 from mars_score.meta.metrics.base import Models
-from mars_score.meta.metrics.matching import TokenReader, Tokens, bag, movers_distance
-from mars_score.models import surprisal
-from mars_score.models.causal_lm import CausalLanguageModel, PromptMemory
+from mars_score.meta.metrics.matching import TokenEncoder, Tokens, bag, movers_distance
+from mars_score.models import log_probability
+from mars_score.models.causal_lm import CausalLanguageModel, PromptCache
+from mars_score.models.log_probability import log_probabilities
 
 pytest.importorskip("bert_score")
 pytest.importorskip("ot")
@@ -47,24 +48,25 @@ class Invented:
         self.vectors = {word: np.array(vector, dtype=np.float64) for word, vector in vectors.items()}
         self.names = list(vectors)
 
-    def encode(self, texts):
+    def tokenize(self, texts):
         ids = [[self.names.index(word) for word in text.replace(".", " .").split()] for text in texts]
         return {"input_ids": ids}
 
-    def read(self, texts):
-        return {text: self._tokens(ids) for text, ids in zip(texts, self.encode(texts)["input_ids"], strict=True)}
+    def encode(self, texts):
+        ids = self.tokenize(texts)["input_ids"]
+        return {text: self._tokens(one) for text, one in zip(texts, ids, strict=True)}
 
     def _tokens(self, ids):
         words = [self.names[token] for token in ids]
-        begins = np.array([not word.startswith("##") for word in words])
+        starts_word = np.array([not word.startswith("##") for word in words])
         vectors = np.stack([self.vectors[word] for word in words])
-        return Tokens(ids, np.zeros(len(ids), dtype=bool), words, begins, vectors)
+        return Tokens(ids, np.zeros(len(ids), dtype=bool), words, starts_word, vectors)
 
 
 def score(name, vectors, rows, corpus=()):
     """Scores of (candidate, reference) pairs whose words have the given vectors."""
     metric = make(name)
-    metric.tokens = Invented(vectors)
+    metric.encoder = Invented(vectors)
     return metric.score([(candidate, (reference,), "") for candidate, reference in rows], corpus)
 
 
@@ -105,24 +107,24 @@ def test_sentence_mover_by_hand():
 
 
 def test_a_row_is_the_best_over_its_references_whatever_the_other_rows_are(metric):
-    together = metric.score(ROWS * 10, REFERENCES)  # more than are read at once
+    together = metric.score(ROWS * 40, REFERENCES)  # more than a chunk
     alone = [
         max(metric.score([(candidate, (reference,), "")], REFERENCES)[0] for reference in references)
         for candidate, references, _ in ROWS
     ]
-    assert together == pytest.approx(alone * 10, rel=1e-9)
+    assert together == pytest.approx(alone * 40, rel=1e-9)
 
 
 def test_token_vectors(encoder):
     """Those of the encoder itself, cut at its window, with the words that they are pieces of."""
     texts = ["The baker opens her shop.", "rain", "again and " * 200, "Unheard-of words"]
-    found = TokenReader(encoder, batch_size=2).read(texts)
+    found = TokenEncoder(encoder, batch_size=2).encode(texts)
     for text in texts:
         states = encoder.encode(text, output_value="token_embeddings", convert_to_numpy=False)
         assert np.allclose(found[text].vectors, states.numpy(), atol=1e-9)
         assert found[text].special.nonzero()[0].tolist() == [0, len(states) - 1]
     last = found["Unheard-of words"]
-    firsts = [word for word, begins in zip(last.words, last.begins, strict=True) if begins]
+    firsts = [word for word, begins in zip(last.words, last.starts_word, strict=True) if begins]
     assert firsts == ["Unheard", "-", "of", "words"]
 
 
@@ -165,7 +167,7 @@ def test_token_metrics_leave_the_encoder_as_it_is(metric, encoder, capsys):
 
 
 def means(model, pairs, batch_size=None):
-    return [one.mean for one in surprisal.surprisals(model, pairs, batch_size)]
+    return [one.mean for one in log_probabilities(model, pairs, batch_size)]
 
 
 LONG = "The work began in March. " * 40
@@ -178,44 +180,49 @@ PAIRS = [
 ]
 
 
-def test_surprisals_are_those_of_a_plain_pass(causal, monkeypatch):
+def test_log_probabilities_are_those_of_a_plain_pass(causal, monkeypatch):
     model = CausalLanguageModel(*causal)
-    expected = [oracle_forms.surprisal(*causal, *pair) for pair in PAIRS]
+    expected = [-oracle_forms.surprisal(*causal, *pair) for pair in PAIRS]
     assert len(set(expected)) == len(PAIRS)
     assert means(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
     assert means(model, [*PAIRS, *PAIRS], 3) == pytest.approx([*expected, *expected], rel=1e-9)
     assert [means(model, [pair], 128)[0] for pair in PAIRS] == pytest.approx(expected, rel=1e-9)
-    monkeypatch.setattr(surprisal, "cache_bytes", lambda device: 1)  # whatever the memory
+    monkeypatch.setattr(log_probability, "cache_bytes", lambda device: 1)  # whatever the memory
     assert means(model, PAIRS, 128) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("most", [1, 5, 1000])
-def test_at_most_so_many_tokens_of_a_context_are_read(causal, most):
+def test_at_most_so_many_tokens_of_a_context_are_used(causal, most):
     model = CausalLanguageModel(*causal)
-    found = surprisal.surprisals(model, PAIRS, max_context_tokens=most)
-    expected = [oracle_forms.surprisal(*causal, *pair, most) for pair in PAIRS]
+    found = log_probabilities(model, PAIRS, max_context_tokens=most)
+    expected = [-oracle_forms.surprisal(*causal, *pair, most) for pair in PAIRS]
     assert [one.mean for one in found] == pytest.approx(expected, rel=1e-9)
-    without = surprisal.surprisals(model, PAIRS)
+    without = log_probabilities(model, PAIRS)
     lengths = [len(model.codec.encode(context.strip())) if context.strip() else 0 for context, _ in PAIRS]
-    assert [one.cut for one in found] == [
-        length > most or other.cut for length, other in zip(lengths, without, strict=True)
+    assert [one.truncated for one in found] == [
+        length > most or other.truncated for length, other in zip(lengths, without, strict=True)
     ]
 
 
-def test_prompts_that_are_remembered_are_not_read_again(causal, monkeypatch):
+def test_cached_prompts_are_not_run_again(causal, monkeypatch):
     model = CausalLanguageModel(*causal)
     contexts = ("The baker opens her shop.", "It will rain.", "He forgot his ticket at home.")
     pairs = [(context, text) for context in contexts for text in ("He said so.", "rain")]
     expected = means(model, [*pairs, ("", "rain")])
     lengths = [len(model.codec.encode(context)) - (not model.codec.adds_begin) for context in contexts]
-    model.prompts = PromptMemory(sum(lengths[1:]) * model.token_bytes)
-    fed, read = [], model.read
-    monkeypatch.setattr(model, "read", lambda texts, *args: fed.extend(map(len, texts)) or read(texts, *args))
+    model.prompts = PromptCache(sum(lengths[1:]) * model.token_bytes)
+    fed, extend = [], model.extend
+
+    def noting(cache, texts, *rows):
+        fed.extend(map(len, texts))
+        return extend(cache, texts, *rows)
+
+    monkeypatch.setattr(model, "extend", noting)
     assert means(model, pairs[2:]) == means(model, pairs[2:]) == pytest.approx(expected[2:-1], rel=1e-9)
     assert sorted(fed) == sorted(lengths[1:])
     fed.clear()
     assert means(model, pairs[2:4]) == pytest.approx(expected[2:4], rel=1e-9)
-    assert means(model, pairs[:2]) == pytest.approx(expected[:2], rel=1e-9)  # in the place of the last one
+    assert means(model, pairs[:2]) == pytest.approx(expected[:2], rel=1e-9)  # instead of the last one
     assert means(model, [*pairs[:4], ("", "rain")]) == pytest.approx([*expected[:4], expected[-1]], rel=1e-9)
     assert means(model, pairs[4:]) == pytest.approx(expected[4:-1], rel=1e-9)
     assert fed == [lengths[0], lengths[2]]

@@ -1,4 +1,4 @@
-"""Candidates without references in every place where rows come in; tests/test_forms.py has their scores."""
+"""Candidates without references wherever rows come in; tests/test_forms.py has their scores."""
 
 import json
 from types import SimpleNamespace
@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import jsonl
 import numpy as np
 import pytest
-import tiny_models
 
 from mars_metric import Mars
 from mars_score import MarsScorer
@@ -25,15 +24,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 
 
 @pytest.fixture(autouse=True)
-def mini(monkeypatch, tiny_preset):
-    """Preset "mini" is of tiny models, of which the language model writes long samples."""
-    tiny_preset("mini", tiny_models.tiny_writer())
+def mini(monkeypatch, tiny_mini):
+    """Preset "mini", of tiny models, is the default."""
     monkeypatch.setenv("MARS_PRESET", "mini")
 
 
 @pytest.fixture
 def plus():
-    return MarsScorer(variant="plus", sample_count=2)
+    return MarsScorer(variant="plus")
 
 
 @pytest.mark.parametrize(
@@ -53,15 +51,13 @@ def test_bad_input(settings, rows, message):
 
 
 def test_evaluate(plus, tmp_path):
-    metric = Mars("plus", sample_count=2, cache_dir=str(tmp_path))
+    metric = Mars("plus", cache_dir=str(tmp_path))
     rows = {"predictions": CANDIDATES[2:], "contexts": CONTEXTS[2:]}
     result = plus.score(**rows)
     found = metric.compute(**rows, detailed=True)
     assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
     assert "variant:plus|references:0" in found["signature"]
-    samples = [[sample.text for sample in row.samples] for row in result.rows]
-    assert found["augmented_references"] == samples
-    assert max(len(text.split()) for texts in samples for text in texts) == 64  # where no references tell it
+    assert found["augmented_references"] == [[], [], []]
     metric.add(prediction=CANDIDATES[2], context=CONTEXTS[2])
     with pytest.raises(ValueError, match="some rows have references and some have none"):
         metric.compute(**rows, references=["r"] * 3)
@@ -80,11 +76,11 @@ def test_command_line(plus, tmp_path, run):
     rows = [{"prediction": candidate, "context": context} for candidate, context in ROWS]
     path = jsonl.write(tmp_path / "rows.jsonl", rows)
     free = ("--no-references", "--variant", "plus")
-    code, out, _ = run("score", path, *free, "--json", "--detailed", "--sample-count", 2)
+    code, out, _ = run("score", path, *free, "--json", "--detailed")
     found, result = json.loads(out), plus.score(CANDIDATES, None, CONTEXTS)
     assert (code, found["signature"]) == (0, str(result.signature))
     assert found["scores"] == pytest.approx(result.scores, abs=1e-6)
-    assert [len(row["samples"]) for row in found["rows"]] == [2, 0, 2, 0, 2]
+    assert [len(row["references"]) for row in found["rows"]] == [0] * 5
     mixed = jsonl.write(tmp_path / "mixed.jsonl", [{**rows[0], "reference": "r"}, {**rows[2], "reference": []}])
     blank = jsonl.write(tmp_path / "blank.jsonl", [{**rows[0], "context": " "}])
     for arguments, *messages in (
@@ -104,7 +100,7 @@ def test_two_systems(plus, tmp_path, run):
         rows = [{"prediction": a, "context": b} for a, b in zip(candidates, CONTEXTS[2:], strict=True)]
         jsonl.write(tmp_path / f"{name}.jsonl", rows)
     paths = [tmp_path / "one.jsonl", tmp_path / "other.jsonl"]
-    options = ("--no-references", "--variant", "plus", "--sample-count", 2, "--json", "--resamples", 10)
+    options = ("--no-references", "--variant", "plus", "--json", "--resamples", 10)
     printed = json.loads(run("compare", *paths, *options)[1])
     ranking = rank_systems(plus, systems, contexts=CONTEXTS[2:], resamples=10)
     assert printed["pairs"][0]["difference"] == ranking.pairs[0].difference != 0

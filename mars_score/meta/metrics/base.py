@@ -6,15 +6,18 @@ import json
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mars_score.errors import MarsWarning
+from mars_score.options import options_of
 from mars_score.rows import Row
+from mars_score.settings.presets import CONFIGS
 
 if TYPE_CHECKING:
     from mars_score.results import MarsResult
+    from mars_score.settings import Settings
 
 
 class Models:
@@ -97,18 +100,18 @@ class OwnMetric(Metric):
 class MarsVariant(Metric):
     """MARS with settings of its own: ``setting=value`` joined by commas; values are JSON, or else strings.
 
+    They go before the settings of all metrics, of which those are left out that have no effect with them.
+
     Raises:
         ValueError, TypeError: a setting that is unknown, out of range or without effect.
     """
 
     def __init__(self, models: Models, title: str, changes: str) -> None:
-        from mars_score.scorer import MarsScorer
-
         super().__init__(models)
         self.title = title
-        self._arguments = {**models.arguments, **_parse_settings(changes)}
-        self._has_references = self._arguments.pop("references", True)
-        self._settings = MarsScorer(**self._arguments).settings
+        own = _parse_settings(changes)
+        self._has_references = own.pop("references", True)
+        self._arguments, self._settings = _merge(models.arguments, own)
 
     def score(self, rows: Sequence[Row], corpus: Sequence[str]) -> list[float]:
         """Return the scores of :meth:`result`."""
@@ -132,6 +135,21 @@ class MarsVariant(Metric):
                 samples=samples if use_samples else None,
                 tasks=tasks if settings.use_context and settings.task is None else None,
             )
+
+
+def _merge(arguments: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], Settings]:
+    """Merge the arguments of all metrics and a variant's own settings; return them, and the settings they make."""
+    from mars_score.scorer import MarsScorer
+
+    constants = {option.name for config in CONFIGS.values() for option in options_of(config)}
+    merged = {**{name: value for name, value in arguments.items() if name not in constants}, **own}
+    settings = MarsScorer(**merged).settings
+    for name, value in arguments.items():
+        if name in constants and name not in own:
+            with suppress(ValueError):  # it has no effect with the variant's own settings
+                settings = MarsScorer(**merged, **{name: value}).settings
+                merged[name] = value
+    return merged, settings
 
 
 def _parse_settings(changes: str) -> dict[str, Any]:
