@@ -48,7 +48,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Known vulnerabilities of the versions in constraints.txt; fails where PyPI's advisories cannot be reached.
+# Known vulnerabilities of the versions in constraints.txt; fails where no advisory service can be reached.
 audit: install
 	$(BIN)/python .ci/audit.py
 

@@ -1,4 +1,4 @@
-"""Asks pip-audit for known vulnerabilities of the pinned versions; exits with 75 if it could not be asked."""
+"""Ask pip-audit for known vulnerabilities of the pinned versions; exits with 75 if it could not be asked."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ OPTIONS = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner
 
 
 def audit(requirements: str) -> list[dict[str, Any]] | None:
-    """What pip-audit says of each package, see its JSON format; None without an answer (no network)."""
+    """Return what pip-audit says of each package, see its JSON format; None without an answer (no network)."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(requirements)
         file.flush()
@@ -29,7 +29,7 @@ def audit(requirements: str) -> list[dict[str, Any]] | None:
 
 
 def vulnerable(packages: list[dict[str, Any]] | None) -> list[str]:
-    """One line for each known vulnerability."""
+    """Write one line for each known vulnerability."""
     return [
         f"{one['name']} {one['version']}: {known['id']}, fixed in {', '.join(known['fix_versions']) or 'none'}"
         for one in packages or []
@@ -41,7 +41,7 @@ def main() -> int:
     """Audit and print; the exit status is 0 (none found), 1 (some found) or ``NOT_DONE``."""
     packages = audit(PINNED.read_text(encoding="utf-8")) if vulnerable(audit(VULNERABLE)) else None
     if packages is None:
-        print("audit: NOT DONE: no advisory service could be reached (PyPI's JSON API)", file=sys.stderr)
+        print("audit: NOT DONE: no advisory service could be reached", file=sys.stderr)
         return NOT_DONE
     for one in packages:
         if "skip_reason" in one:
