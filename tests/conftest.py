@@ -116,6 +116,14 @@ def tiny_mini(tiny_preset, gpt2):
 
 
 @pytest.fixture
+def word_models(monkeypatch):
+    """Preset "mini" has the models of tests/word_recall.py, whose settings a test names; the calls of the scorer."""
+    import word_recall
+
+    return word_recall.install_models(monkeypatch)
+
+
+@pytest.fixture
 def scored(monkeypatch):
     """Preset "mini" scores by shared words, see tests/word_recall.py; the calls of the scorer."""
     import word_recall

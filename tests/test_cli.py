@@ -1,4 +1,4 @@
-"""The command line, with scores by shared words (tests/word_recall.py)."""
+"""The command line; where scores count they are those of shared words (tests/word_recall.py)."""
 
 import gzip
 import json
@@ -12,12 +12,12 @@ from pathlib import Path
 import jsonl
 import pytest
 import word_recall
-from setting_values import OTHER_VALUES
+from setting_values import GENERAL, PAPER, PLUS
 
+from mars_score.atomic import write_whole
 from mars_score.cli import main, make_parser
-from mars_score.data.files import write_whole
 from mars_score.errors import BLANK, ModelUnavailableError, WorkerError
-from mars_score.progress import progress_bars
+from mars_score.runtime import progress_bars
 from mars_score.scorer import MarsScorer
 from mars_score.settings import SETTING_NAMES
 
@@ -30,9 +30,8 @@ SCORES = [1.0, 0.5]  # all and half of the nearest reference's words
 
 
 @pytest.fixture(autouse=True)
-def scorers(monkeypatch):
+def scorers(monkeypatch, word_models):
     """The scorers whose rows were scored."""
-    word_recall.install(monkeypatch)
     scorers, score_rows = [], MarsScorer.score_rows
 
     def noted(self, *args, **options):
@@ -49,10 +48,16 @@ def write(tmp_path):
     return lambda rows=ROWS: jsonl.write(tmp_path / "rows.jsonl", rows)
 
 
+@pytest.fixture
+def score(run):
+    """Runs ``mars score`` by shared words; returns exit code, standard output, standard error."""
+    return lambda *argv: run("score", *argv, *word_recall.OPTIONS)
+
+
 # mars score
 
 
-def test_score_as_json(run, write, scorers, monkeypatch):
+def test_score_as_json(score, write, scorers, monkeypatch):
     score_rows = MarsScorer.score_rows
 
     def chattering(self, *args, **options):
@@ -60,7 +65,7 @@ def test_score_as_json(run, write, scorers, monkeypatch):
         return score_rows(self, *args, **options)
 
     monkeypatch.setattr(MarsScorer, "score_rows", chattering)
-    code, out, err = run("score", write(), "--json")
+    code, out, err = score(write(), "--json")
     assert (code, err) == (0, "a library that prints while it loads\n")
     result = json.loads(out)  # one object and nothing else
     assert list(result) == ["mars", "interval", "scores", "signature", "settings", "notices"]
@@ -72,9 +77,9 @@ def test_score_as_json(run, write, scorers, monkeypatch):
     assert runtime.store.folder == Path(os.environ["MARS_STORE"])
 
 
-def test_json_in_detail_is_ascii_whatever_the_text(run, write):
+def test_json_in_detail_is_ascii_whatever_the_text(score, write):
     more = {"prediction": "\U0001f600 \ud83d", "reference": "\u05e9\U0001f600", "context": ""}
-    _, out, _ = run("score", write([*ROWS, more]), "--json", "--detailed")
+    _, out, _ = score(write([*ROWS, more]), "--json", "--detailed")
     assert out.isascii()
     rows = json.loads(out)["rows"]
     references = [[reference["reference"] for reference in row["references"]] for row in rows]
@@ -82,9 +87,9 @@ def test_json_in_detail_is_ascii_whatever_the_text(run, write):
     assert [[term["name"] for term in row["terms"]] for row in rows] == 3 * [["references"]]
 
 
-def test_score_in_plain_text(run, write):
+def test_score_in_plain_text(score, write):
     rows = [*ROWS, {"prediction": " ", "reference": "a\nb", "context": "third"}]
-    code, out, err = run("score", write(rows))
+    code, out, err = score(write(rows))
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "MARS 0.5000   no interval: fewer than 10 contexts   rows 3"
@@ -94,26 +99,26 @@ def test_score_in_plain_text(run, write):
     assert lines[3:] == ["line  score   candidate", "   3  0.0000  ", "   2  0.5000  c d", "   1  1.0000  a b"]
 
 
-def test_of_many_rows_some_are_shown(run, write):
+def test_of_many_rows_some_are_shown(score, write):
     rows = [{"prediction": "c " * row + "b", "reference": "a " * row + "b", "context": "x?"} for row in range(50)]
     rows[1]["reference"] = "[red]\x1b[31m blood"  # control characters take no effect
-    heading, *shown = run("score", write(rows))[1].splitlines()[3:]
+    heading, *shown = score(write(rows))[1].splitlines()[3:]
     assert heading == "line  score   candidate (lowest and highest)"
     assert [int(line.split()[0]) for line in shown] == [2, 50, 49, 4, 3, 1]
     assert max(map(len, shown)) <= 100
-    shown = run("score", write(rows), "--detailed")[1].splitlines()[4:]
+    shown = score(write(rows), "--detailed")[1].splitlines()[4:]
     assert len(shown) == 2 * 50
     assert any(line.endswith("[red] [31m blood") for line in shown)
 
 
-def test_scores_in_a_file(run, write, tmp_path):
+def test_scores_in_a_file(score, write, tmp_path):
     """Written through a link, in the place of the rows, and whatever UTF-8 cannot hold."""
     cut = {"prediction": "cut \ud83d", "reference": "a", "context": ""}
     whole = {"prediction": "\U0001f600", "reference": "b", "context": ""}
     rows, out, link = [*ROWS, cut, whole], tmp_path / "scores.jsonl", tmp_path / "link.jsonl"
     out.touch()
     link.symlink_to(out)
-    assert run("score", write(rows), "--out", link)[0] == 0
+    assert score(write(rows), "--out", link)[0] == 0
     assert link.is_symlink()
     assert jsonl.read(out) == [
         {**row, "mars": score} for row, score in zip(rows, [*SCORES, 0.0, 0.0], strict=True)
@@ -121,26 +126,26 @@ def test_scores_in_a_file(run, write, tmp_path):
     assert "\U0001f600" in out.read_text(encoding="utf-8")
     assert {path.name for path in tmp_path.iterdir()} == {"rows.jsonl", "link.jsonl", "scores.jsonl", "store"}
     path = write(rows)
-    assert run("score", path, "--out", path)[0] == 0
+    assert score(path, "--out", path)[0] == 0
     assert path.read_bytes() == out.read_bytes()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a named pipe")
-def test_a_pipe_is_written_and_not_read(run, failing, write, tmp_path):
+def test_a_pipe_is_written_and_not_read(score, failing, write, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    assert run("score", write(), "--out", pipe)[0] == 0
+    assert score(write(), "--out", pipe)[0] == 0
     assert [json.loads(line)["mars"] for line in os.read(reader, 10_000).splitlines()] == SCORES
     os.close(reader)
     assert pipe.is_fifo()
     assert failing("score", pipe).startswith(f"{pipe} can be read only once")
 
 
-def test_several_candidates_of_a_row(run, write, tmp_path):
+def test_several_candidates_of_a_row(score, write, tmp_path):
     several = {"id": 3, "prediction": [" x y", "q", ""], "reference": "x y", "context": "third"}
     path, out = write([ROWS[0], several, ROWS[1]]), tmp_path / "out.jsonl"
-    code, text, _ = run("score", path, "--out", out, "--fail-rows-under", 0.1)
+    code, text, _ = score(path, "--out", out, "--fail-rows-under", 0.1)
     assert code == 3
     assert [(row["id"], row["prediction"], row["mars"]) for row in jsonl.read(out)] == [
         *((1, "a b", 1.0), (3, " x y", 1.0), (3, "q", 0.0), (3, "", 0.0), (2, "c d", 0.5)),
@@ -156,46 +161,77 @@ def test_several_candidates_of_a_row(run, write, tmp_path):
 
 def test_without_contexts(run, failing, write):
     rows = [{"prediction": "a", "reference": "a"}]
-    code, out, _ = run("score", write(rows), "--no-use-context", "--json")
+    code, out, _ = run("score", write(rows), "--no-use-context", "--json", "--variant", "fast")
     assert (code, json.loads(out)["settings"]["use_context"]) == (0, False)
     message = failing("score", write(rows))
     assert "column 'context' is missing" in message
     assert "--no-use-context" in message
 
 
+TASKS = {  # of the second row -> where it is said
+    "text": [],
+    "dialogue": ["--task", "dialogue"],
+    "data": ["--task", "dialogue", "--task-column", "kind"],
+}
+
+
+@pytest.mark.parametrize(("task", "options"), TASKS.items())
+def test_the_task_is_said(run, failing, write, task, options):
+    """By an option, by a column, or by the type of a context, and not by what a text looks like."""
+    context = "A: Who took the old car?\nB: Nobody did."
+    rows = [{**ROWS[0], "context": ["one", "two"], "kind": ""}, {**ROWS[0], "context": context, "kind": "data"}]
+    argv = ["score", write(rows), "--variant", "plus", "--json", "--detailed", *options]
+    scored = json.loads(run(*argv)[1])
+    names = [{term["name"] for term in row["terms"]} for row in scored["rows"]]
+    assert [("likelihood" in row, "sentences" in row) for row in names] == [
+        (False, False),
+        (task != "dialogue", task == "data"),
+    ]
+    assert scored["settings"]["task"] == ",".join(sorted({"dialogue", task}))
+    if task == "data":
+        path = write([*rows, {**rows[0], "kind": "story"}])
+        assert failing(*argv[:1], path, *argv[2:]).startswith(f"{path}:3: column 'kind' must be one of")
+
+
 # mars augment
 
 
-def test_augment(run, write, tmp_path):
+def test_augment(run, failing, write, tmp_path):
     out = tmp_path / "augmented.jsonl"
     rows = [{name: value for name, value in row.items() if name != "prediction"} for row in ROWS]
     argv = ["augment", write(rows), "--out", out, "--max-mask-ratio", "0.6", "--mask-ratio-step", "0.6"]
     assert run(*argv, "--no-store", "--quiet") == (0, "", "")
     for row, augmented, references in zip(rows, jsonl.read(out), (["a b"], ["x y", "c z"]), strict=True):
         assert augmented == {**augmented, **row}
-        assert augmented.keys() - row.keys() == {"augmented_references", "augmentations", "samples"}
+        assert augmented.keys() - row.keys() == {"augmented_references", "augmentations"}
         assert [each["reference"] for each in augmented["augmentations"]] == references
         infills = [each["augmentations"][0] for each in augmented["augmentations"]]
         assert all(infill["mask_ratio"] == 0.6 and "_" in infill["template"] for infill in infills)
         texts = [text for each, infill in zip(references, infills, strict=True) for text in (each, infill["text"])]
         assert augmented["augmented_references"] == list(dict.fromkeys(texts))
     assert run(*argv, "--no-store")[2].endswith(f"2 rows with augmented references written to {out}\n")
+    for options in (["--variant", "plus"], ["--max-mask-ratio", "0"]):
+        assert "masks nothing" in failing("augment", write(rows), "--out", out, *options)
 
 
 # Options, and --help, which lists what a command takes, in groups, and nothing that it does not use
 
 
-def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("variant", "own"), [("plus", PLUS), ("paper", PAPER)])
+def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path, variant, own):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("one text\n\n\u05e9 two\u2028still two\n", encoding="utf-8")
-    options = {"batch_size": 7, "encoder_batch_size": 9, "device": "cpu", "store": tmp_path / "s"}
     texts = ("one text", "\u05e9 two\u2028still two")
-    settings = {**OTHER_VALUES, "idf_corpus": texts, "use_context": True, "dtype": "float32"}
+    options = {"batch_size": 7, "encoder_batch_size": 9, "device": "cpu", "store": tmp_path / "s"}
+    settings = {**GENERAL, **own, "variant": variant, "use_context": True}
     argv = ["--preset", "mini"]
-    for name, value in {**options, **settings, "idf_corpus": corpus}.items():
+    for name, value in {**options, **settings}.items():
         option = name.replace("_", "-")
         if isinstance(value, bool):
             argv.append(f"--{option}" if value else f"--no-{option}")
+        elif name == "idf_corpus":
+            argv += [f"--{option}", str(corpus)]
+            settings["idf_corpus"] = texts
         else:
             argv += [f"--{option}", json.dumps(value) if isinstance(value, dict) else str(value)]
     monkeypatch.setattr(MarsScorer, "score_rows", lambda self, rows, *_, **__: scorers.append(self) or [])
@@ -209,12 +245,13 @@ def test_options_become_arguments(run, write, scorers, monkeypatch, tmp_path):
 
 def test_progress_bars_are_for_terminals(run, write, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert "read" in run("score", write())[2]
-    assert run("score", write(), "--quiet")[2] == ""
+    assert "read" in run("score", write(), "--variant", "fast")[2]
+    assert run("score", write(), "--variant", "fast", "--quiet")[2] == ""
 
 
 UNUSED = {
-    "augment": {"matching", "context_weight", "q", "repetition_penalty", "encoder", "entailment_model"},
+    "augment": {*PLUS, "task", "learned", "q", "reference_aggregation", "encoder", "entailment_model"},
+    "references": set(SETTING_NAMES) - {"use_context", "encoder", "dtype"},
     "train": {"learned"},
 }
 
@@ -227,11 +264,13 @@ def test_help_lists_options_and_settings_once_and_an_example(command, monkeypatc
     options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shown, flags=re.MULTILINE)
     assert len(set(options)) == len(options)
     settings = {name for name in SETTING_NAMES if f"--{name.replace('_', '-')}" in options}
-    assert {"variant", "max_mask_ratio", "language_model"} <= settings
-    assert UNUSED.get(command, set()).isdisjoint(settings)
-    if command not in UNUSED:
-        assert settings == set(SETTING_NAMES)
-    assert re.search(r"^settings: masking:$", shown, flags=re.MULTILINE)
+    assert settings == set(SETTING_NAMES) - UNUSED.get(command, set())
+    titles = re.findall(r"^settings.*:$", shown, flags=re.MULTILINE)
+    owners = {"settings of plus and fast:": "context_weight", "settings of paper:": "sigma"}
+    assert titles == ["settings:", *(title for title, name in owners.items() if name in settings)]
+    defaults = {"context_weight": "0.5", "max_mask_ratio": "0.6"}  # of the variant that has the setting
+    for name in defaults.keys() & settings:
+        assert re.search(rf"--{name.replace('_', '-')} .*\(default: {defaults[name]}\)", shown)
     assert ("reference_cosine" in shown) == (command == "meta")  # it names the metrics
     [example] = re.findall(r"^example: mars (.*)$", shown, flags=re.MULTILINE)
     assert make_parser().parse_args(shlex.split(example)).command == command
@@ -298,10 +337,10 @@ def test_bad_files(failing, scorers, tmp_path, monkeypatch, name, content, messa
     assert {path.name for path in tmp_path.iterdir()} == {"out.jsonl", name}
 
 
-def test_columns_of_other_names(run, failing, write):
+def test_columns_of_other_names(score, failing, write):
     path = write([{"answer": "a", "gold": ["a"], "question": "q"}])
     names = ["--prediction-column=answer", "--reference-column=gold", "--context-column=question"]
-    assert json.loads(run("score", path, *names, "--json")[1])["scores"] == [1.0]
+    assert json.loads(score(path, *names, "--json")[1])["scores"] == [1.0]
     assert failing("score", path, "--reference-column", "target", names[2]) == (
         f"{path}:1: columns 'target', 'prediction' are missing (columns here: 'answer', 'gold', 'question'); "
         "name them with --reference-column, --prediction-column"
@@ -322,17 +361,20 @@ BAD_USAGE = {
     "": "the following arguments are required: COMMAND (see: mars --help)",
     "scores FILE": "argument COMMAND: invalid choice: 'scores'",
     "score": "the following arguments are required: FILE (see: mars score --help)",
-    "augment FILE": "--out is missing; say where the rows are to be written",
-    "augment FILE --responses a": "--out is missing; say where the rows are to be written",
-    "augment FILE --requests a": "--writer is missing; name the model as its engine calls it",
-    "augment FILE --out a --requests b --responses c": "--requests and --responses exclude each other",
+    "augment FILE": "the following arguments are required: --out",
     "augment FILE --out b.jsonl --q .5": "unrecognized arguments: --q .5",  # a setting that it does not use
     "score FILE --max-mask 1": "unrecognized arguments: --max-mask 1",
     "score FILE --sigma 2.5": "argument --sigma: invalid int value: '2.5'",
     "score FILE --workers 0": "argument --workers: must be an integer of at least 1, got '0'",
     "score FILE --preset huge": "unknown preset 'huge'; choose one of mini, base, paper",
-    "score FILE --max-mask-ratio 60": "max_mask_ratio must be a number in [0, 1], got 60",
-    "score FILE --augmentation-aggregation mean": "argument --augmentation-aggregation: invalid choice: 'mean' (",
+    "score FILE --max-mask-ratio 60": "max_mask_ratio must be less than or equal to 1, got 60",
+    "score FILE --variant plus --max-mask-ratio .4": "max_mask_ratio has no effect with variant 'plus'",
+    "score FILE --variant paper --context-weight .4": "context_weight has no effect with variant 'paper'",
+    "score FILE --variant paper --no-references": "variant 'paper' needs references",
+    "score FILE --variant plus --no-references --no-use-context": "without references a candidate is scored by",
+    "score FILE --variant paper --samples-column id": "samples have no effect with variant 'paper'",
+    "score FILE --reference-aggregation min": "argument --reference-aggregation: invalid choice: 'min' (",
+    "score FILE --task story": "argument --task: invalid choice: 'story' (",
     "score FILE --pos-weights {": "argument --pos-weights: not JSON: Expecting",
     "score FILE --pos-weights [1]": "pos_weights must be a mapping",
     "score FILE --idf-corpus no/where": "argument --idf-corpus: no/where: No such file or directory",
@@ -367,7 +409,8 @@ def test_errors_while_scoring(failing, write, monkeypatch, tmp_path, error, code
     monkeypatch.setattr(MarsScorer, "augment_rows", fail)
     out = tmp_path / "out.jsonl"
     for command in ("score", "augment"):
-        message = failing(command, write(), "--out", out, "--no-store", code=code)
+        variant = "fast" if command == "score" else "paper"
+        message = failing(command, write(), "--out", out, "--no-store", "--variant", variant, code=code)
         says = "somewhere: No space left on device" if isinstance(error, OSError) and error.errno else str(error)
         assert message == (" ".join(says.split()) or "interrupted")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
@@ -376,7 +419,7 @@ def test_errors_while_scoring(failing, write, monkeypatch, tmp_path, error, code
 def test_what_is_no_documented_error_keeps_its_traceback(run, write, monkeypatch):
     monkeypatch.setattr(MarsScorer, "score_rows", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        run("score", write())
+        run("score", write(), "--variant", "fast")
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
@@ -397,9 +440,9 @@ def test_a_reader_that_leaves(write):
         import sys
         sys.path.insert(0, "tests")
         import pytest, word_recall
-        word_recall.install(pytest.MonkeyPatch())
+        word_recall.install_models(pytest.MonkeyPatch())
         from mars_score.cli import main
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main([*sys.argv[1:], *word_recall.OPTIONS]))
     """
     rows = [{"prediction": f"a {row}", "reference": "a", "context": ""} for row in range(3000)]
     command = [sys.executable, "-c", code, "score", write(rows), "--detailed", "--quiet"]
@@ -412,7 +455,7 @@ def test_a_reader_that_leaves(write):
 
 
 def test_a_stage_that_begins_late_has_no_rate_yet(monkeypatch, capsys):
-    monkeypatch.setattr("mars_score.progress._LINE_SECONDS", 0)
+    monkeypatch.setattr("mars_score.runtime._LINE_SECONDS", 0)
     with progress_bars(quiet=False) as report:
         report("load a/model", 0, 1)
         report("augment", 5, 9)

@@ -10,7 +10,7 @@ from test_meta_items import row
 from mars_score.cli.printing import show_table
 from mars_score.tables import Table
 
-pytestmark = pytest.mark.usefixtures("scored")
+pytestmark = pytest.mark.usefixtures("word_models")
 
 
 @pytest.fixture
@@ -62,14 +62,23 @@ def test_prints_json(rated, run):
     assert toy["metrics"]["length"]["coefficients"]["items"]["pearson"]["value"] is None  # all are as long
 
 
-def test_columns_and_settings_are_options(rated, run, scored):
+def test_columns_and_settings_are_options(rated, run, word_models):
     path = rated(human=..., stars=4.5, candidate=..., output="text of a system")
-    options = (
-        "--rating-column stars --candidate-column output --variant fast --max-mask-ratio 0.6 --sigma 5 --quiet"
-    )
+    options = "--rating-column stars --candidate-column output --variant fast --context-weight 0.4 --quiet"
     code, _, err = run(path, "--metrics", "mars", *options.split())
     assert (code, err) == (0, "")
-    assert {scorer.settings.infilling.sigma for scorer, _ in scored} == {5}
+    assert {scorer.settings.plus.context_weight for scorer, _ in word_models} == {0.4}
+
+
+@pytest.mark.parametrize("form", [["toy=data,other=text"], ["toy=data", "other=text"]])
+def test_the_tasks_of_sets_are_options(rated, run, form):
+    files = rated(), rated("other.jsonl")
+    options = [part for task in form for part in ("--task", task)]
+    code, out, _ = run(*files, "--metrics", "mars_fast", "--json", "--no-attacks", "--quiet", *options)
+    sets = json.loads(out)["sets"]
+    signatures = {name: one["metrics"]["mars_fast"]["signature"] for name, one in sets.items()}
+    assert code == 0
+    assert ["|task:data|" in signatures[name] for name in ("toy", "other")] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -80,13 +89,17 @@ def test_columns_and_settings_are_options(rated, run, scored):
         (["--within-groups", "other"], "unknown data set 'other'; choose among: toy"),
         (["--groups", "0"], "the number of groups must be at least 1"),
         (["--rating-column", "stars"], "toy.jsonl:1: column 'stars' is missing"),
-        (["--metrics", "mars[sigma=-1]"], "sigma must be an integer of at least 0"),
+        (["--metrics", "mars_paper[sigma=-1]"], "unknown metric"),
+        (["--metrics", "mars[variant=paper,sigma=-1]"], "sigma must be "),
+        (["--task", "toy"], "argument --task: not of the form SET=TASK"),
+        (["--task", "toy=story"], "unknown task 'story'"),
+        (["--task", "other=data"], "unknown data set 'other'; choose among: toy"),
         (["--resamples", "0"], "resamples"),
     ],
 )
-def test_bad_usage_is_one_line_and_runs_nothing(rated, failing, scored, argv, message):
+def test_bad_usage_is_one_line_and_runs_nothing(rated, failing, word_models, argv, message):
     assert message in failing(rated(), *argv)
-    assert scored == []
+    assert word_models == []
 
 
 def test_fails_where_every_metric_failed(rated, run, monkeypatch):

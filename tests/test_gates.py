@@ -4,6 +4,7 @@ import json
 
 import jsonl
 import pytest
+import word_recall
 
 ROWS = [
     {"prediction": "a b", "reference": "a b", "context": "first"},
@@ -14,9 +15,13 @@ ROWS = [
 
 
 @pytest.fixture
-def score(tmp_path, scored, run):
+def score(tmp_path, word_models, run):
     """Runs ``mars score`` over the rows; returns exit code, standard output, standard error."""
-    return lambda *options, rows=ROWS: run("score", jsonl.write(tmp_path / "rows.jsonl", rows), *options)
+
+    def run_command(*options, rows=ROWS):
+        return run("score", jsonl.write(tmp_path / "rows.jsonl", rows), *word_recall.OPTIONS, *options)
+
+    return run_command
 
 
 def test_a_build_that_passes(score):

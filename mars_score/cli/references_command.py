@@ -8,7 +8,10 @@ from mars_score.cli.arguments import add_input_options, add_scorer_options, inpu
 from mars_score.cli.printing import print_line, print_notices, scoring, show_table
 from mars_score.runtime import progress_bars
 
-_UNUSED = ("variant", "task", "language", "learned", "language_model", "entailment_model")
+_UNUSED = (
+    *("variant", "task", "language", "learned", "max_context_tokens", "reference_aggregation"),
+    *("language_model", "entailment_model"),
+)
 
 
 def add_parser(commands: Any) -> None:
