@@ -44,6 +44,10 @@ class UnsupportedModelError(ValueError):
     """A model was loaded but lacks something that MARS needs (see the message)."""
 
 
+class HeadError(ValueError):
+    """A learned head is damaged, or was trained with other models or settings; the message names file and fault."""
+
+
 class WorkerError(RuntimeError):
     """A process that did a part of the work died; what it had done is in the store."""
 

@@ -7,23 +7,41 @@ Prints the mean difference of Pearson's r on sets whose sources taught nothing, 
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from mars_score import MarsScorer
-from mars_score.learning.heads import TermsHead
-from mars_score.learning.ratings import TrainingSet, training_sets
-from mars_score.learning.train_terms import learn_weights
-from mars_score.meta.rated import read_rated_sets
-from mars_score.scoring.row import Example, weighted_sum
+from mars_score.learning.heads import TermFeatures, TermsHead
+from mars_score.learning.ratings import TrainingSet, learn_weights, term_features, training_set
+from mars_score.rows import weighted_sum
 from research.agreement import drawn, pearson
+from research.sets import read_sets
 
 # Sets that were made from the same texts teach each other nothing.
 SOURCES = (("usr_",), ("evouna_",), ("bagel", "sfhot", "sfres"), ("union_roc", "openmeva_roc"))
 RATINGS = (50, 100, 200)
 DRAWS = 10
+
+
+class Rated(NamedTuple):
+    """Ratings with the features of their rows."""
+
+    data: TrainingSet
+    features: Sequence[TermFeatures]
+
+    def part(self, indices: Sequence[int]) -> "Rated":
+        """Take some of the rows; their ratings are standardised anew."""
+        ratings = self.data.ratings[indices]
+        data = replace(
+            self.data,
+            rows=tuple(self.data.rows[index] for index in indices),
+            ratings=(ratings - ratings.mean()) / ratings.std(),
+            groups=tuple(self.data.groups[index] for index in indices),
+        )
+        return Rated(data, [self.features[index] for index in indices])
 
 
 def main() -> None:
@@ -34,61 +52,55 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=300, help="candidates of a set, about (default: 300)")
     args = options.parse_args()
     scorer = MarsScorer("mini", variant=args.variant)
-    sets = training_sets([drawn(rated, args.rows) for rated in read_rated_sets(args.files)])
-    examples = [scorer.examples(data.rows) for data in sets]
+    sets = []
+    for one in (drawn(rated, args.rows) for rated in read_sets(args.files)):
+        data = training_set(one.name, one.rows, one.ratings, one.groups)
+        sets.append(Rated(data, term_features(scorer, data)))
     gains = {}
-    for number, data in enumerate(sets):
-        others = [other for other, rated in enumerate(sets) if source(rated.name) != source(data.name)]
-        weights = learn_weights([sets[other] for other in others], [examples[other] for other in others])
-        gains[data.name] = gain(weights, data, examples[number])
+    for tested in sets:
+        others = [other for other in sets if source(other.data.name) != source(tested.data.name)]
+        gains[tested.data.name] = gain(scorer, others, tested)
     print(f"taught by other sources: {summary(gains)}")
     for count in RATINGS:
         own = {}
-        for data, of_set in zip(sets, examples, strict=True):
-            if len(data.rows) >= 1.5 * count:
-                own[data.name] = float(np.mean([own_gain(data, of_set, count, seed) for seed in range(DRAWS)]))
-        print(f"taught by {count} ratings of its own: {summary(own)}")
+        for rated in sets:
+            if len(rated.data.rows) >= 1.5 * count:
+                draws = [own_gain(scorer, rated, count, seed) for seed in range(DRAWS)]
+                own[rated.data.name] = float(np.mean(draws))
+        if own:
+            print(f"taught by {count} ratings of its own: {summary(own)}")
 
 
 def source(name: str) -> str:
-    """What a set was made from."""
+    """Return what a set was made from."""
     return next((group[0] for group in SOURCES if name.startswith(group)), name)
 
 
-def gain(weights: Mapping[str, float], data: TrainingSet, examples: Sequence[Example]) -> float:
-    """Pearson's r of the corrected score minus that of the score itself."""
-    own = np.array([weighted_sum(example.terms) for example in examples])
-    corrected = np.array([weighted_sum(terms) for terms in TermsHead(weights).score(examples)])
-    return pearson(corrected, data.ratings) - pearson(own, data.ratings)
+def gain(scorer: MarsScorer, taught: Iterable[Rated], tested: Rated) -> float:
+    """Return Pearson's r of the score that some sets correct, minus that of the score itself."""
+    data, features = zip(*taught, strict=True)
+    head = TermsHead(learn_weights(data, features), scorer.settings, scorer.calls)
+    own = np.array([weighted_sum(terms) for terms, _ in tested.features])
+    corrected = np.array([weighted_sum(terms) for terms in head.score(tested.features)])
+    return pearson(corrected, tested.data.ratings) - pearson(own, tested.data.ratings)
 
 
-def own_gain(data: TrainingSet, examples: Sequence[Example], count: int, seed: int) -> float:
-    """The gain on the groups that are left when a head has learned from about ``count`` ratings of a set."""
-    order = np.random.default_rng(seed).permutation(sorted(set(data.groups))).tolist()
+def own_gain(scorer: MarsScorer, rated: Rated, count: int, seed: int) -> float:
+    """Return the gain on the groups that are left when a head has learned about ``count`` ratings of a set."""
+    groups = rated.data.groups
+    order = np.random.default_rng(seed).permutation(sorted(set(groups))).tolist()
     taught: set[str] = set()
-    while sum(group in taught for group in data.groups) < count:
+    while sum(group in taught for group in groups) < count:
         taught.add(order.pop())
     learned, tested = (
-        [number for number, group in enumerate(data.groups) if (group in taught) is wanted]
+        rated.part([index for index, group in enumerate(groups) if (group in taught) is wanted])
         for wanted in (True, False)
     )
-    weights = learn_weights([part(data, learned)], [[examples[number] for number in learned]])
-    return gain(weights, part(data, tested), [examples[number] for number in tested])
-
-
-def part(data: TrainingSet, numbers: Sequence[int]) -> TrainingSet:
-    """Some of the rows of a set, their ratings standardised anew."""
-    ratings = data.ratings[numbers]
-    return replace(
-        data,
-        rows=tuple(data.rows[number] for number in numbers),
-        ratings=(ratings - ratings.mean()) / ratings.std(),
-        groups=tuple(data.groups[number] for number in numbers),
-    )
+    return gain(scorer, [learned], tested)
 
 
 def summary(gains: Mapping[str, float]) -> str:
-    """Mean, how many are better, and the worst."""
+    """Write the mean, how many are better, and the worst."""
     worst = min(gains, key=lambda name: gains[name])
     better = sum(value > 0 for value in gains.values())
     mean = np.mean(list(gains.values()))

@@ -1,5 +1,6 @@
 """Learned heads: ratings to learn from, folders and what is refused, and the head of terms."""
 
+import hashlib
 import json
 import pickle
 import shutil
@@ -12,41 +13,36 @@ import pytest
 import tiny_models
 
 from mars_score import MarsScorer
-from mars_score.data.validation import Row
-from mars_score.data.words import repetition
-from mars_score.errors import MarsWarning
-from mars_score.learning.heads import read_head, write_head
-from mars_score.learning.ratings import centred, training_sets
-from mars_score.learning.train_terms import fit_weights, train_terms
-from mars_score.meta.rated import RatedSet
+from mars_score.errors import HeadError, MarsWarning
+from mars_score.learning.heads import FORMAT, TermsHead, read_head, write_head
+from mars_score.learning.ratings import centred, fit_weights, train_terms, training_set
+from mars_score.rows import Row
+from mars_score.text import repeated_share
 
 RATINGS = [1.0 + index % 5 for index in range(40)]
 TWOS = [str(index // 2) for index in range(40)]
 
 
-def rated(ratings, groups=TWOS):
+def rated(ratings, groups=TWOS, within_groups=False):
     """Every second candidate repeats words."""
     rows = []
     for index, group in enumerate(groups):
         good = f"people wait for boat number {index} at the old bridge"
         text = f"boat boat number {index} bridge bridge bridge people people" if index % 2 else good
         rows.append(Row(text, ("the boat leaves the bridge",), f"The ferry. {group}"))
-    labels = [""] * len(rows)
-    return RatedSet("talk", rows, ratings, groups, labels, labels, ("the boat leaves the bridge",))
+    return training_set("talk", rows, ratings, groups, within_groups=within_groups)
 
 
-TALK = rated([1.0 + 3 * (index % 2 == 0) + index % 3 * 0.1 for index in range(40)])
+RATED = [1.0 + 3 * (index % 2 == 0) + index % 3 * 0.1 for index in range(40)]
+TALK = rated(RATED)
 COLUMNS = [list(column) for column in zip(*(row[:3] for row in TALK.rows[:12]), strict=True)]
 
 
 def test_ratings_are_standardised_in_the_set_or_in_groups_where_a_group_of_one_compares_with_nothing():
     for ratings in (RATINGS, [20 * rating - 7 for rating in RATINGS]):
-        (data,) = training_sets([rated(ratings)])
-        assert data.ratings == pytest.approx((np.array(RATINGS) - 3) / np.sqrt(2))
+        assert rated(ratings).ratings == pytest.approx((np.array(RATINGS) - 3) / np.sqrt(2))
     easier = [rating + 10 * (index // 2 % 2) for index, rating in enumerate(RATINGS)]
-    (data,), (other,) = (
-        training_sets([rated([*ratings, 5.0], [*TWOS, "alone"])], ["talk"]) for ratings in (RATINGS, easier)
-    )
+    data, other = (rated([*ratings, 5.0], [*TWOS, "alone"], True) for ratings in (RATINGS, easier))
     assert data.ratings == pytest.approx(other.ratings)
     assert data.ratings.reshape(-1, 2).sum(axis=1) == pytest.approx(0)
     assert data.ratings.std() == pytest.approx(1)
@@ -54,19 +50,25 @@ def test_ratings_are_standardised_in_the_set_or_in_groups_where_a_group_of_one_c
 
 
 @pytest.mark.parametrize(
-    ("ratings", "groups", "within", "message"),
+    ("ratings", "groups", "within", "fault"),
     [
-        ([3.0] * 40, TWOS, [], "talk: all ratings are equal, so there is nothing to learn"),
-        ([float(index // 2) for index in range(40)], TWOS, ["talk"], "all ratings are equal within every group"),
-        (RATINGS[:3], TWOS[:3], [], "3 ratings in 2 groups that can be learned from; 20 in 10 groups"),
-        (RATINGS, ["a"] * 40, [], "40 ratings in 1 groups that"),
-        (RATINGS, [str(index) for index in range(40)], ["talk"], "0 ratings in 0 groups that can be learned from"),
-        (RATINGS, TWOS, ["chat"], "unknown data set 'chat'"),
+        ([3.0] * 40, TWOS, False, "equal"),
+        ([float(index // 2) for index in range(40)], TWOS, True, "equal within every group"),
+        (RATINGS[:3], TWOS[:3], False, "3 ratings in 2 groups"),
+        (RATINGS, ["a"] * 40, False, "40 ratings in 1 groups"),
+        (RATINGS, [str(index) for index in range(40)], True, "0 ratings in 0 groups"),
     ],
 )
-def test_ratings_that_are_refused(ratings, groups, within, message):
-    with pytest.raises(ValueError, match=message):
-        training_sets([rated(ratings, groups)], within)
+def test_ratings_that_are_refused(ratings, groups, within, fault):
+    with pytest.raises(ValueError, match=f"^talk: .*{fault}"):
+        rated(ratings, groups, within)
+
+
+def test_blank_candidates_teach_nothing():
+    rows = [row._replace(candidate="") for row in TALK.rows[:2]]
+    data = training_set("talk", [*rows, *TALK.rows], [9.0, 1.0, *RATED], ["0", "0", *TWOS])
+    assert (data.rows, data.groups) == (TALK.rows, TALK.groups)
+    assert data.ratings == pytest.approx(TALK.ratings)
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +79,7 @@ def models(encoder, llama):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, models):
-    return train_terms(
-        MarsScorer(**models, store=False), tmp_path_factory.mktemp("trained"), training_sets([TALK])
-    )
+    return train_terms(MarsScorer(**models, store=False), tmp_path_factory.mktemp("trained"), [TALK])
 
 
 def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
@@ -97,14 +97,43 @@ def test_a_head_of_terms_learns_what_ratings_ask_for(trained, models):
     assert pickle.loads(pickle.dumps(learned)).score(*COLUMNS).scores == after.scores
 
 
+def features_of(row, **settings):
+    scorer = MarsScorer(**settings, store=False)
+    (features,) = TermsHead({}, scorer.settings, scorer.calls).features([row], scorer.score_rows([row]))
+    return scorer, features
+
+
 def test_features_of_a_row(models):
     context = "The ferry leaves in the morning before the rain."
     row = Row("The ferry leaves in the morning boat", ("one two", "one two three"), context)
-    fast, plus = (MarsScorer(**{**models, "variant": name}).examples([row])[0] for name in ("fast", "plus"))
-    own = {"copied": 6 / 7, "length": np.log(7 / 2.5), "repetition": repetition(row.candidate)}
-    assert fast.features == pytest.approx(own)
-    assert plus.features.keys() == {*own, "log_probability", "lift"}
-    assert plus.features["log_probability"] < 0
+    own = {"copied": 6 / 7, "length": np.log(7 / 2.5), "repetition": repeated_share(row.candidate, 4, 10)}
+    _, fast = features_of(row, **models)
+    assert fast.values == pytest.approx(own)
+    assert [term.name for term in fast.terms] == ["references", "context"]
+    scorer, plus = features_of(row, **{**models, "variant": "plus"})
+    (log_p,) = scorer.calls.log_probability([(context, row.candidate)], 2048).values()
+    assert plus.values == pytest.approx({**own, "log_probability": log_p.alone, "pmi": log_p.pmi})
+    _, plus = features_of(row._replace(task="dialogue"), **{**models, "variant": "plus"})
+    assert plus.values.keys() == own.keys()  # the likelihood is no term there
+    _, fast = features_of(row, **{**models, "repetition_penalty": 0.3})
+    assert fast.values.keys() == own.keys() - {"repetition"}
+
+
+@pytest.mark.parametrize("variant", ["paper", "plus"])
+def test_training_and_scoring_have_the_same_features(tmp_path, models, variant):
+    named = {name: models[name] for name in ("encoder", "language_model", "dtype")}
+    options = {"planner": "none", "max_mask_ratio": 0.2} if variant == "paper" else {"use_context": False}
+    scorer = MarsScorer(**named, variant=variant, **options)
+    saved = train_terms(scorer, tmp_path, [TALK])
+    rows = TALK.prepared_rows(scorer)
+    head = TermsHead.load(saved, scorer.settings, scorer.calls)
+    terms = head.score(head.features(rows, scorer.score_rows(rows)))
+    learned = MarsScorer(**named, learned=tmp_path)
+    for row, expected in zip(learned.score_rows(rows), terms, strict=True):
+        assert [term.name for term in row.terms] == [term.name for term in expected]
+        assert [term.weight for term in row.terms] == [term.weight for term in expected]
+        assert [term.value for term in row.terms] == pytest.approx([term.value for term in expected])
+    assert {row.context for row in rows} == {""} if variant == "plus" else {row.context for row in TALK.rows}
 
 
 def test_a_blank_candidate_keeps_its_score_and_references_are_needed(trained, models):
@@ -112,62 +141,129 @@ def test_a_blank_candidate_keeps_its_score_and_references_are_needed(trained, mo
     with pytest.warns(MarsWarning):
         result = scorer.score([" ", "a boat"], ["the boat"] * 2, ["x", "x"])
     assert result.scores[0] == 0 != result.scores[1]
-    with pytest.raises(ValueError, match="needs references; give them, or leave learned out"):
+    with pytest.raises(ValueError, match="needs references"):
         scorer.score(["a boat"], contexts=["the boat"])
+    with pytest.warns(MarsWarning):
+        assert scorer.score([" "], ["the boat"], ["x"]).scores == [0]
 
 
 def test_settings_follow_from_the_head(tmp_path, models):
     named = {name: models[name] for name in ("encoder", "language_model", "dtype")}
-    train_terms(MarsScorer(**named, variant="plus", store=False), tmp_path, training_sets([TALK]))
+    saved = train_terms(MarsScorer(**named, variant="plus", store=False, premise_words=50), tmp_path, [TALK])
+    assert saved.models.keys() == {"encoder", "language_model", "entailment_model"}
     settings = MarsScorer(**named, learned=tmp_path).settings
-    assert (settings.variant, settings.similarity.likelihood_weight) == ("plus", 0.15)
-    for changed, message in (
-        ({"likelihood_weight": 0.3}, r"trained with likelihood_weight=0\.15, but here it is 0\.3; leave"),
-        ({"variant": "fast"}, "trained with variant='plus', but here it is 'fast'"),
-        ({"encoder": tiny_models.tiny_encoder(seed=99)}, "encoder SentenceTransformer@.*, but here it is .*; use"),
+    assert (settings.variant, settings.plus.likelihood_weight, settings.plus.premise_words) == ("plus", 0.15, 50)
+    for changed, fault in (
+        ({"likelihood_weight": 0.3}, r"likelihood_weight=0\.15"),
+        ({"variant": "fast"}, "variant='plus'"),
+        ({"variant": "paper"}, "variant='plus'"),
+        ({"encoder": tiny_models.tiny_encoder(seed=99)}, "encoder SentenceTransformer@"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(HeadError, match=f"trained with {fault}"):
             MarsScorer(**{**named, **changed}, learned=tmp_path)
 
 
-DAMAGED = "head.json is damaged or not of format 3, .*; train the head again"
-OTHER_NUMBERS = "head.safetensors is not the file that was saved"
+DAMAGED = "head.json is damaged"
+REFUSED = "head.json sets {}, which no head may set"
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("damage", "fault"),
     [
-        ({"format": 1}, DAMAGED),
+        ({"format": 3}, f"head.json is of format 3; .* has {FORMAT}"),
+        ({"format": None}, "head.json is of format None"),
         ({"models": None}, DAMAGED),
+        ({"models": {"encoder": 1}}, DAMAGED),
+        ({"settings": []}, DAMAGED),
         ({"charm": 1}, DAMAGED),
-        ({"kind": "other"}, "a head of kind 'other'; this version has: terms, encoder"),
+        ({"path": "x"}, DAMAGED),
+        ({"kind": "other"}, "a head of kind 'other'"),
         ({"models": {"encoder": "gone@1"}}, "trained with encoder gone@1"),
         # A head chooses no model: a folder from elsewhere could name any.
-        ({"models": {"oracle": "gone@1"}}, "the head sets oracle, which no head may set"),
-        ({"settings": {"charm": 1, "encoder": "x"}}, "the head sets charm, encoder, which no head may set"),
-        ({"settings": {"language_model": "x/y"}}, "the head sets language_model, which"),
-        ({"settings": {"learned": "x/y"}}, "the head sets learned, which no head may"),
-        (("head.json", "[1]"), DAMAGED),
-        (("head.json", '{"format": 3'), DAMAGED),
-        (("head.safetensors", "1"), OTHER_NUMBERS),
-        (("head.safetensors", None), OTHER_NUMBERS),
+        ({"models": {"oracle": "gone@1"}}, REFUSED.format("oracle")),
+        ({"settings": {"charm": 1, "encoder": "x"}}, REFUSED.format("charm, encoder")),
+        ({"settings": {"language_model": "x/y"}}, REFUSED.format("language_model")),
+        ({"settings": {"learned": "x/y"}}, REFUSED.format("learned")),
+        ({"settings": {"variant": "plus", "sigma": 3}}, REFUSED.format("sigma")),
+        ({"settings": {"variant": "best"}}, "head.json has settings .*variant"),
+        ({"settings": {"variant": ["plus"]}}, "head.json has settings .*variant"),
+        ({"settings": {"variant": "plus", "context_weight": 7}}, "head.json has settings .*context_weight"),
+        ({"settings": {"variant": "plus", "context_weight": "x"}}, "head.json has settings .*context_weight"),
+        (("head.json", b"[1]"), DAMAGED),
+        (("head.json", b'{"format": 4'), DAMAGED),
+        (("head.json", b"\xff\xfe"), DAMAGED),
+        (("head.json", b"[" * 100_000), DAMAGED),
+        (("head.safetensors", b"1"), "head.safetensors is not the file"),
+        (("head.safetensors", None), "head.safetensors is not the file"),
     ],
 )
-def test_folders_that_are_refused(trained, damage, message, models, tmp_path):
+def test_folders_that_are_refused(trained, damage, fault, models, tmp_path):
     folder = shutil.copytree(trained.path, tmp_path / "head")
     if isinstance(damage, dict):
-        damage = "head.json", json.dumps({**json.loads((folder / "head.json").read_text()), **damage})
+        about = json.loads((folder / "head.json").read_text())
+        damage = "head.json", json.dumps({**about, **damage}).encode()
     name, content = damage
     (folder / name).unlink()
     if content is not None:
-        (folder / name).write_text(content)
-    with pytest.raises(ValueError, match=message):
+        (folder / name).write_bytes(content)
+    with pytest.raises(HeadError, match=fault) as error:
         MarsScorer(**models, learned=folder).score(["a"], ["b"], ["c"])
+    assert str(error.value).startswith(str(folder))
+
+
+def rewrite(trained, folder, weights):
+    """A head with other weights, given by name or as the bytes of their file."""
+    fields = ("kind", "models", "settings", "parameters", "learned_from")
+    about = {name: getattr(trained, name) for name in fields}
+    if isinstance(weights, dict):
+        return write_head(folder, weights, **about)
+    write_head(folder, {}, **about)
+    (folder / "head.safetensors").write_bytes(weights)
+    file = folder / "head.json"
+    told = {**json.loads(file.read_text()), "weights_digest": hashlib.blake2b(weights, digest_size=8).hexdigest()}
+    file.write_text(json.dumps(told))
+    return read_head(folder)
+
+
+def safetensors(number_type, shape, size):
+    """A file with a tensor of ``size`` bytes, which its header may describe wrongly."""
+    header = json.dumps({"length": {"dtype": number_type, "shape": shape, "data_offsets": [0, size]}}).encode()
+    return len(header).to_bytes(8, "little") + header + bytes(size)
+
+
+def one(value, dtype=np.float64, shape=(1,)):
+    return {"length": np.full(shape, value, dtype)}
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        b"",
+        b"\xff" * 100,
+        safetensors("F64", [1], 8)[:-1],
+        safetensors("F64", [1], 8) + b"more",
+        safetensors("F64", [2], 8),
+        safetensors("BF16", [1], 2),
+        one(np.nan),
+        one(np.inf),
+        one(1e308),
+        one(-1e308),
+        one(1, np.int64),
+        one(1, bool),
+        one(0.1, shape=(2,)),
+        one(0.1, shape=(0,)),
+        {**one(0.1), "charm": np.ones(1)},
+    ],
+)
+def test_weights_that_are_refused(trained, weights, models, tmp_path):
+    damaged = rewrite(trained, tmp_path / "head", weights)
+    with pytest.raises(HeadError, match=r"head\.safetensors"):
+        MarsScorer(**models, learned=damaged.path).score(["a"], ["b"], ["c"])
 
 
 @pytest.mark.parametrize("head", ["nothing", "x" * 5000, "a\0b", "\ud83d"])
 def test_a_folder_that_is_not_there(head, tmp_path):
-    with pytest.raises(FileNotFoundError, match="give a folder that mars train wrote"):
+    with pytest.raises(FileNotFoundError, match="mars train"):
         read_head(tmp_path / head)
 
 
@@ -178,7 +274,7 @@ def test_a_fingerprint_is_of_the_content(tmp_path):
         for name, shift in (("a", 0), ("b", 0), ("c", 1e-9))
     )
     assert same.fingerprint == again.fingerprint != other.fingerprint
-    assert same.arrays["weights"].tolist() == [0, 1, 2]
+    assert same.weights["weights"].tolist() == [0, 1, 2]
     assert sorted(path.name for path in same.path.iterdir()) == ["head.json", "head.safetensors"]
 
 
@@ -205,8 +301,10 @@ def test_weights_maximise_the_correlation_within_bounds_and_few_groups_change_li
 def test_a_head_scores_the_same_in_another_process(named_models, tmp_path, run, chosen):
     """With models in folders, as objects cannot be shared; through the command line."""
     names = ("candidate", "references", "context")
-    rated = zip(TALK.rows, TALK.ratings, strict=True)
-    rows = [{**dict(zip(names, row, strict=False)), "human": rating} for row, rating in rated]
+    rows = [
+        {**dict(zip(names, row, strict=False)), "human": rating}
+        for row, rating in zip(TALK.rows, RATED, strict=True)
+    ]
     named = {**named_models, "variant": "fast", "contradiction_penalty": 0}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in named.items()]
     file = jsonl.write(tmp_path / "talk.jsonl", rows)

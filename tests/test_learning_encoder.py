@@ -9,16 +9,23 @@ import tiny_models
 import torch
 
 from mars_score import MarsScorer
-from mars_score.data.validation import Row
-from mars_score.errors import UnsupportedModelError
-from mars_score.infilling.augmenter import Augmenter
+from mars_score.errors import CONTRADICTED, HeadError, MarsWarning, UnsupportedModelError
 from mars_score.learning.heads import load_head, write_head
-from mars_score.learning.pairs import Source, contrasts, make_pairs, read_signals, with_sentences
+from mars_score.learning.pairs import Source, compute_signals, contrasts, make_pairs, with_sentences
 from mars_score.learning.ratings import TrainingSet
-from mars_score.learning.text_heads import ALPHA, TEXT_HEADS
-from mars_score.learning.train_encoders import ContrastLoss, SignalLoss, train_encoder
-from mars_score.progress import Runtime
-from mars_score.scoring.row import Example
+from mars_score.learning.text_heads import ALPHA, TEXT_HEADS, TextFeatures
+from mars_score.learning.train_encoders import (
+    ContrastLoss,
+    SignalLoss,
+    TrainingOptions,
+    train_on_contrasts,
+    train_on_pairs,
+    train_on_ratings,
+)
+from mars_score.models.model_calls import ModelCalls
+from mars_score.models.nli import NliModel
+from mars_score.rows import Row
+from mars_score.runtime import Runtime
 from mars_score.settings import resolve_settings
 
 WORDS = [
@@ -37,27 +44,33 @@ def original():
 
 def settings_of(encoder):
     models = {"encoder": encoder, "language_model": tiny_models.tiny_gpt2(1), "entailment_model": None}
-    return resolve_settings("mini", variant="fast", **models)
+    return resolve_settings("mini", variant="fast", sample_weight=0.0, **models)
 
 
-def head_of(encoder, kind="encoder", **runtime):
-    return TEXT_HEADS[kind].of(settings_of(encoder), Runtime(**runtime)).eval()
+def calls_of(encoder, **runtime):
+    return ModelCalls(settings_of(encoder).models, Runtime(**runtime))
 
 
-def train(folder, encoder, objective="ratings", progress=None, **options):
+def head_of(encoder, kind="encoder", outputs=1, **runtime):
+    return TEXT_HEADS[kind].from_encoder(calls_of(encoder, **runtime), outputs).eval()
+
+
+def scorer_of(encoder, progress=None):
     settings = settings_of(encoder)
-    scorer = MarsScorer("mini", variant="fast", store=False, progress=progress, **vars(settings.models))
-    return train_encoder(scorer, folder, objective, **options)
+    return MarsScorer("mini", variant="fast", store=False, progress=progress, **vars(settings.models))
+
+
+def options_of(start=None, epochs=3, seed=0, **arguments):
+    return TrainingOptions(start, epochs, seed, arguments)
 
 
 def scores_of(head, rows):
-    terms_of_rows = head.score([Example(*row[:3]) for row in rows])
-    return [sum(term.value * term.weight for term in terms) for terms in terms_of_rows]
+    return [sum(term.value * term.weight for term in terms) for terms in head.score(head.features(rows))]
 
 
 def before_and_after(saved, encoder, rows):
     """Scores by a head before and after its training, (2, rows)."""
-    heads = head_of(encoder, saved.kind), load_head(saved, settings_of(encoder), Runtime())
+    heads = head_of(encoder, saved.kind), load_head(saved, settings_of(encoder), calls_of(encoder))
     return np.array([scores_of(head, rows) for head in heads])
 
 
@@ -98,7 +111,7 @@ def test_an_untrained_encoder_scores_by_the_cosines_of_its_segments(original):
 
 def test_ls_score_by_hand(original):
     head, tokenizer = head_of(original, "ls"), tiny_models.roberta_tokenizer()
-    semantic, linguistic = head.score([Example(TEXTS[0], (), TEXTS[1])])[0]
+    semantic, linguistic = head.score([TextFeatures((), TEXTS[0], TEXTS[1])])[0]
     with torch.no_grad():
         states, own = (
             head[0].auto_model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
@@ -110,7 +123,7 @@ def test_ls_score_by_hand(original):
         likelihood = float(by_token[range(len(ids)), ids].mean())
     assert (semantic.value, semantic.weight) == (pytest.approx(cosine(states, own), abs=1e-5), 1)
     assert (linguistic.value, linguistic.weight) == (pytest.approx(likelihood, abs=1e-4), ALPHA)
-    without_words = head.score([Example("\u200b", (), "")])[0]
+    without_words = head.score([TextFeatures((), "\u200b", "")])[0]
     assert without_words[0].value == 0
     assert np.isfinite(without_words[1].value)
 
@@ -120,8 +133,8 @@ def test_order_and_padding_do_not_change_scores_and_the_best_reference_counts(ki
     references = ("bread", "boats on the river")
     rows = [
         *rated(count=26).rows,
-        ("bread </s> " * 300, ("a very long candidate",), "river " * 400),
-        *(("a shop", texts, "") for texts in (references[:1], references[1:], references)),
+        Row("bread </s> " * 300, ("a very long candidate",), "river " * 400),
+        *(Row("a shop", texts, "") for texts in (references[:1], references[1:], references)),
     ]
     head = head_of(original, kind, encoder_batch_size=4)
     one_by_one = [scores_of(head, [row])[0] for row in rows]
@@ -135,7 +148,8 @@ def test_a_long_context_shows_the_parts_nearest_to_the_candidate(original):
     *vectors, own = (original.encode(text, normalize_embeddings=True) for text in (*parts, "school bread"))
     first, second = np.argsort([-float(vector @ own) for vector in vectors])[:2]
     rows = [Row("school bread", (), " ".join(parts)), Row("x", (), "short")]
-    assert head_of(original).nearest(rows) == [f"{parts[first]} {parts[second]}", "short"]
+    contexts = [features.context for features in head_of(original).features(rows)]
+    assert contexts == [f"{parts[first]} {parts[second]}", "short"]
 
 
 def test_an_encoder_whose_tokenizer_has_no_separator_is_refused():
@@ -147,7 +161,7 @@ def test_an_encoder_whose_tokenizer_has_no_separator_is_refused():
 
 def test_losses_by_hand(original):
     texts, contexts = ["bread", "boats on the river", "a shop"], ["x", "y", "z"]
-    head = TEXT_HEADS["encoder"].of(settings_of(original), Runtime(), outputs=2).eval()
+    head = head_of(original, outputs=2)
     outputs = torch.tensor(head.outputs([("a town", *row) for row in zip(texts, contexts, strict=True)]))
     labels = outputs + torch.tensor([[0.0, 1.0], [0.0, float("nan")], [3.0, -3.0]])
     expected = 9 / 3 + 0.5 * (1 + 9) / 2  # the nan does not count
@@ -162,7 +176,8 @@ def test_losses_by_hand(original):
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory, original):
     """A head that has learned ratings."""
-    return train(tmp_path_factory.mktemp("head"), original, sets=[rated()], epochs=8, **QUICK)
+    folder = tmp_path_factory.mktemp("head")
+    return train_on_ratings(scorer_of(original), folder, [rated()], options_of(epochs=8, **QUICK))
 
 
 def test_learns_ratings_and_leaves_the_shared_encoder_alone(learned, original):
@@ -171,43 +186,81 @@ def test_learns_ratings_and_leaves_the_shared_encoder_alone(learned, original):
     assert after > before + 0.3
     as_built = tiny_models.tiny_encoder(seed=4).state_dict()
     assert all(torch.equal(value, as_built[name]) for name, value in original.state_dict().items())
-    assert not any("word_embeddings" in name for name in learned.arrays)
+    assert not any("word_embeddings" in name for name in learned.weights)
     assert sorted(path.name for path in learned.path.iterdir()) == ["head.json", "head.safetensors"]
     assert learned.parameters == {"objective": "ratings", "learning_rate": 2e-3, "seed": 0}
     assert learned.learned_from == [{"name": "rated", "ratings": 100, "groups": 25, "within_groups": False}]
 
 
-def test_weights_of_another_network_are_refused(learned, original, tmp_path):
-    arrays = {f"x{name}": array for name, array in learned.arrays.items()}  # as of another release of a library
+def test_a_scorer_with_a_network_uses_neither_the_nli_model_nor_samples(learned, original, nli, monkeypatch):
+    monkeypatch.setattr(NliModel, "entails", None)
+    models = {"encoder": original, "language_model": None, "entailment_model": nli}
+    scorer = MarsScorer("mini", learned=learned.path, store=False, **models)
+    columns = [["boats", " "], ["no boats"] * 2, ["the river"] * 2]
+    with pytest.warns(MarsWarning, match="blank"):
+        result = scorer.score(*columns)
+    with pytest.warns(MarsWarning, match="blank"):
+        assert scorer.score([" "], ["no boats"], ["the river"]).scores == [0.0]
+    assert [[term.name for term in row.terms] for row in result.rows] == [["encoder"], []]
+    assert not any(CONTRADICTED in row.notices for row in result.rows)
+    assert scorer.settings.used_models == ("encoder",)
+    with pytest.raises(ValueError, match="samples have no effect"):
+        scorer.score(*columns, samples=["a boat"] * 2)
+    with pytest.raises(HeadError, match=r"contradiction_penalty=0\.0"):
+        MarsScorer("mini", learned=learned.path, contradiction_penalty=0.4, **models)
+
+
+def changed(weights, name, change):
+    return {**weights, name: change(weights[name])}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda weights: {
+            f"x{name}": array for name, array in weights.items()
+        },  # as of another release of a library
+        lambda weights: {name: array for name, array in weights.items() if name != "1.linear.bias"},
+        lambda weights: changed(weights, "1.linear.bias", lambda array: np.zeros(2, array.dtype)),
+        lambda weights: changed(weights, "1.linear.weight", lambda array: array[:, :-1]),
+        lambda weights: changed(weights, "1.linear.weight", lambda array: array[0]),
+        lambda weights: changed(weights, "1.linear.weight", lambda array: array * np.nan),
+        lambda weights: changed(weights, "1.linear.weight", lambda array: array.astype(np.float64) + 1e308),
+        lambda weights: {name: np.full_like(array, 1e6) for name, array in weights.items()},
+    ],
+)
+def test_weights_of_another_network_and_damaged_ones_are_refused(learned, original, tmp_path, damage):
     about = {"models": learned.models, "settings": {}, "parameters": {}, "learned_from": []}
-    other = write_head(tmp_path, arrays, kind="encoder", **about)
-    with pytest.raises(ValueError, match="the weights are those of another network; train the head again"):
-        load_head(other, settings_of(original), Runtime())
+    other = write_head(tmp_path, damage(learned.weights), kind="encoder", **about)
+    with pytest.raises(HeadError, match=r"head\.safetensors"):
+        scores_of(load_head(other, settings_of(original), calls_of(original)), rated().rows)
 
 
 def test_training_goes_on_from_a_head_of_its_kind_and_encoder(learned, original, tmp_path):
     """With a learning rate of 0 it ends where it started, whatever is learned next."""
-    texts = {"start": learned.path, "sources": sources(10), "pairs": 40, "epochs": 1}
-    again = train(tmp_path, original, "pretrain", **texts, learning_rate=0.0, weight_decay=0.0)
+    scorer = scorer_of(original)
+    options = options_of(learned.path, epochs=1, learning_rate=0.0, weight_decay=0.0)
+    again = train_on_pairs(scorer, tmp_path, sources(10), options, count=40)
     assert again.learned_from == learned.learned_from
-    same = {name for name, array in learned.arrays.items() if np.array_equal(array, again.arrays[name])}
-    assert same >= learned.arrays.keys() - {"1.linear.bias"}  # pre-training centres it
-    for objective, options, encoder, message in (
-        ("pretrain", texts, tiny_models.tiny_encoder(9), "trained with encoder"),
-        ("contrastive", texts, original, "'encoder'; start from one of kind 'ls'"),
-        ("contrastive", {}, original, "nothing to learn from"),
-        ("ratings", {"sources": sources(10)}, original, "nothing to learn from"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            train(tmp_path, encoder, objective, **options)
+    same = {name for name, array in learned.weights.items() if np.array_equal(array, again.weights[name])}
+    assert same >= learned.weights.keys() - {"1.linear.bias"}  # pre-training centres it
+    with pytest.raises(HeadError, match="trained with encoder"):
+        train_on_pairs(scorer_of(tiny_models.tiny_encoder(9)), tmp_path, sources(10), options)
+    with pytest.raises(ValueError, match="start from one of kind 'ls'"):
+        train_on_contrasts(scorer, tmp_path, sources(10), options)
+    for train in (train_on_ratings, train_on_pairs, train_on_contrasts):
+        with pytest.raises(ValueError, match="nothing to learn from"):
+            train(scorer, tmp_path, [])
 
 
 @pytest.mark.slow
 def test_contrast_prefers_whole_texts(original, tmp_path):
     texts = [Source(f"the baker opens her shop {source.text}", source.context) for source in sources(60)]
-    rows = [(text, (), of.context) for of in texts for text in (of.text, *contrasts(of, texts, 1))]
-    quick = {**QUICK, "per_device_train_batch_size": 4}
-    saved = train(tmp_path, original, "contrastive", sources=texts, epochs=6, **quick)
+    rows = [
+        Row(text, (), source.context) for source in texts for text in (source.text, *contrasts(source, texts, 1))
+    ]
+    options = options_of(epochs=6, **{**QUICK, "per_device_train_batch_size": 4})
+    saved = train_on_contrasts(scorer_of(original), tmp_path, texts, options)
     scores = before_and_after(saved, original, rows).reshape(2, 60, -1)
     before, after = (scores[:, :, :1] > scores[:, :, 1:]).mean(axis=(1, 2))
     assert after > before + 0.1
@@ -215,42 +268,47 @@ def test_contrast_prefers_whole_texts(original, tmp_path):
 
 @pytest.mark.slow
 def test_pretraining_learns_the_signals(original, tmp_path):
-    settings = settings_of(original)
-    pairs = make_pairs(with_sentences(sources(30)), 150, Augmenter(settings, Runtime()))
-    target = read_signals(pairs, settings, Runtime())["MARS"][:, 0]
-    saved = train(tmp_path, original, "pretrain", sources=sources(30), epochs=16, pairs=150, **QUICK)
+    scorer = scorer_of(original)
+    pairs = make_pairs(with_sentences(sources(30)), 150, scorer.calls)
+    target = compute_signals(pairs, scorer)["MARS"][:, 0]
+    saved = train_on_pairs(scorer, tmp_path, sources(30), options_of(epochs=16, **QUICK), count=150)
     before, after = np.corrcoef([*before_and_after(saved, original, pairs), target])[:2, 2]
     assert after > before + 0.2
 
 
 @pytest.mark.slow
 def test_goes_on_where_it_was_stopped_and_never_from_a_checkpoint_of_another_training(original, tmp_path):
-    options, steps = {"sets": [rated(count=60)], "epochs": 3, **QUICK}, []
+    steps = []
 
     def stop_in_the_last_epoch(stage, done, total):
         if done == total - 1:
             raise KeyboardInterrupt
 
+    def train(name, progress, seed=0):
+        options = options_of(seed=seed, **QUICK)
+        return train_on_ratings(scorer_of(original, progress), tmp_path / name, [rated(count=60)], options)
+
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "stopped", original, progress=stop_in_the_last_epoch, **options)
+        train("stopped", stop_in_the_last_epoch)
     assert not (tmp_path / "stopped" / "head.json").exists()
     *_, last = sorted(tmp_path.glob("stopped/checkpoints/*/checkpoint-*"))
     torn = shutil.copytree(last, last.with_name("checkpoint-99"))
     (torn / "trainer_state.json").unlink()  # as if the training had ended while it was written
     shutil.copytree(tmp_path / "stopped", tmp_path / "other")
     whole, resumed, other = (
-        train(tmp_path / name, original, progress=lambda *step: steps.append(step[1]), **options, seed=seed)
+        train(name, lambda stage, done, total: steps.append(done) if stage == "train" else None, seed)
         for name, seed in (("whole", 0), ("stopped", 0), ("other", 1))
     )
     assert [step for step, before in zip(steps, [99, *steps], strict=False) if step < before] == [1, 15, 1]
-    for name, array in whole.arrays.items():
-        assert resumed.arrays[name] == pytest.approx(array, abs=1e-5)
+    for name, array in whole.weights.items():
+        assert resumed.weights[name] == pytest.approx(array, abs=1e-5)
     assert sorted(path.name for path in other.path.iterdir()) == ["head.json", "head.safetensors"]
 
 
 def test_mars_train_and_mars_score_with_texts_alone(named_models, tmp_path, run):
     lines = [{"references": [source.text], "context": source.context} for source in sources(20)]
     texts = jsonl.write(tmp_path / "texts.jsonl", lines)
+    ratings = jsonl.write(tmp_path / "ratings.jsonl", [{**line, "candidate": "a", "human": 1} for line in lines])
     row = {"prediction": "bread", "context": "the river", "reference": "boats"}
     file = jsonl.write(tmp_path / "row.jsonl", [row])
     models = ["--encoder", named_models["encoder"], "--language-model", named_models["language_model"], "--quiet"]
@@ -263,7 +321,9 @@ def test_mars_train_and_mars_score_with_texts_alone(named_models, tmp_path, run)
         (["score", file, "--learned", ls, "--no-references"], 0, "rows 1"),
         (["score", file, "--learned", warm], 0, "rows 1"),
         (["train", texts, "--head=terms", "--objective=pretrain", "--out", other], 2, "leave --head terms out"),
-        (["train", texts, "--from", warm, "--out", other], 2, "--from starts an encoder"),
+        (["train", texts, "--from", warm, "--epochs=2", "--out", other], 2, "--from, --epochs"),
+        (["train", texts, *contrastive, "--pairs=9", "--out", other], 2, "--pairs has no effect"),
+        (["train", ratings, "--within-groups=chat", "--out", other], 2, "unknown data set 'chat'"),
     ):
         code, printed, errors = run(*command, *models)
         assert code == expected, errors

@@ -1,1 +1,1 @@
-"""Training of learned heads, from human ratings or from texts alone; :mod:`mars_score.scoring` applies them."""
+"""Learned heads, which compute the score from features of a row, and their training on ratings or texts."""

@@ -1,212 +1,302 @@
-"""Learned heads: their folders, how one is loaded, what they score and from what, and the head ``"terms"``.
+"""Learned heads: how a head scores, the folder that holds one, and the head ``"terms"``.
 
-In a head's folder ``head.json`` says what it is, ``head.safetensors`` holds its numbers.
+In a head's folder ``head.json`` says what it is, ``head.safetensors`` holds its weights.
 """
+
+from __future__ import annotations
 
 import hashlib
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic.dataclasses import dataclass
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from mars_score.data.files import write_whole
-from mars_score.data.overlap import copied_share
-from mars_score.data.words import repetition, split_words
-from mars_score.models.devices import one_blas_thread
+from mars_score.atomic import write_whole
+from mars_score.errors import HeadError
+from mars_score.metrics.plus import PlusConfig, repetition
 from mars_score.models.fingerprints import fingerprint
-from mars_score.progress import Runtime
-from mars_score.scoring.evidence import LIKELIHOOD, Evidence
-from mars_score.scoring.form import Form
-from mars_score.scoring.row import Example, ScorableRow, Term
-from mars_score.settings import SETTINGS, Settings
-from mars_score.settings.options import settings_of
-from mars_score.settings.stages import ModelSettings
+from mars_score.rows import LogProbability, Row, RowScore, Term
+from mars_score.settings import Settings, resolve_settings
+from mars_score.text import copied_share, split_words
+
+if TYPE_CHECKING:
+    from mars_score.models.model_calls import ModelCalls
 
 KINDS = ("terms", "encoder", "ls")
-FEATURES = ("repetition", "length", "copied", "log_probability", "lift")
-FORMAT = 3  # raised when folders that were written before can no longer be read
-_ABOUT, _NUMBERS = "head.json", "head.safetensors"
-_MODELS = {field.name for field in settings_of(ModelSettings)}
+FEATURES = ("repetition", "length", "copied", "log_probability", "pmi")  # beside the terms of a row's own score
+FORMAT = 4  # raised when folders that were written before can no longer be loaded
+LARGEST_WEIGHT = 1e6  # beyond it a file is damaged: trained weights are below 100
+_ABOUT, _WEIGHTS = "head.json", "head.safetensors"
+_MODELS = ("language_model", "encoder", "entailment_model")
 
 
-@dataclass(frozen=True)
+class Head(Protocol):
+    """A learned score, larger for a better candidate; training and scoring use the same features."""
+
+    def features(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> Sequence[Any]:
+        """Return the features of rows, whose candidates are not blank, with MARS's own scores of them."""
+
+    def score(self, features: Sequence[Any]) -> list[tuple[Term, ...]]:
+        """Return the terms of each row; the sum of value times weight is its score."""
+
+
+def load_head(saved: HeadFolder, settings: Settings, calls: ModelCalls) -> Head:
+    """Load a saved head of any kind, for a scorer of these settings.
+
+    Raises:
+        HeadError: the head was trained with other models or settings, is damaged, or is of an unknown kind.
+        ModelUnavailableError, UnsupportedModelError: the encoder of the settings cannot be used.
+    """
+    check_fits(saved, settings)
+    if saved.kind == "terms":
+        return TermsHead.load(saved, settings, calls)
+    from mars_score.learning.text_heads import TEXT_HEADS
+
+    head = TEXT_HEADS[saved.kind].from_encoder(calls)
+    head.load_weights(saved)
+    return head
+
+
+# Folders
+
+
+@dataclass(frozen=True, config={"extra": "forbid", "strict": True})
 class HeadFolder:
-    """A head as it is saved."""
+    """A head as it is saved.
+
+    Attributes:
+        path: the folder.
+        digest: hash of ``head.json``, and so of both files.
+        kind: one of :data:`KINDS`.
+        models: fingerprints of the models that it was trained with, by the setting's name. They are compared with
+            those of a scorer; no model is ever loaded by a name that stands here.
+        settings: those that its scores depend on, by name, but for the models.
+        parameters: how it was trained.
+        learned_from: name and sizes of each data set.
+        weights_digest: hash of ``head.safetensors``.
+    """
 
     path: Path
-    digest: str  # hash of head.json, and so of both files
-    kind: str  # one of KINDS
-    # Fingerprints of the models that it was trained with, by the setting's name. They are compared with the models
-    # that a scorer names, and no model is ever loaded from here.
-    models: Mapping[str, str]
-    settings: Mapping[str, Any]  # those that its scores depend on, by name; models are none of them
-    parameters: Mapping[str, Any]  # how it was trained, as plain data
-    learned_from: Sequence[Mapping[str, Any]]  # name and sizes of each data set
-    numbers: str  # hash of head.safetensors
+    digest: str
+    kind: str
+    models: dict[str, str]
+    settings: dict[str, Any]
+    parameters: dict[str, Any]
+    learned_from: list[dict[str, Any]]
+    weights_digest: str
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the head in signatures and keys of the store: ``terms:0123456789abcdef``."""
+        """Return what identifies the head in signatures: ``terms:0123456789abcdef``."""
         return f"{self.kind}:{self.digest}"
 
     @cached_property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Its numbers, by name; ValueError where the file is not the one that was saved."""
-        path = self.path / _NUMBERS
+    def weights(self) -> dict[str, NDArray[Any]]:
+        """The weights by name, which are loaded when they are first needed; HeadError where they are damaged."""
+        path = self.path / _WEIGHTS
         content = path.read_bytes() if path.is_file() else b""
-        if _hash(content) != self.numbers:
-            raise ValueError(
-                f"{self.path}: the learned head is damaged: {_NUMBERS} is not the file that was saved with it; "
-                "train it again, or copy the whole folder again"
-            )
-        return load(content)
+        if _hash(content) != self.weights_digest:
+            raise self.error("is not the file that was saved with the head")
+        try:
+            weights = load(content)
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise self.error(f"cannot be read ({error})") from None
+        for name, array in weights.items():
+            if array.dtype.kind != "f" or not (np.abs(array) <= LARGEST_WEIGHT).all():  # also false for NaN
+                raise self.error(f"has weights {name!r} that are no numbers up to {LARGEST_WEIGHT:,.0f}")
+        return weights
+
+    def error(self, fault: str, file: str = _WEIGHTS) -> HeadError:
+        """Make the error for a fault of a file of the head."""
+        return HeadError(f"{self.path / file} {fault}; train the head again, or copy the whole folder again")
+
+    def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise HeadError unless the weights have these names and shapes."""
+        if names := sorted(self.weights.keys() ^ shapes.keys()):
+            raise self.error(f"has the weights of another network (unknown or missing: {', '.join(names[:3])})")
+        for name, shape in shapes.items():
+            if self.weights[name].shape != shape:
+                raise self.error(f"has weights {name!r} of shape {self.weights[name].shape} instead of {shape}")
 
 
 def read_head(head: str | os.PathLike[str]) -> HeadFolder:
-    """Read a head's folder; its numbers are read when they are needed.
+    """Read what ``head.json`` says of a head.
 
     Raises:
         FileNotFoundError: there is no such folder, or it holds no head.
-        ValueError: the folder is damaged or was written by another version, or the head asks for settings that it
+        HeadError: the folder is damaged or was written by another version, or the head asks for settings that it
             may not have.
     """
     path = Path(head)
-    if not os.path.isfile(path / _ABOUT):
+    file = path / _ABOUT
+    if not os.path.isfile(file):
         raise FileNotFoundError(
             f"{path}: no learned head, as it has no {_ABOUT}; give a folder that mars train wrote"
         )
-    content = (path / _ABOUT).read_bytes()
+    content = file.read_bytes()
     try:
         about = json.loads(content)
-        if about.pop("format") != FORMAT:
-            raise ValueError
-        saved = HeadFolder(path, _hash(content), **about)
-        refused = [name for name in saved.settings if name not in SETTINGS or name in (*_MODELS, "learned")]
-        refused += [name for name in saved.models if name not in _MODELS]
+        found = about.pop("format")
+        saved = HeadFolder(path, _hash(content), **about) if found == FORMAT else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ValueError(
-            f"{path}: {_ABOUT} is damaged or not of format {FORMAT}, the only one that this version of mars_score "
-            "reads; train the head again"
-        ) from None
-    if refused:  # a folder from elsewhere could name any model
-        raise ValueError(f"{path}: the head sets {', '.join(refused)}, which no head may set; train it again")
+        raise HeadError(f"{file} is damaged; train the head again, or copy the whole folder again") from None
+    if saved is None:
+        raise HeadError(
+            f"{file} is of format {found!r:.20}; this version of mars_score has {FORMAT}: train the head again"
+        )
+    _check_settings(saved)
     return saved
 
 
-def write_head(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]], **about: Any) -> HeadFolder:
-    """Write a head's folder, which is made where it is missing, and read it back; a head there is replaced.
+def write_head(path: str | os.PathLike[str], weights: Mapping[str, NDArray[Any]], **about: Any) -> HeadFolder:
+    """Write a head's folder, which is made where it is missing, and read it; a head that is there is replaced.
 
-    Besides its numbers, by name, it gets the fields ``kind`` to ``learned_from`` of :class:`HeadFolder`.
+    Args:
+        path: of the folder.
+        weights: by name.
+        about: the fields ``kind`` to ``learned_from`` of :class:`HeadFolder`.
     """
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    (folder / _NUMBERS).write_bytes(numbers)  # an older head.json refuses it until that is replaced as well
-    about = {"format": FORMAT, **about, "numbers": _hash(numbers)}
+    content = save({name: np.ascontiguousarray(array) for name, array in weights.items()})
+    (folder / _WEIGHTS).write_bytes(content)  # An older head.json refuses it until that is replaced as well.
+    about = {"format": FORMAT, **about, "weights_digest": _hash(content)}
     write_whole(folder / _ABOUT, json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     return read_head(folder)
+
+
+def saved_settings(settings: Settings) -> dict[str, Any]:
+    """Return the settings that change what the terms of a score mean, by name."""
+    others = (*_MODELS, "dtype", "idf_corpus", "task", "learned")
+    return {name: value for name, value in settings.items() if name not in others}
+
+
+def check_fits(saved: HeadFolder, settings: Settings) -> None:
+    """Raise HeadError where a head is of an unknown kind, or was trained with other models or settings."""
+    if saved.kind not in KINDS:
+        raise HeadError(f"{saved.path}: a head of kind {saved.kind!r}; this version has: {', '.join(KINDS)}")
+    check_models(saved, settings)
+    here = dict(settings.items())
+    for name, value in saved.settings.items():
+        if here.get(name) != value:
+            raise HeadError(
+                f"{saved.path}: the head was trained with {name}={value!r}, but here it is {here.get(name)!r}; "
+                f"leave {name} out, or train a head with it"
+            )
+
+
+def check_models(saved: HeadFolder, settings: Settings) -> None:
+    """Raise HeadError where a head was trained with other models."""
+    for name, trained in saved.models.items():
+        model = fingerprint(getattr(settings.models, name))
+        if not model.matches(trained):
+            raise HeadError(
+                f"{saved.path}: the head was trained with {name} {trained}, but here it is {model}; use the "
+                "preset that it was trained with, or train a head with this one"
+            )
+
+
+def _check_settings(saved: HeadFolder) -> None:
+    """Refuse settings that are none, and models, which a folder from elsewhere could choose at will."""
+    try:
+        known = dict(resolve_settings("mini", trained=saved.settings).items())
+    except (ValueError, TypeError) as error:
+        raise saved.error(f"has settings that do not go together ({error})", _ABOUT) from None
+    refused = [name for name in saved.settings if name not in known or name in (*_MODELS, "learned")]
+    refused += [name for name in saved.models if name not in _MODELS]
+    if refused:
+        raise saved.error(f"sets {', '.join(refused)}, which no head may set", _ABOUT)
 
 
 def _hash(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
-class LearnedHead(Protocol):
-    """A score that was learned, by :mod:`mars_score.learning`; it is larger for a better candidate."""
-
-    def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
-        """The terms of each example, which depend on it alone; the sum of value times weight is its score."""
+# The head "terms"
 
 
-def load_head(saved: HeadFolder, settings: Settings, runtime: Runtime) -> LearnedHead:
-    """A saved head of any kind, for a scorer of these settings.
+class TermFeatures(NamedTuple):
+    """A row as the head "terms" sees it.
 
-    Raises:
-        ValueError: the head was trained with other models or settings, is damaged, or is of an unknown kind.
-        ModelUnavailableError, UnsupportedModelError: the encoder of the settings cannot be used.
+    Attributes:
+        terms: of MARS's own score.
+        values: those of :data:`FEATURES` that are known and no terms, by name.
     """
-    check_fits(saved, settings)
-    if saved.kind == "terms":
-        return TermsHead({name: saved.arrays[name].item() for name in FEATURES if name in saved.arrays})
-    from mars_score.learning.text_heads import TEXT_HEADS
 
-    head = TEXT_HEADS[saved.kind].of(settings, runtime)
-    head.take(saved.arrays, saved.path)
-    return head
-
-
-def check_fits(saved: HeadFolder, settings: Settings) -> None:
-    """Raise ValueError where a head is of an unknown kind, or was trained with other models or settings."""
-    if saved.kind not in KINDS:
-        raise ValueError(f"{saved.path}: a head of kind {saved.kind!r}; this version has: {', '.join(KINDS)}")
-    check_models(saved, settings)
-    here = dict(settings.items())
-    for name, value in saved.settings.items():
-        if here[name] != value:
-            raise ValueError(
-                f"{saved.path}: the head was trained with {name}={value!r}, but here it is {here[name]!r}; "
-                f"leave {name} out, or train a head with it"
-            )
-
-
-def check_models(saved: HeadFolder, settings: Settings) -> None:
-    """Raise ValueError where a head was trained with other models."""
-    for name, trained in saved.models.items():
-        model = fingerprint(getattr(settings.models, name))
-        if not model.may_be(trained):
-            raise ValueError(
-                f"{saved.path}: the head was trained with {name} {trained}, but here it is {model}; use the "
-                "preset that it was trained with, or train a head with this one"
-            )
+    terms: tuple[Term, ...]
+    values: dict[str, float]
 
 
 class TermsHead:
-    """MARS's own terms and :data:`FEATURES` with weights, which are added to the weights of terms of that name."""
+    """MARS's own terms, corrected by a weighted sum of :data:`FEATURES`.
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
-        self.weights = weights
+    Args:
+        weights: by feature; that of a feature which is a term of the score is added to the term's own weight.
+        settings: of the scorer.
+        calls: its models.
+    """
 
-    def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
-        """See :class:`LearnedHead`."""
+    def __init__(self, weights: Mapping[str, float], settings: Settings, calls: ModelCalls) -> None:
+        self.weights, self._calls = weights, calls
+        self._config = settings.config if isinstance(settings.config, PlusConfig) else PlusConfig()
+
+    @classmethod
+    def load(cls, saved: HeadFolder, settings: Settings, calls: ModelCalls) -> TermsHead:
+        """Load a saved head; HeadError where its weights are not those of features."""
+        names = [name for name in FEATURES if name in saved.weights]  # A file of weights has no order.
+        saved.check_shapes(dict.fromkeys(names, (1,)))
+        return cls({name: saved.weights[name].item() for name in names}, settings, calls)
+
+    def features(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> list[TermFeatures]:
+        """Return the terms of each row's own score, and these features.
+
+        - ``repetition``: see :func:`mars_score.metrics.plus.repetition`; left out where it is a term.
+        - ``copied``: the share of the candidate that is copied from the context.
+        - ``length``: log of the candidate's words by those of a reference (their mean).
+        - ``log_probability``, ``pmi``: of the candidate, alone and what the context adds to it, in nats per token;
+          left out where the likelihood is no term.
+        """
+        own = [{term.name for term in score.terms} for score in scores]
+        pairs = [(row.context, row.candidate) for row in rows]
+        likely = [pair for pair, names in zip(pairs, own, strict=True) if "likelihood" in names]
+        log_p = self._calls.log_probability(likely, self._config.max_context_tokens)
+        features = []
+        for row, score, pair, names in zip(rows, scores, pairs, own, strict=True):
+            values = self._values(row, log_p[pair] if "likelihood" in names else None)
+            unknown = {name: value for name, value in values.items() if name not in names}
+            features.append(TermFeatures(score.terms, unknown))
+        return features
+
+    def score(self, features: Sequence[TermFeatures]) -> list[tuple[Term, ...]]:
+        """Return the terms with their new weights, and a term for each other feature that has one."""
         scored = []
-        for example in examples:
-            own = {term.name for term in example.terms}
-            terms = [
-                replace(term, weight=term.weight + self.weights.get(term.name, 0.0)) for term in example.terms
-            ]
-            for name, weight in self.weights.items():
-                if name not in own:
-                    terms.append(Term(name, example.features.get(name, 0.0), weight))
-            scored.append(tuple(terms))
+        for terms, values in features:
+            own = {term.name for term in terms}
+            corrected = [replace(term, weight=term.weight + self.weights.get(term.name, 0.0)) for term in terms]
+            others = [name for name in self.weights if name not in own]
+            scored.append(
+                (*corrected, *(Term(name, values.get(name, 0.0), self.weights[name]) for name in others))
+            )
         return scored
 
-
-@one_blas_thread()
-def make_example(row: ScorableRow, terms: tuple[Term, ...], evidence: Evidence, form: Form) -> Example:
-    """A row, whose candidate is not blank, with the terms of its own score, as heads see it.
-
-    Features, each left out where it is not known:
-
-    - ``repetition``: see :func:`mars_score.data.words.repetition`; left out where it is a term.
-    - ``copied``: see :func:`mars_score.data.overlap.copied_share`.
-    - ``length``: log of the candidate's words by those of a reference (their mean).
-    - ``log_probability``, ``lift``: of the candidate, alone and what the context adds to it, in nats per token.
-    """
-    references = tuple(augmented.reference for augmented in row.references)
-    features = {"copied": copied_share(row.candidate, row.context)}
-    if references:
-        words = max(1, sum(len(split_words(text)) for text in references)) / len(references)
-        features["length"] = math.log(max(1, len(split_words(row.candidate))) / words)
-    if not form.repetition_penalty:
-        features["repetition"] = repetition(row.candidate)
-    if likelihood := evidence.get(LIKELIHOOD, {}).get((row.context, row.candidate)):
-        features |= {"log_probability": likelihood.alone, "lift": likelihood.lift}
-    return Example(row.candidate, references, row.context, terms, features)
+    def _values(self, row: Row, log_p: LogProbability | None) -> dict[str, float]:
+        values = {
+            "repetition": repetition(row, self._config),
+            "copied": copied_share(row.candidate, row.context, self._config.copied_words),
+        }
+        if row.references:
+            words = max(1, sum(len(split_words(text)) for text in row.references)) / len(row.references)
+            values["length"] = math.log(max(1, len(split_words(row.candidate))) / words)
+        if log_p is not None:
+            values |= {"log_probability": log_p.alone, "pmi": log_p.pmi}
+        return values

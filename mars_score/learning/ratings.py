@@ -1,70 +1,186 @@
-"""Rated sets as data to learn from: ratings on one scale, checked."""
+"""Ratings to learn from, and training of the head ``"terms"``: MARS's score and a small correction of it.
 
+The correction is a weighted sum of features of a row (:meth:`mars_score.learning.heads.TermsHead.features`).
+Weights are those with the largest mean correlation with the ratings, minus a penalty for their squares that falls
+with the number of groups per set: few ratings change little. What is a merit by its meaning never gets a negative
+weight, and repetition never a positive one.
+"""
+
+import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from mars_score.data.validation import Row
-from mars_score.meta.rated import RatedSet, check_names
+from mars_score.learning.heads import HeadFolder, TermFeatures, TermsHead, saved_settings, write_head
+from mars_score.models.fingerprints import fingerprint
+from mars_score.rows import Row, weighted_sum
+from mars_score.scorer import MarsScorer
 
 Floats = NDArray[np.float64]
-FEWEST_GROUPS = 10
-FEWEST_RATINGS = 20
+MIN_GROUPS = 10
+MIN_RATINGS = 20
+# The least and the largest weight that each feature may get.
+BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
+    "repetition": (None, 0),
+    "length": (None, None),
+    "copied": (None, None),
+    "log_probability": (0, None),
+    "pmi": (0, None),
+}
+PENALTY = 10.0  # chosen by left-out sets (research/learning.md)
+_CONSTANT = 1e-9  # spread up to which a feature says nothing
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The rated candidates of a data set."""
+    """The rated candidates of a data set.
+
+    Attributes:
+        name: of the data set.
+        rows: checked rows, no candidate blank.
+        ratings: (rows,), of standard deviation 1; mean 0 in the set, with ``within_groups`` in each group.
+        groups: of each row, what must not be split between training and test.
+        within_groups: whether ratings compare within a group only.
+    """
 
     name: str
-    rows: tuple[Row, ...]  # without outer whitespace, no candidate blank
-    ratings: Floats  # (rows,), of standard deviation 1; mean 0 in the set, with within_groups in each group
-    groups: tuple[str, ...]  # of each row: what must not be split between training and test
-    within_groups: bool = False  # whether ratings compare within a group only
+    rows: tuple[Row, ...]
+    ratings: Floats
+    groups: tuple[str, ...]
+    within_groups: bool = False
 
     def summary(self) -> dict[str, Any]:
-        """Name and sizes, no texts: what a head says about what it was trained on."""
+        """Return name and sizes, no texts: what a head says about what it was trained on."""
         sizes = {"ratings": len(self.rows), "groups": len(set(self.groups))}
         return {"name": self.name, **sizes, "within_groups": self.within_groups}
 
+    def prepared_rows(self, scorer: MarsScorer) -> list[Row]:
+        """Return the rows as a scorer takes them; ValueError where they have samples that it does not use."""
+        scorer.check_inputs(self.rows, [row.samples for row in self.rows if row.samples] or None)
+        if scorer.settings.use_context:
+            return scorer.prepare(self.rows)
+        return scorer.prepare(row._replace(context="", task="text") for row in self.rows)
 
-def training_sets(sets: Sequence[RatedSet], within_groups: Collection[str] = ()) -> list[TrainingSet]:
-    """Rated sets with their ratings standardised, as each has a scale of its own.
 
-    ``within_groups`` names the sets whose ratings compare within a group only. A set with too few ratings, or only
-    equal ones, and an unknown name are a ValueError.
+def training_set(
+    name: str, rows: Sequence[Row], ratings: Sequence[float], groups: Sequence[str], *, within_groups: bool = False
+) -> TrainingSet:
+    """Make a set to learn from: its ratings are standardised, as each set has a scale of its own.
+
+    Args:
+        name: of the data set.
+        rows: checked rows; those with a blank candidate are left out.
+        ratings: of each row.
+        groups: of each row; candidates of a group share context and references.
+        within_groups: whether ratings compare within a group only; a group of one is left out then.
+
+    Raises:
+        ValueError: there are too few ratings, or only equal ones.
     """
-    check_names("data set", within_groups, [data.name for data in sets])
-    return [_training_set(data, data.name in within_groups) for data in sets]
+    kept = [bool(row.candidate.strip()) for row in rows]
+    if within_groups:
+        sizes = Counter(compress(groups, kept))
+        kept = [keep and sizes[group] > 1 for keep, group in zip(kept, groups, strict=True)]
+    labels, values = tuple(compress(groups, kept)), np.array(list(compress(ratings, kept)), dtype=np.float64)
+    if len(values) < MIN_RATINGS or len(set(labels)) < MIN_GROUPS:
+        raise ValueError(
+            f"{name}: {len(values)} ratings in {len(set(labels))} groups that can be learned from, of at least "
+            f"{MIN_RATINGS} in {MIN_GROUPS} groups (contexts); rate more candidates, or leave the file out"
+        )
+    (offsets,) = centred((values,), labels if within_groups else None)
+    spread = float(offsets.std())
+    if spread <= 1e-9 * max(1.0, float(np.abs(values).max())):
+        where = " within every group" if within_groups else ""
+        raise ValueError(f"{name}: all ratings are equal{where}, so there is nothing to learn; leave it out")
+    return TrainingSet(name, tuple(compress(rows, kept)), offsets / spread, labels, within_groups)
 
 
 def centred(columns: Sequence[Floats], groups: Sequence[str] | None = None) -> tuple[Floats, ...]:
-    """Each column minus its mean, in each group where there are groups."""
+    """Subtract from each column its mean, in each group where there are groups."""
     codes = np.zeros(len(columns[0]), int) if groups is None else np.unique(groups, return_inverse=True)[1]
     centre = np.eye(codes.max() + 1)[codes] / np.bincount(codes)
     return tuple(column - (centre.T @ column)[codes] for column in columns)
 
 
-def _training_set(data: RatedSet, within_groups: bool) -> TrainingSet:
-    data = data.where([bool(row.candidate.strip()) for row in data.rows])
-    if within_groups:
-        sizes = Counter(data.groups)
-        data = data.where([sizes[group] > 1 for group in data.groups])  # a group of one compares with nothing
-    ratings, groups = np.array(data.ratings, dtype=np.float64), tuple(data.groups)
-    if len(ratings) < FEWEST_RATINGS or len(set(groups)) < FEWEST_GROUPS:
-        raise ValueError(
-            f"{data.name}: {len(ratings)} ratings in {len(set(groups))} groups that can be learned from; "
-            f"{FEWEST_RATINGS} in {FEWEST_GROUPS} groups (contexts) are needed: rate more candidates, or leave "
-            "the file out"
-        )
-    (offsets,) = centred((ratings,), groups if within_groups else None)
-    spread = float(offsets.std())
-    if spread <= 1e-9 * max(1.0, float(np.abs(ratings).max())):
-        where = " within every group" if within_groups else ""
-        raise ValueError(f"{data.name}: all ratings are equal{where}, so there is nothing to learn; leave it out")
-    rows = tuple(row._replace(candidate=row.candidate.strip(), context=row.context.strip()) for row in data.rows)
-    return TrainingSet(data.name, rows, offsets / spread, groups, within_groups)
+def train_terms(scorer: MarsScorer, folder: str | os.PathLike[str], sets: Sequence[TrainingSet]) -> HeadFolder:
+    """Train a head "terms" on ratings and save it, for use with the models and settings of the scorer only."""
+    settings = scorer.settings
+    weights = learn_weights(sets, [term_features(scorer, data) for data in sets])
+    return write_head(
+        folder,
+        {name: np.array([weight]) for name, weight in weights.items()},
+        kind="terms",
+        models={name: str(fingerprint(getattr(settings.models, name))) for name in settings.used_models},
+        settings=saved_settings(settings),
+        parameters={"penalty": PENALTY},
+        learned_from=[data.summary() for data in sets],
+    )
+
+
+def term_features(scorer: MarsScorer, data: TrainingSet) -> list[TermFeatures]:
+    """Compute the features of a set's rows for the head "terms"."""
+    rows = data.prepared_rows(scorer)
+    return TermsHead({}, scorer.settings, scorer.calls).features(rows, scorer.score_rows(rows))
+
+
+def learn_weights(
+    sets: Sequence[TrainingSet], features: Sequence[Sequence[TermFeatures]], penalty: float = PENALTY
+) -> dict[str, float]:
+    """Learn the weights of features that ratings ask for, by name; those of weight 0 are left out.
+
+    Args:
+        sets: ratings.
+        features: of each row of each set.
+        penalty: a larger one keeps the score nearer to MARS's own.
+    """
+    parts = []
+    for data, rows in zip(sets, features, strict=True):
+        scores = np.array([weighted_sum(terms) for terms, _ in rows])
+        known = [{term.name: term.value for term in terms} | values for terms, values in rows]
+        matrix = np.array([[row.get(name, 0.0) for name in BOUNDS] for row in known])
+        groups = data.groups if data.within_groups else None
+        parts.append((*centred((matrix, scores, data.ratings), groups), len(set(data.groups))))
+    weights = fit_weights(parts, list(BOUNDS.values()), penalty)
+    return {name: weight for name, weight in zip(BOUNDS, weights.tolist(), strict=True) if weight}
+
+
+def fit_weights(
+    parts: Sequence[tuple[Any, ...]], bounds: Sequence[tuple[float | None, float | None]], penalty: float
+) -> Floats:
+    """Fit the weights of features beside MARS's score.
+
+    They maximise the mean over sets of Pearson's r of ``scores + features @ weights`` with the ratings, minus
+    ``penalty`` by the mean number of groups of a set times the sum of their squares, in units in which features
+    and scores vary alike.
+
+    Args:
+        parts: of each set its features (rows, features), scores (rows,) and ratings (rows,), all centred, and its
+            number of groups.
+        bounds: the least and the largest weight of each feature.
+        penalty: see above.
+
+    Returns:
+        The weights, (features,).
+    """
+    spread = np.sqrt(np.mean([(features**2).mean(axis=0) for features, *_ in parts], axis=0))
+    score_spread = np.sqrt(np.mean([(scores**2).mean() for _, scores, *_ in parts]))
+    unit = np.divide(score_spread, spread, out=np.zeros_like(spread), where=spread > _CONSTANT)
+    strength = penalty * len(parts) / sum(groups for *_, groups in parts)
+
+    def loss(weights: Floats) -> float:
+        correlations = []
+        for features, own, ratings, _ in parts:
+            scores = own + features @ (weights * unit)
+            size = np.sqrt((scores @ scores) * (ratings @ ratings))
+            correlations.append(scores @ ratings / size if size > 0 else 0.0)
+        return float(strength * (weights @ weights) - np.mean(correlations))
+
+    start = np.zeros_like(unit)
+    weights: Floats = minimize(loss, start, jac="3-point", bounds=bounds, method="L-BFGS-B").x * unit
+    return weights

@@ -1,15 +1,15 @@
-"""Learned heads that read the texts themselves: ``"encoder"`` and ``"ls"``.
+"""Learned heads that are networks over the texts: ``"encoder"`` and ``"ls"``.
 
 Both start from a copy of the preset's encoder. ``"encoder"`` is the cross-encoder of BLEURT (Sellam et al. 2020,
 https://aclanthology.org/2020.acl-main.704); ``"ls"`` is LS_Score (Wu et al. 2020,
-https://aclanthology.org/2020.emnlp-main.294), which looks at no reference.
+https://aclanthology.org/2020.emnlp-main.294), which does not use references.
 """
 
 import copy
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import chain
-from typing import Any, Self
+from itertools import chain, islice
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,46 +20,61 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 from torch.nn.utils.rnn import pad_sequence
 
-from mars_score.data.overlap import windows
-from mars_score.data.validation import Row
 from mars_score.errors import UnsupportedModelError
-from mars_score.models.loading import shared_model
+from mars_score.learning.heads import HeadFolder
+from mars_score.models.model_calls import ModelCalls
 from mars_score.models.running import exclusive, ordinary_mode, position_limit
-from mars_score.progress import Runtime
-from mars_score.scoring.evidence import EMBED, Reader
-from mars_score.scoring.row import Example, Term
-from mars_score.settings import Settings
+from mars_score.rows import Row, RowScore, Term
+from mars_score.text import windows
 
-Segments = tuple[str, str, str]  # reference, candidate, parts of the context; each may be blank
-TEXT_TOKENS = 96  # read of a reference, and of a candidate
+Segments = tuple[str, str, str]  # reference, candidate, windows of the context; each may be blank
+# The score that a network replaces has no terms of its own that cost anything, and no samples or NLI model.
+REPLACED_SETTINGS = {"variant": "fast", "sample_weight": 0.0, "contradiction_penalty": 0.0}
+TEXT_TOKENS = 96  # of a reference, and of a candidate
 ALL_TOKENS = 256  # of a sequence; the context gets what is left
-NEAREST_WINDOWS = 2
+WINDOW_WORDS, NEAREST_WINDOWS = 100, 2  # of the context: size, and how many are used
 # First weights of: the mean of all token vectors; the cosines of reference and candidate, candidate and context.
 START = (0.0, 2.0, 1.0)
 ALPHA, BETA = 0.01, 1.0  # of LS_Score's linguistic and semantic part: the paper's
+_LAYER = "1."  # begins the names of the weights of the layer on the transformer
+
+
+class TextFeatures(NamedTuple):
+    """A row as a network sees it.
+
+    Attributes:
+        references: () where there are none.
+        candidate: not blank.
+        context: the windows of the context that are nearest to the candidate, nearest first, as one text.
+    """
+
+    references: tuple[str, ...]
+    candidate: str
+    context: str
 
 
 class TextHead(CrossEncoder):  # type: ignore[misc]
-    """A copy of an encoder's transformer in single precision, and a layer on it; its rows are :data:`Segments`.
+    """A copy of an encoder's transformer in single precision, and a layer on it; its inputs are :data:`Segments`.
 
     Word embeddings are not trained: they are half of a small encoder, and few ratings say little of words. A
     subclass says which ``layer(size, outputs)`` there is before training, on token vectors of dimension ``size``.
     """
 
-    reader: Reader
+    calls: ModelCalls
     batch_size: int
     window: int  # tokens of a sequence, special ones included
+    extra_outputs: int  # outputs that are used in training only
+    saved: HeadFolder | None = None  # where the weights were loaded from
 
     @classmethod
-    def of(cls, settings: Settings, runtime: Runtime, outputs: int = 1) -> Self:
-        """The head before training; the layer gives ``outputs`` numbers for a row, the first is the score.
+    def from_encoder(cls, calls: ModelCalls, outputs: int = 1) -> Self:
+        """Make the head before training; the layer has ``outputs`` outputs for a row, the first is the score.
 
         Raises:
             ModelUnavailableError: the encoder cannot be loaded.
             UnsupportedModelError: its tokenizer has no separator.
         """
-        models = settings.models
-        encoder = shared_model("encoder", models, runtime, in_torch=True)
+        encoder = calls.encoder()
         tokenizer = getattr(encoder, "tokenizer", None)
         if None in (getattr(tokenizer, "cls_token_id", None), getattr(tokenizer, "sep_token_id", None)):
             raise UnsupportedModelError(
@@ -72,17 +87,23 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
             transformer.auto_model.get_input_embeddings().requires_grad_(False)
             modules = [transformer, cls.layer(transformer.auto_model.config.hidden_size, outputs)]
             head = cls(modules=modules, device=str(encoder.device), activation_fn=torch.nn.Identity())
-        head.reader, head.batch_size = Reader(settings, runtime), runtime.encoder_batch_size or 32
+        head.calls, head.batch_size = calls, calls.runtime.encoder_batch_size or 32
         head.window = min(ALL_TOKENS, position_limit(transformer.auto_model) or ALL_TOKENS)
+        head.extra_outputs = outputs - 1
         return head
 
     def token_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text; what spells a special token is text."""
-        ways = {"add_special_tokens": False, "split_special_tokens": True, "truncation": False, "verbose": False}
-        return list(self.tokenizer(list(texts), **ways)["input_ids"])
+        """Return the token ids of each text; what spells a special token is text."""
+        options = {
+            "add_special_tokens": False,
+            "split_special_tokens": True,
+            "truncation": False,
+            "verbose": False,
+        }
+        return list(self.tokenizer(list(texts), **options)["input_ids"])
 
     def padded(self, sequences: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        """The transformer's input; each sequence becomes begin, its tokens, separator."""
+        """Return the transformer's input; each sequence becomes begin, its tokens, separator."""
         begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         ids = [torch.tensor([begin, *sequence, end]) for sequence in sequences]
         pad = partial(pad_sequence, batch_first=True)
@@ -95,47 +116,52 @@ class TextHead(CrossEncoder):  # type: ignore[misc]
         """Save a checkpoint, without the card that describes a model to people."""
         super().save_pretrained(path, *arguments, **{**more, "create_model_card": False})
 
-    def trained(self) -> dict[str, NDArray[Any]]:
-        """The weights that may differ from the encoder's own, by name."""
-        weights = {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
-        return {name: weight.detach().cpu().numpy() for name, weight in weights.items()}
+    def trained_weights(self) -> dict[str, NDArray[Any]]:
+        """Return the weights that may differ from the encoder's own, by name, without the extra outputs."""
+        parameters = {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
+        weights = {name: weight.detach().cpu().numpy() for name, weight in parameters.items()}
+        return {name: weight[: self._rows(name, weight)] for name, weight in weights.items()}
 
-    def take(self, arrays: Mapping[str, NDArray[Any]], where: object) -> None:
-        """Take over weights that :meth:`trained` gave; the layer may have fewer outputs than here.
-
-        Raises:
-            ValueError: weights of another network, with ``where`` they are from.
-        """
-        if arrays.keys() != self.trained().keys():
-            raise ValueError(f"{where}: the weights are those of another network; train the head again")
-        for name, array in arrays.items():
+    def load_weights(self, saved: HeadFolder) -> None:
+        """Load the weights of a saved head; HeadError where they are those of another network."""
+        saved.check_shapes({name: weight.shape for name, weight in self.trained_weights().items()})
+        for name, array in saved.weights.items():
             self.get_parameter(name).data[: len(array)].copy_(torch.from_numpy(np.array(array)))
+        self.saved = saved
 
-    def nearest(self, rows: Sequence[Example | Row]) -> list[str]:
-        """Of each row's context the windows that are nearest to the candidate, nearest first, as one text.
+    def features(self, rows: Sequence[Row], scores: Sequence[RowScore] = ()) -> list[TextFeatures]:
+        """Return the texts of rows, of long contexts the windows nearest to the candidate.
 
-        The cosine by the encoder as it was before training decides.
+        The cosine by the encoder as it was before training decides which; MARS's own scores are not used.
         """
-        texts = [(row.candidate, windows(row.context)) for row in rows]
-        long = [(candidate, *parts) for candidate, parts in texts if len(parts) > NEAREST_WINDOWS]
-        vectors = self.reader.read(EMBED, list(chain.from_iterable(long)))
-        nearest = []
-        for candidate, parts in texts:
+        contexts = [windows(row.context, WINDOW_WORDS) for row in rows]
+        long = [(row, parts) for row, parts in zip(rows, contexts, strict=True) if len(parts) > NEAREST_WINDOWS]
+        encodings = self.calls.encode(chain.from_iterable((row.candidate, *parts) for row, parts in long))
+        features = []
+        for row, parts in zip(rows, contexts, strict=True):
             if len(parts) > NEAREST_WINDOWS:
-                own = vectors[candidate].vector
-                parts = sorted(parts, key=lambda part: -float(vectors[part].vector @ own))[:NEAREST_WINDOWS]
-            nearest.append(" ".join(parts))
-        return nearest
+                own = encodings[row.candidate].vector
+                parts = sorted(parts, key=lambda part: -float(encodings[part].vector @ own))[:NEAREST_WINDOWS]
+            features.append(TextFeatures(row.references, row.candidate, " ".join(parts)))
+        return features
 
-    def outputs(self, rows: Sequence[Segments]) -> NDArray[np.float32]:
-        """What the network gives for each row, (rows, outputs)."""
+    def outputs(self, inputs: Sequence[Segments]) -> NDArray[np.float32]:
+        """Run the network, (inputs, outputs); HeadError where weights that were loaded give no finite outputs."""
+        if not inputs:
+            return np.zeros((0, 1), np.float32)
         with exclusive(self), ordinary_mode():
-            scores = self.predict(list(rows), batch_size=self.batch_size, show_progress_bar=False)
-        return np.reshape(scores, (len(rows), -1))
+            outputs = self.predict(list(inputs), batch_size=self.batch_size, show_progress_bar=False)
+        if self.saved and not np.isfinite(outputs).all():
+            raise self.saved.error("has weights that give no finite scores")
+        return np.reshape(outputs, (len(inputs), -1))
+
+    def _rows(self, name: str, weight: NDArray[Any]) -> int:
+        """Return how many rows of a weight are saved: those of the extra outputs are not."""
+        return len(weight) - self.extra_outputs * name.startswith(_LAYER)
 
 
 class EncoderHead(TextHead):
-    """Reads reference, candidate and context as one sequence.
+    """Encodes reference, candidate and context as one sequence.
 
     The layer sees the mean of all token vectors, and two products of segments' mean vectors (of length 1): of
     reference and candidate, and of candidate and context, 0 where one of them is blank. The sum of a product is a
@@ -144,14 +170,14 @@ class EncoderHead(TextHead):
 
     @staticmethod
     def layer(size: int, outputs: int) -> Dense:
-        """A weighted sum of the two cosines."""
+        """Make a weighted sum of the two cosines."""
         weights = torch.tensor(START).repeat_interleave(size).repeat(outputs, 1) / size
         names = {"module_input_name": "pooled", "module_output_name": "scores"}
         linear = torch.nn.Identity()
         return Dense(len(START) * size, outputs, True, linear, weights, torch.zeros(outputs), **names)
 
     def preprocess(self, inputs: Sequence[Segments], prompt: str | None = None, **more: Any) -> dict[str, Tensor]:
-        """Begin, reference, separator, candidate, separator, context, separator."""
+        """Join begin, reference, separator, candidate, separator, context, separator."""
         ids, end = self.token_ids([text for row in inputs for text in row]), self.tokenizer.sep_token_id
         limit = min(TEXT_TOKENS, (self.window - 4) // 2)
         sequences = []
@@ -161,7 +187,7 @@ class EncoderHead(TextHead):
         return self.padded(sequences)
 
     def forward(self, input: dict[str, Tensor], **more: Any) -> dict[str, Tensor]:  # noqa: A002
-        """Adds ``scores``, (rows, outputs)."""
+        """Add ``scores``, (inputs, outputs)."""
         features = self[0](input)
         states, known = features["token_embeddings"], features["attention_mask"].bool()
         ends = features["input_ids"] == self.tokenizer.sep_token_id
@@ -176,43 +202,44 @@ class EncoderHead(TextHead):
         scored: dict[str, Tensor] = self[1](features)
         return scored
 
-    def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
-        """One term, "encoder": 0.5 for a candidate of average quality, 0.25 more per standard deviation.
+    def score(self, features: Sequence[TextFeatures]) -> list[tuple[Term, ...]]:
+        """Return one term, "encoder": 0.5 for a candidate of average quality, 0.25 more per standard deviation.
 
         Of several references the best counts, as in BLEURT.
         """
-        counts = [len(example.references) or 1 for example in examples]
-        rows = [
-            (reference, example.candidate, context)
-            for example, context in zip(examples, self.nearest(examples), strict=True)
-            for reference in example.references or ("",)
+        references = [row.references or ("",) for row in features]
+        inputs = [
+            (reference, row.candidate, row.context)
+            for row, texts in zip(features, references, strict=True)
+            for reference in texts
         ]
-        outputs = np.split(self.outputs(rows)[:, 0], np.cumsum(counts)[:-1])
-        return [(Term("encoder", 0.5 + float(values.max()) / 4, 1.0),) for values in outputs]
+        outputs = iter(self.outputs(inputs)[:, 0].tolist())
+        best = [max(islice(outputs, len(texts))) for texts in references]
+        return [(Term("encoder", 0.5 + output / 4, 1.0),) for output in best]
 
 
 class LsHead(TextHead):
-    """Reads candidate and context one by one; the output is the semantic and the linguistic part of LS_Score.
+    """Encodes candidate and context one by one; the outputs are the semantic and the linguistic part of LS_Score.
 
     The semantic part is their cosine, the linguistic one the mean log probability of the candidate's tokens, each
-    read off its own state by a layer with GELU and the table of word embeddings.
+    predicted from its own state by a layer with GELU and the table of word embeddings.
     """
 
     @staticmethod
     def layer(size: int, outputs: int) -> Dense:
-        """A layer on single token vectors, with random weights."""
+        """Make a layer on single token vectors, with random weights."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             names = {"module_input_name": "token_embeddings", "module_output_name": "hidden"}
             return Dense(size, size, True, torch.nn.GELU(), **names)
 
     def preprocess(self, inputs: Sequence[Segments], prompt: str | None = None, **more: Any) -> dict[str, Tensor]:
-        """All candidates, then all contexts; references are not read."""
+        """Tokenize all candidates, then all contexts; references are not used."""
         texts = [candidate for _, candidate, _ in inputs] + [context for _, _, context in inputs]
         return self.padded([ids[: self.window - 2] for ids in self.token_ids(texts)])
 
     def forward(self, input: dict[str, Tensor], **more: Any) -> dict[str, Tensor]:  # noqa: A002
-        """Adds ``scores``, (rows, 2)."""
+        """Add ``scores``, (inputs, 2)."""
         features = self[1](self[0](input))
         ids, states, known = (features[name] for name in ("input_ids", "token_embeddings", "attention_mask"))
         vectors = normalize((states * known[..., None]).sum(1), dim=-1)
@@ -229,13 +256,12 @@ class LsHead(TextHead):
         scores = torch.stack([semantic, torch.stack(linguistic)], dim=-1)
         return {**features, "scores": scores}
 
-    def score(self, examples: Sequence[Example]) -> list[tuple[Term, ...]]:
-        """Two terms, "semantic" and "linguistic"; references are not looked at."""
-        contexts = self.nearest(examples)
-        rows = [("", example.candidate, context) for example, context in zip(examples, contexts, strict=True)]
+    def score(self, features: Sequence[TextFeatures]) -> list[tuple[Term, ...]]:
+        """Return two terms, "semantic" and "linguistic"."""
+        outputs = self.outputs([("", row.candidate, row.context) for row in features])
         return [
             (Term("semantic", semantic, BETA), Term("linguistic", linguistic, ALPHA))
-            for semantic, linguistic in self.outputs(rows).tolist()
+            for semantic, linguistic in outputs.tolist()
         ]
 
 
