@@ -4,7 +4,6 @@ evaluate reads the import lines of this file by a regular expression: an import 
 name under which pip finds the package, and by nothing else.
 """
 
-import inspect
 from typing import Any
 
 import datasets
@@ -12,7 +11,6 @@ import evaluate
 
 import mars_score  # From: mars-score
 from mars_score.integrations import evaluate_rows  # From: mars-score
-from mars_score.models.loading import free_models  # From: mars-score
 
 _CITATION = """\
 @inproceedings{liu-etal-2021-language,
@@ -40,18 +38,21 @@ Args:
     predictions (`list` of `str`): candidates, one per row. A blank one scores 0.0.
     references (`list` of `str` or of `list` of `str`): one or several human references per row; rows may be mixed.
         None: all candidates are scored by their contexts alone, as variants `"plus"` and `"fast"` can.
-    contexts (`list` of `str` or of `list` of `str`): what the text was generated from (a document, a question, a
-        dialogue), one per row; the strings of a list are the turns of a dialogue. May be omitted with
+    contexts (`list`): what the text was generated from, one per row: a string is a text, such as a document or a
+        question; a list of strings or of chat messages a dialogue; `{"passages": [...]}`, if need be with a
+        `"question"`, are retrieved passages; any other `dict` is a record. May be omitted with
         `use_context=False`.
     samples (`list` of `str` or of `list` of `str`): texts that others than the scored system, such as a good
         language model, wrote for the context, as variants `"plus"` and `"fast"` can use them; an empty list where
         a row has none. May be omitted.
+    tasks (`str` or `list` of `str`): what the contexts are, for all rows or for each, where their type does not
+        say it: `"text"`, `"dialogue"`, whose turns are lines, or `"data"`. May be omitted.
     detailed (`bool`): also return the scores of the rows, the signature and the augmented references.
     explain (`bool`): also return why each score is what it is.
     **settings: settings and arguments of `mars_score.MarsScorer`, for one call, or at `evaluate.load` for
         all calls: `preset` (`"mini"`, `"base"`, `"paper"` or `"multilingual"`: which models), `variant`
         (`"paper"`, `"plus"` or `"fast"`; also the second argument of `evaluate.load`), `language`, `task`,
-        `use_context`, `engine`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
+        `use_context`, `device`, `batch_size`, `store` and others. Unknown ones are refused.
 
 Returns:
     mars (`float`): mean score of the rows, mostly in [0, 1]; an unlikely or repetitive text may score below 0.
@@ -81,34 +82,10 @@ Examples:
     ['mars']
 """
 
-# Arguments of evaluate's own constructor, which silently ignores all others.
-_EVALUATE_ARGUMENTS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters) - {"self", "kwargs"}
-
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
-class Mars(evaluate_rows.MetricOfRows):
-    """MARS as a metric of Hugging Face evaluate.
-
-    Args:
-        config_name: evaluate's second argument: the variant; ``"default"`` is ``"paper"``.
-        arguments: those of ``evaluate.Metric`` (``cache_dir``, ``experiment_id``, ...), and settings and arguments
-            of ``mars_score.MarsScorer``, for all calls that do not override them.
-
-    Raises:
-        TypeError: an unknown setting.
-        ValueError: an unknown preset or variant, or a value out of range.
-    """
-
-    def __init__(self, config_name: str | None = None, **arguments: Any) -> None:
-        base = {name: value for name, value in arguments.items() if name in _EVALUATE_ARGUMENTS}
-        self._options = {name: value for name, value in arguments.items() if name not in base}
-        if config_name not in (None, "default"):
-            variant = self._options.setdefault("variant", config_name)
-            if variant != config_name:
-                raise ValueError(f"config_name {config_name!r} and variant {variant!r} differ; give one")
-        scorer = mars_score.MarsScorer(**self._options)  # checks them; loads nothing
-        super().__init__(config_name=config_name, **base)
-        self.use_context = scorer.settings.use_context
+class Mars(evaluate_rows.RowMetric):
+    """MARS as a metric of Hugging Face evaluate; its base class checks and keeps the rows."""
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")
@@ -123,54 +100,32 @@ class Mars(evaluate_rows.MetricOfRows):
             license="Apache-2.0",
         )
 
-    def compute(
-        self,
-        *,
-        predictions: Any = None,
-        references: Any = None,
-        contexts: Any = None,
-        samples: Any = None,
-        detailed: bool = False,
-        explain: bool = False,
-        **settings: Any,
-    ) -> dict[str, Any] | None:
-        """Score the rows given here together with those that were added before.
-
-        Bad input and unknown settings raise before any model loads and leave the rows added before as they are;
-        if the scoring itself fails, they are dropped.
-
-        With ``num_process`` at load, process 0 scores the rows of all processes together, its own first; the
-        others get None and may have no rows. No process may add the next rows before process 0 is done.
-        """
-        for name in settings:
-            evaluate_rows.refuse_other_names(name)
-        scorer = mars_score.MarsScorer(**{**self._options, **settings})
-        columns = (predictions, references, contexts, samples)
-        return self.compute_rows(columns, scorer, detailed=detailed, explain=explain)
-
-    @staticmethod
-    def free() -> None:
-        """Release the models of all instances in this process; they are loaded again when needed."""
-        free_models()
-
     def _compute(
         self,
-        predictions: list[str],
-        references: list[list[str]],
-        contexts: list[str],
-        scorer: mars_score.MarsScorer,
-        samples: Any,
-        detailed: bool,
-        explain: bool,
+        predictions: Any,
+        references: Any,
+        contexts: Any,
+        *,
+        scorer: mars_score.MarsScorer | None = None,
+        samples: Any = None,
+        tasks: Any = None,
+        detailed: bool = False,
+        explain: bool = False,
     ) -> dict[str, Any]:
-        evaluate_rows.check_mix({bool(row) for row in references})  # also of other processes
-        given = references if any(references) else None
-        result = scorer.score(predictions, given, contexts, samples=samples, explain=explain)
-        found: dict[str, Any] = {"mars": result.score}
+        has_references = references is not None and evaluate_rows.check_mix(map(bool, references))
+        result = (scorer or self.make_scorer()).score(
+            predictions,
+            references if has_references else None,
+            contexts,
+            samples=samples,
+            tasks=tasks,
+            explain=explain,
+        )
+        values: dict[str, Any] = {"mars": result.score}
         if detailed:
-            found["scores"] = result.scores
-            found["signature"] = str(result.signature)
-            found["augmented_references"] = [list(row.texts) for row in result.rows]
+            values["scores"] = result.scores
+            values["signature"] = str(result.signature)
+            values["augmented_references"] = [list(row.texts) for row in result.rows]
         if explain:
-            found["explanations"] = [explanation.to_dict() for explanation in result.explanations]
-        return found
+            values["explanations"] = [explanation.to_dict() for explanation in result.explanations]
+        return values

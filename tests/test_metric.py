@@ -10,6 +10,7 @@ from pathlib import Path
 import dill
 import evaluate
 import pytest
+from word_recall import SETTINGS
 
 import mars_metric
 from mars_metric import Mars
@@ -17,7 +18,6 @@ from mars_score.errors import BLANK
 from mars_score.models.loading import free_models
 from mars_score.scorer import MarsScorer
 
-pytestmark = pytest.mark.usefixtures("scored")
 ROOT = Path(mars_metric.__file__).parent
 ROWS = {
     "predictions": ["a b", "c d"],
@@ -26,12 +26,21 @@ ROWS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def scored(word_models):
+    """The calls of the scorer, with the models of tests/word_recall.py."""
+    return word_models
+
+
 @pytest.fixture
 def make(tmp_path):
-    """Makes metrics that keep their files in ``tmp_path``."""
+    """Makes metrics that score by shared words and keep their files in ``tmp_path``."""
 
     def make_metric(**arguments):
-        return Mars(**{"cache_dir": str(tmp_path / "cache"), **arguments})
+        settings = {**SETTINGS, **arguments}
+        if not settings.get("use_context", True):
+            del settings["context_weight"]
+        return Mars(cache_dir=str(tmp_path / "cache"), **settings)
 
     return make_metric
 
@@ -87,6 +96,53 @@ def test_rows_keep_their_order_however_they_come(make, scored, names):
     assert columns == [["a"] * 5, [["a"]] * 5, ["0", "1", "2", "3", "4"]]
 
 
+ADDED = [  # A context, the task that is said of its row, and the task of the row.
+    ("a b", None, "text"),
+    (["a", "b"], None, "dialogue"),
+    ([{"role": "user", "content": "a"}], None, "dialogue"),
+    ({"passages": ["a", "b"], "question": "c"}, None, "text"),
+    ({"name": "a", "stars": 3}, None, "data"),
+    ("a\nb", "dialogue", "dialogue"),
+    (["a", "b"], "text", "text"),
+]
+
+
+@pytest.mark.parametrize("through", ["compute", "add_batch", "add"])
+@pytest.mark.parametrize("task", [None, "data"])
+def test_a_task_is_said_of_a_row_or_of_all_or_by_a_type(make, through, task, monkeypatch):
+    """In this order, however rows come; samples may stand beside them."""
+    contexts, tasks, expected = map(list, zip(*ADDED, strict=True))
+    columns = {"predictions": ["a"] * len(ADDED), "references": ["a"] * len(ADDED), "contexts": contexts}
+    columns |= {"samples": [["b"]] * len(ADDED), "tasks": tasks}
+    results, score = [], MarsScorer.score
+    monkeypatch.setattr(
+        MarsScorer, "score", lambda *rows, **more: results.append(score(*rows, **more)) or results[0]
+    )
+    metric = make()
+    if through == "add":
+        for row in zip(*columns.values(), strict=True):
+            metric.add(**dict(zip(columns, row, strict=True)))
+    elif through == "add_batch":
+        metric.add_batch(**columns)
+    metric.compute(**(columns if through == "compute" else {}), task=task)
+    make().make_scorer(task=task).score(**columns)
+    assert results[0].texts == results[1].texts
+    assert results[0].signature == results[1].signature
+    assert [row.task for row in results[0].texts] == [
+        said or task or by_type for said, by_type in zip(tasks, expected, strict=True)
+    ]
+
+
+def test_rows_without_the_rest_can_be_computed_as_evaluate_does(make):
+    """Only the three columns are needed."""
+    metric = make()
+    texts = {**ROWS, "references": [["a b"], ["x y", "c z"]]}
+    assert metric._compute(*texts.values()) == {"mars": 0.75} == metric._compute(**texts)
+    scorer = make(context_weight=0.5)
+    alone = [texts["predictions"], None, texts["contexts"]]
+    assert scorer._compute(*alone) == scorer.compute(predictions=alone[0], contexts=alone[2])
+
+
 def test_threads_share_a_metric(make):
     """They take turns; rows may be added in one thread and computed in another."""
     metric = make()
@@ -100,7 +156,9 @@ def test_threads_share_a_metric(make):
 def test_without_contexts(make, scored):
     """They are kept for a call that uses them."""
     metric = make(use_context=False)
-    assert metric.compute(**WITHOUT_CONTEXTS) == make().compute(**WITHOUT_CONTEXTS, use_context=False)
+    assert metric.compute(**WITHOUT_CONTEXTS) == make().compute(
+        **WITHOUT_CONTEXTS, use_context=False, context_weight=0.5
+    )
     metric.add_batch(**WITHOUT_CONTEXTS)
     metric.add(prediction="a", reference="b")
     metric.compute()
@@ -126,6 +184,8 @@ def test_without_contexts(make, scored):
         ({"contexts": None}, "contexts are missing.*use_context=False"),
         ({"predictions": None}, "predictions are missing"),
         ({"hypotheses": ["a"]}, "unknown input 'hypotheses'; did you mean 'predictions'|unexpected keyword"),
+        ({"tasks": ["text", "story"]}, r"tasks\[1\] must be one of 'text', 'dialogue', 'data', got 'story'"),
+        ({"tasks": ["text"]}, "tasks has 1"),
         ({"max_mask": 1}, "unknown setting 'max_mask'; did you mean 'max_mask_ratio'|unexpected keyword"),
     ],
 )
@@ -163,18 +223,22 @@ def test_settings_at_load_and_at_compute(make, scored):
     metric = make(context_weight=0.4, batch_size=3, device="cpu", store=False)
     for settings in ({}, {"context_weight": 0.2, "batch_size": 5}, {}):
         metric.compute(**ROWS, **settings)
-    used = [(scorer.settings.similarity.context_weight, scorer.runtime.batch_size) for scorer, _ in scored]
+    used = [(scorer.settings.plus.context_weight, scorer.runtime.batch_size) for scorer, _ in scored]
     assert used == [(0.4, 3), (0.2, 5), (0.4, 3)]
     assert {(scorer.runtime.device, scorer.runtime.store.folder) for scorer, _ in scored} == {("cpu", None)}
 
 
 def test_config_name_is_the_variant(make):
-    result = make(config_name="plus").compute(**ROWS, detailed=True)
-    assert "|variant:plus|" in result["signature"]
-    make(config_name="plus", variant="plus")
-    assert "|variant:paper|" in make(config_name="default").compute(**ROWS, detailed=True)["signature"]
+    for arguments, variant in (
+        ({"config_name": "plus"}, "plus"),
+        ({"config_name": "plus", "variant": "plus"}, "plus"),
+        ({"config_name": "default"}, "paper"),
+        ({"config_name": "default", "variant": "fast"}, "fast"),
+        ({}, "paper"),
+    ):
+        assert Mars(**arguments).make_scorer().settings.variant == variant
     with pytest.raises(ValueError, match="config_name 'plus' and variant 'fast' differ; give one"):
-        make(config_name="plus", variant="fast")
+        Mars("plus", variant="fast")
     with pytest.raises(TypeError, match="unknown setting 'max_mask'"):
         make(max_mask=1)
 
@@ -182,7 +246,7 @@ def test_config_name_is_the_variant(make):
 def test_models_are_shared_until_they_are_freed(make, named_models):
     """By metrics and calls, whatever their other settings; progress goes to whoever scores."""
     named = {name: named_models[name] for name in ("language_model", "encoder")}
-    stages, own = [], {"likelihood_weight": 0.1, "store": False}
+    stages, own = [], {"variant": "plus", "store": False}
     first = make(**named, **own, progress=lambda stage, *_: stages.append(stage))
     second = make(**named, **own, context_weight=0.3)
     free_models()
@@ -260,7 +324,7 @@ def test_a_pickle_leaves_models_out(make):
 def test_load_in_a_checkout(path, monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("MARS_PRESET")
-    metric = evaluate.load(path or mars_metric.__file__, preset="mini", cache_dir=str(tmp_path))
+    metric = evaluate.load(path or mars_metric.__file__, preset="mini", cache_dir=str(tmp_path), **SETTINGS)
     assert metric.name == "mars"
     assert metric.compute(**ROWS) == {"mars": 0.75}
 

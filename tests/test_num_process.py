@@ -8,8 +8,6 @@ from torch import distributed
 import mars_metric
 from mars_score.scorer import MarsScorer
 
-pytestmark = pytest.mark.slow
-
 # References with nouns of different frequency over all rows, so that IDF decides what is masked.
 ROWS = [
     ("She took a train home.", ["A friend sold the car to the town library."], "Her old car broke."),
@@ -26,12 +24,16 @@ SHARES = {
     "none in process 0": ([[], [0, 1, 2, 3, 4]], ["add", "compute"], {}),
     "an empty batch": ([[0, 1, 2, 3, 4], []], ["compute", "compute"], {}),
     "without contexts": ([[0, 2, 4], [1, 3]], ["add", "compute"], {"use_context": False}),
+    "dialogues": ([[0, 3], [1, 2, 4]], ["add_batch", "add"], {"task": "dialogue"}),
 }
 
 
 def columns(rows, settings):
     names = ["predictions", "references", "contexts"][: 3 if settings.get("use_context", True) else 2]
-    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    given = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    if "task" in settings:
+        given["contexts"] = [context.split(". ") for context in given["contexts"]]
+    return given
 
 
 def score_shares(rank, folder, settings):
@@ -56,7 +58,8 @@ def score_shares(rank, folder, settings):
 @pytest.fixture(scope="module")
 def settings(named_models):
     """Settings that other processes can use too."""
-    return {"preset": "mini", **named_models, "store": False, "max_mask_ratio": 0.4}
+    models = {name: named_models[name] for name in ("language_model", "encoder", "dtype")}
+    return {"preset": "mini", "variant": "paper", **models, "store": False, "max_mask_ratio": 0.4}
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +69,7 @@ def results(settings, tmp_path_factory):
     return in_processes(folder, score_shares, str(folder / "cache"), settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHARES)
 def test_process_0_scores_all_rows_as_one_process_would(name, results, settings):
     shares, _, more = SHARES[name]
@@ -80,3 +84,24 @@ def test_process_0_scores_all_rows_as_one_process_would(name, results, settings)
         scores = [together.scores[row] for rows in shares for row in rows]
         assert result["scores"] == pytest.approx(scores, abs=1e-9)
         assert result["signature"] == str(together.signature)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"samples": [["a"]]}, "samples"),
+        ({"tasks": ["text"]}, "tasks"),
+        ({"tasks": "dialogue"}, "tasks"),
+        ({"contexts": [["a", "b"]]}, r"contexts\[0\] .*'dialogue'"),
+        ({"contexts": [{"name": "a"}]}, r"contexts\[0\] .*'data'"),
+    ],
+)
+def test_what_is_not_gathered_is_refused(change, named, tmp_path):
+    """Nothing is added; a task that is said of all rows, above, is no column."""
+    row = {"predictions": ["a"], "references": ["a"], "contexts": ["b"]}
+    process = {"num_process": 2, "process_id": 1, "experiment_id": "refused", "cache_dir": str(tmp_path)}
+    metric = mars_metric.Mars("fast", preset="mini", **process)
+    for add in (metric.add_batch, metric.compute):
+        with pytest.raises(ValueError, match=named):
+            add(**{**row, **change})
+    assert len(metric) == 0
