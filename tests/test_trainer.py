@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tiny_models
+import torch
 import word_recall
 from processes import in_processes
+from word_recall import SETTINGS
 
 from mars_metric import Mars
 from mars_score.integrations.trainer import compute_metrics
@@ -27,13 +29,18 @@ REFERENCES = [
     "They need a bridge",
     "It is a fine day by the river",
 ]
-pytestmark = pytest.mark.usefixtures("scored")
 QUIET = {"report_to": "none", "use_cpu": True, "disable_tqdm": True}
+
+
+@pytest.fixture(autouse=True)
+def scored(word_models):
+    """The calls of the scorer, with the models of tests/word_recall.py."""
+    return word_models
 
 
 @pytest.fixture
 def mars(tmp_path):
-    return Mars(preset="mini", cache_dir=str(tmp_path / "cache"))
+    return Mars(preset="mini", cache_dir=str(tmp_path / "cache"), **SETTINGS)
 
 
 def seq2seq_trainer(folder, metrics, **arguments):
@@ -58,10 +65,13 @@ def seq2seq_trainer(folder, metrics, **arguments):
 
 
 @pytest.mark.parametrize("contexts", [CONTEXTS, None])
-def test_a_seq2seq_trainer(mars, scored, tmp_path, contexts):
+@pytest.mark.parametrize(
+    "how", [{}, {"batch_eval_metrics": True}, {"eval_do_concat_batches": False}], ids=lambda how: "".join(how)
+)
+def test_a_seq2seq_trainer(mars, scored, tmp_path, contexts, how):
     metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), contexts)
     inputs = {} if contexts else {"include_for_metrics": ["inputs"]}
-    trainer = seq2seq_trainer(tmp_path / "run", metrics, **inputs)
+    trainer = seq2seq_trainer(tmp_path / "run", metrics, **inputs, **how)
     trainer.train()
     logged = [entry["eval_mars"] for entry in trainer.state.log_history if "eval_mars" in entry]
     assert len(logged) == 2
@@ -77,8 +87,8 @@ def test_a_seq2seq_trainer(mars, scored, tmp_path, contexts):
 
 
 def in_two(rank, folder, encoder):
-    scored = word_recall.install(pytest.MonkeyPatch(), encoder)
-    mars = Mars(preset="mini", cache_dir=folder)
+    scored = word_recall.install_models(pytest.MonkeyPatch(), encoder)
+    mars = Mars(preset="mini", cache_dir=folder, **SETTINGS)
     metrics = compute_metrics(mars, tiny_models.roberta_tokenizer(), CONTEXTS)
     trainer = seq2seq_trainer(folder, metrics, ddp_backend="gloo")
     assert trainer.args.world_size == 2
@@ -93,7 +103,7 @@ def test_in_two_processes_one_scores(tmp_path, scored):
     assert second["seen"] == []
     ((written, references, contexts),) = first["seen"]
     assert (references, contexts) == ([[text] for text in REFERENCES], CONTEXTS)
-    alone = compute_metrics(MarsScorer("mini"), tiny_models.roberta_tokenizer(), CONTEXTS)
+    alone = compute_metrics(MarsScorer("mini", **SETTINGS), tiny_models.roberta_tokenizer(), CONTEXTS)
     assert seq2seq_trainer(tmp_path / "one", alone).evaluate()["eval_mars"] == first["score"]
     assert scored[-1][1][0] == written
 
@@ -143,7 +153,7 @@ PREDICTION = SimpleNamespace(
 )
 def test_padding_is_no_text_and_given_contexts_come_before_inputs(mars, scored, contexts, expected):
     more = SimpleNamespace(**{**vars(PREDICTION), "predictions": (PREDICTION.predictions, np.zeros((2, 3)))})
-    for metric in (mars, MarsScorer("mini")):
+    for metric in (mars, MarsScorer("mini", **SETTINGS)):
         for outputs in (PREDICTION, more):  # some models have further outputs
             assert compute_metrics(metric, Tokenizer(), contexts)(outputs) == {"mars": 1.0}
     assert [columns for _, columns in scored] == [[["a b", "c"], [["a b"], ["c"]], expected]] * 4
@@ -154,7 +164,48 @@ def test_without_contexts(mars, tmp_path):
     with pytest.raises(ValueError, match="contexts are missing") as caught:
         compute_metrics(mars, Tokenizer())(bare)
     assert 'include_for_metrics=["inputs"]' in caught.value.__notes__[0]
-    without = Mars(preset="mini", use_context=False, cache_dir=str(tmp_path))
+    without = Mars("fast", preset="mini", use_context=False, contradiction_penalty=0.0, cache_dir=str(tmp_path))
     assert compute_metrics(without, Tokenizer())(bare) == {"mars": 1.0}
     with pytest.raises(ValueError, match="predictions has 2, references has 2, contexts has 1"):
         compute_metrics(mars, Tokenizer(), ["x"])(PREDICTION)  # of another set
+
+
+@pytest.mark.parametrize("make", [torch.tensor, np.array, list, lambda ids: [torch.tensor(row) for row in ids]])
+def test_ids_may_be_tensors_arrays_or_lists(mars, scored, make):
+    ids = {name: make(value.tolist()) for name, value in vars(PREDICTION).items()}
+    assert compute_metrics(mars, Tokenizer())(SimpleNamespace(**ids)) == {"mars": 1.0}
+    ragged = SimpleNamespace(predictions=[[1, 2], [3]], label_ids=[[1, 2], [3]], inputs=[[1], [2, 3]])
+    assert compute_metrics(mars, Tokenizer())(ragged) == {"mars": 1.0}
+    assert scored[0][1] == scored[1][1] == [["a b", "c"], [["a b"], ["c"]], ["a", "b c"]]
+
+
+def test_batches_are_scored_together(mars, scored):
+    """A batch that fails leaves nothing behind."""
+    contexts, tasks = ["x", ["y", "z"], "x", ["y", "z"]], ["data", "text", "text", "text"]
+    metrics = compute_metrics(mars, Tokenizer(), contexts, tasks=tasks, samples=[["c"], [], [], []])
+    for _ in range(2):
+        assert metrics(PREDICTION, compute_result=False) == {}
+        with pytest.raises(ValueError, match="predictions must be token ids"):
+            metrics(SimpleNamespace(**{**vars(PREDICTION), "predictions": np.zeros((2, 3, 9))}))
+        assert metrics(PREDICTION, compute_result=False) == {}
+        assert metrics(PREDICTION, compute_result=True) == {"mars": 1.0}
+    assert len(scored) == 2
+    assert scored[0][1] == [["a b", "c"] * 2, [["a b"], ["c"]] * 2, ["x", "y\nz"] * 2]
+
+
+@pytest.mark.parametrize(
+    "ids", [np.zeros((2, 3)), np.zeros((2, 3, 9), int), np.array(3), [[0.5]], [1, 2], None, "a"]
+)
+def test_what_is_not_token_ids_is_refused(mars, ids):
+    with pytest.raises(ValueError, match="predictions must be token ids"):
+        compute_metrics(mars, Tokenizer())(SimpleNamespace(**{**vars(PREDICTION), "predictions": ids}))
+
+
+def test_labels_may_be_missing_where_they_do_not_count(mars):
+    unlabelled = SimpleNamespace(**{**vars(PREDICTION), "label_ids": None})
+    with pytest.raises(ValueError, match=r"label_ids are missing.*use_references=False"):
+        compute_metrics(mars, Tokenizer())(unlabelled)
+    alone = MarsScorer("mini", variant="fast")
+    expected = {"mars": alone.score(["a b", "c"], None, ["a", "b c"]).score}
+    for prediction in (unlabelled, PREDICTION):
+        assert compute_metrics(alone, Tokenizer(), use_references=False)(prediction) == expected

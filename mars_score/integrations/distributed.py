@@ -5,14 +5,14 @@ from typing import Any
 
 
 def distributed(group: Any = None) -> bool:
-    """Whether a group of ``torch.distributed`` (None: all processes) has several processes."""
+    """Tell whether a group of ``torch.distributed`` (None: all processes) has several processes."""
     from torch import distributed as run
 
     return run.is_available() and run.is_initialized() and run.get_world_size(group) > 1
 
 
 def score_once(score: Callable[[], float], group: Any = None) -> float:
-    """The result of ``score`` in the first process of a group, broadcast to the others, which do not call it.
+    """Call ``score`` in the first process of a group alone, and broadcast its result to the others.
 
     All processes of the group must call this; if scoring fails, the others raise RuntimeError. They wait as long
     as the process group's timeout allows (10 minutes with NCCL): where augmenting takes longer, augment the
@@ -30,7 +30,7 @@ def score_once(score: Callable[[], float], group: Any = None) -> float:
     except BaseException as error:
         shared[1] = f"{type(error).__name__}: {error}"
         raise
-    finally:  # after a failure, too, or the others would wait
+    finally:  # After a failure, too, or the others would wait.
         run.broadcast_object_list(shared, src=source, group=group)
     if shared[1] is not None:
         raise RuntimeError(f"scoring failed in process {source}: {shared[1]}")

@@ -1,20 +1,25 @@
 """MARS in a ``Trainer`` of transformers, which passes token ids where MARS needs texts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mars_score.data.values import brief, entries_of
 from mars_score.integrations.distributed import distributed, score_once
 
 
 def compute_metrics(
     mars: Any,
     tokenizer: Any,
-    contexts: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    contexts: Sequence[Any] | None = None,
     *,
     samples: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    tasks: str | Sequence[str] | None = None,
     use_references: bool = True,
-) -> Callable[[Any], dict[str, float]]:
+) -> Callable[..., dict[str, float]]:
     """Make the ``compute_metrics`` of a ``Trainer`` or, with ``predict_with_generate=True``, ``Seq2SeqTrainer``.
+
+    Token ids may be NumPy arrays, tensors or lists. With ``batch_eval_metrics=True`` the texts of the batches are
+    kept and scored together after the last one.
 
     Each process of a distributed run has all rows; the first one scores them and broadcasts the score. There a
     ``Seq2SeqTrainer`` pads the last batches with repeated rows; they are dropped if ``contexts`` are given, whose
@@ -27,56 +32,92 @@ def compute_metrics(
             (``include_for_metrics=["inputs"]``); not for models whose input contains the reference, as in causal
             language modelling.
         samples: of the evaluation set, in its order; see :meth:`mars_score.MarsScorer.score`. None: none.
+        tasks: of the evaluation set, in its order, or one for all; likewise.
         use_references: False: the labels do not count, and predictions are scored by their contexts alone.
 
     Returns:
-        A function from ``EvalPrediction`` to ``{"mars": score}``. It raises ValueError for logits, or without
-        any contexts unless ``mars`` has ``use_context=False``.
+        A function from ``EvalPrediction`` to ``{"mars": score}``, and to ``{}`` for a batch with
+        ``compute_result=False``. It raises ValueError for logits, for missing labels, or without any contexts
+        unless ``mars`` has ``use_context=False``.
     """
+    names = ("predictions", "references", "contexts")
+    kept: dict[str, list[str] | None] = {}  # texts of the batches so far
 
-    def compute(prediction: Any) -> dict[str, float]:
-        given = contexts
-        if given is None and getattr(prediction, "inputs", None) is not None:
-            given = _texts(tokenizer, "inputs", prediction.inputs)
-        rows = {
-            "predictions": _texts(tokenizer, "predictions", prediction.predictions),
-            "references": _texts(tokenizer, "labels", prediction.label_ids),
-            "contexts": given,
-            "samples": samples,
-        }
+    def compute(prediction: Any, compute_result: bool = True) -> dict[str, float]:
+        before = dict(kept)
+        kept.clear()  # also where a batch fails
+        texts = _decode(prediction, tokenizer, with_labels=use_references, with_inputs=contexts is None)
+        for name, batch in zip(names, texts, strict=True):
+            earlier = before.get(name)
+            kept[name] = batch if batch is None or earlier is None else earlier + batch
+        if not compute_result:
+            return {}
+        rows: dict[str, Any] = {**kept, "samples": samples, "tasks": tasks}
+        kept.clear()
         if contexts is not None:
-            _drop_repeated(rows)
-        if not use_references:
-            rows["references"] = None
+            _drop_repeated(rows, len(contexts))
+            rows["contexts"] = contexts
         is_metric = hasattr(mars, "compute")
         try:
             return {
                 "mars": score_once(lambda: mars.compute(**rows)["mars"] if is_metric else mars.score(**rows).score)
             }
         except ValueError as error:
-            if given is None:
+            if rows["contexts"] is None:
                 error.add_note('A Trainer passes its inputs on with include_for_metrics=["inputs"].')
             raise
 
     return compute
 
 
-def _drop_repeated(rows: dict[str, Any]) -> None:
-    """Drop rows beyond the contexts if all of them are repeated; the scorer refuses any others."""
-    count, references = len(rows["contexts"]), rows["references"]
-    if set(references[count:]) <= set(references[:count]) and distributed():
-        rows["references"] = references[:count]
-        rows["predictions"] = rows["predictions"][:count]
-
-
-def _texts(tokenizer: Any, what: str, ids: Any) -> list[str]:
-    """Decoded rows of token ids; negative ones (-100) are padding."""
-    if isinstance(ids, tuple):  # models may add more to their output
-        ids = ids[0]
-    if ids.ndim != 2 or ids.dtype.kind not in "iu":
+def _decode(
+    prediction: Any, tokenizer: Any, *, with_labels: bool, with_inputs: bool
+) -> tuple[list[str], list[str] | None, list[str] | None]:
+    """Return the texts of predictions and, as asked for, of labels and of inputs, if there are any."""
+    labels, inputs = prediction.label_ids, getattr(prediction, "inputs", None)
+    if with_labels and labels is None:
         raise ValueError(
-            f"{what} must be token ids, (rows, tokens), got {ids.dtype} of shape {ids.shape}; "
-            "use a Seq2SeqTrainer with predict_with_generate=True, or preprocess_logits_for_metrics"
+            "label_ids are missing: give the evaluation set labels, or score by the contexts alone with "
+            "use_references=False"
         )
-    rows = [[int(token) for token in row if token >= 0] for row in ids]
+    return (
+        _texts(tokenizer, "predictions", prediction.predictions),
+        _texts(tokenizer, "labels", labels) if with_labels else None,
+        _texts(tokenizer, "inputs", inputs) if with_inputs and inputs is not None else None,
+    )
+
+
+def _drop_repeated(rows: dict[str, Any], count: int) -> None:
+    """Drop rows beyond ``count`` if all of them are repeated; the scorer refuses any others."""
+    texts = rows["references"] or rows["predictions"]
+    if set(texts[count:]) <= set(texts[:count]) and distributed():
+        for name in ("predictions", "references"):
+            rows[name] = rows[name] and rows[name][:count]
+
+
+def _texts(tokenizer: Any, name: str, ids: Any) -> list[str]:
+    """Decode rows of token ids; negative ones (-100) are padding."""
+    rows = [[token for token in row if token >= 0] for row in _token_rows(name, ids)]
     return list(tokenizer.batch_decode(rows, skip_special_tokens=True))
+
+
+def _token_rows(name: str, ids: Any) -> list[list[int]]:
+    """Return token ids as lists; ValueError for anything else."""
+    if isinstance(ids, Mapping):  # The whole batch, with batch_eval_metrics=True.
+        ids = ids.get("input_ids")
+    if isinstance(ids, tuple):  # Models may add more to their output.
+        ids = ids[0]
+    if isinstance(ids, list) and any(isinstance(one, tuple) or getattr(one, "ndim", 1) == 2 for one in ids):
+        return [row for batch in ids for row in _token_rows(name, batch)]  # With eval_do_concat_batches=False.
+    shape = tuple(getattr(ids, "shape", ()))
+    rows = entries_of(ids) if len(shape) in (0, 2) else None  # Logits would be long lists.
+    lists: list[Any] = [row.tolist() if hasattr(row, "tolist") else row for row in rows or ()]
+    if rows is None or not all(
+        isinstance(row, list) and all(isinstance(one, int) for one in row) for row in lists
+    ):
+        found = f"{ids.dtype} of shape {shape}" if shape else brief(ids)
+        raise ValueError(
+            f"{name} must be token ids, (rows, tokens), got {found}; use a Seq2SeqTrainer with "
+            "predict_with_generate=True, or preprocess_logits_for_metrics"
+        )
+    return lists
