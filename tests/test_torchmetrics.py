@@ -10,6 +10,7 @@ import tiny_models
 import torch
 import word_recall
 from processes import in_processes
+from word_recall import SETTINGS
 
 from mars_score.scorer import MarsScorer
 
@@ -17,7 +18,6 @@ torchmetrics = pytest.importorskip("torchmetrics")
 
 from mars_score.integrations.torchmetrics import MarsScore  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("scored")
 COLUMNS = {
     "preds": ["She took the bus.", "The cat slept \U0001f408 on the sofa.", " ", "\u05e9\u05dc a\x00b"],
     "target": [["She went by bus."], ["A cat slept.", "It slept \U0001f408"], ["He left."], ["\u05e9\u05dc"]],
@@ -27,6 +27,12 @@ TURNS = [COLUMNS["contexts"][0], "Where is\nthe cat?", *COLUMNS["contexts"][2:]]
 SCORED = [[text.strip() for text in COLUMNS["preds"]], COLUMNS["target"], TURNS]
 
 
+@pytest.fixture(autouse=True)
+def scored(word_models):
+    """The calls of the scorer, with the models of tests/word_recall.py."""
+    return word_models
+
+
 def add(metric, rows=range(4)):
     """Add some of the rows."""
     metric.update(**{name: [column[row] for row in rows] for name, column in COLUMNS.items()})
@@ -34,7 +40,7 @@ def add(metric, rows=range(4)):
 
 def filled(*batches, **settings):
     """A metric with the rows of each batch."""
-    metric = MarsScore("mini", **settings)
+    metric = MarsScore("mini", **SETTINGS, **settings)
     for rows in batches:
         add(metric, rows)
     return metric
@@ -65,7 +71,7 @@ def test_forward_gives_the_batch_and_keeps_the_rows(scored):
 
 
 def reloaded(metric):
-    other = MarsScore("mini")
+    other = MarsScore("mini", **SETTINGS)
     for copied in (metric, other):
         copied.persistent(True)
     other.load_state_dict(metric.state_dict())
@@ -92,21 +98,38 @@ def test_states_of_two_metrics_merge(scored):
 
 def test_bad_columns():
     """For bad rows see tests/test_bad_rows.py."""
-    with pytest.raises(ValueError, match="preds has 1, target has 2, contexts has 2"):
+    with pytest.raises(ValueError, match="preds has 1, references has 2, contexts has 2"):
         filled().update(["a"], ["a", "b"], ["", ""])
     with pytest.raises(ValueError, match="contexts are missing"):
         filled().update(["a"], ["a"])
 
 
 def test_settings_reach_the_scorer(scored, tmp_path):
-    with pytest.raises(ValueError, match=r"max_mask_ratio must be a number in \[0, 1\]"):
-        MarsScore("mini", max_mask_ratio=2)
-    metric = MarsScore("mini", max_mask_ratio=0.4, store=tmp_path, device="cpu", use_context=False)
+    with pytest.raises(ValueError, match="max_mask_ratio"):
+        MarsScore("mini", variant="paper", max_mask_ratio=2)
+    with pytest.raises(ValueError, match="samples"):
+        MarsScore("mini", variant="paper").update(["a"], ["a"], ["b"], [["c"]])
+    options = {"store": tmp_path, "device": "cpu", "use_context": False}
+    metric = MarsScore("mini", variant="paper", max_mask_ratio=0.4, **options)
     metric.update(["a"], ["a"])
     metric.compute()
     scorer, _ = scored[-1]
-    assert (scorer.settings.masking.max_mask_ratio, scorer.settings.use_context) == (0.4, False)
+    assert (scorer.settings.paper.max_mask_ratio, scorer.settings.use_context) == (0.4, False)
     assert (scorer.runtime.store.folder, scorer.runtime.device) == (tmp_path, "cpu")
+
+
+@pytest.mark.parametrize("target", [["a b", "c"], None])
+def test_tasks_and_samples_reach_the_scorer(target):
+    """By the rows, by the setting, or by the type of a context, as for the scorer; also without references."""
+    contexts, columns = ["a b", ["a", "b"]], {"samples": [["a"], []], "tasks": ["dialogue", None]}
+    for settings in ({}, {"task": "data"}):
+        metric = MarsScore("mini", variant="fast", **settings)
+        metric.update(["a", "b"], target, contexts, **columns)
+        expected = MarsScorer("mini", variant="fast", **settings).score(["a", "b"], target, contexts, **columns)
+        assert metric.compute().item() == pytest.approx(expected.score, abs=1e-6)
+        assert [row.task for row in expected.texts] == ["dialogue", settings.get("task", "dialogue")]
+    with pytest.raises(ValueError, match=r"tasks\[1\]"):
+        metric.update(["a", "b"], target, contexts, tasks=["text", "story"])
 
 
 def test_a_missing_torchmetrics_is_named(monkeypatch):
@@ -128,9 +151,13 @@ SHARES = {
 
 def collected(rows):
     """Scores of a metric and of a collection: computed, computed with the rows once more, and after a reset."""
-    metrics = [MarsScore("mini"), MarsScore("mini", repetition_penalty=0.5), torchmetrics.text.CHRFScore()]
+    metrics = [
+        filled(),
+        MarsScore("mini", **{**SETTINGS, "repetition_penalty": 0.5}),
+        torchmetrics.text.CHRFScore(),
+    ]
     collection = torchmetrics.MetricCollection(dict(zip("abc", metrics, strict=True)))
-    single, scores = MarsScore("mini"), []
+    single, scores = filled(), []
     for step in range(3):
         for metric in (single, collection):
             if step == 2:
@@ -145,7 +172,7 @@ def collected(rows):
 def share(rank, encoder):
     """The scores of every case in this process; and what a metric whose scoring fails raises."""
     patch = pytest.MonkeyPatch()
-    scored, results = word_recall.install(patch, encoder), {}
+    scored, results = word_recall.install_models(patch, encoder), {}
     for name, rows in SHARES.items():
         scored.clear()
         results[name] = {"scores": collected(rows[rank]), "seen": [columns for _, columns in scored]}

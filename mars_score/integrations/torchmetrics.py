@@ -9,16 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mars_score.data.validation import (
-    check_candidates,
-    check_contexts,
-    check_lengths,
-    check_references,
-    check_samples,
-)
+from mars_score.data.validation import Where, check_candidates, check_rows
 from mars_score.integrations.distributed import score_once
 from mars_score.scorer import MarsScorer
-from mars_score.settings import ARGUMENTS, SETTINGS
+from mars_score.settings import ARGUMENTS, SETTING_NAMES
 
 try:
     from torchmetrics import Metric
@@ -31,7 +25,8 @@ class MarsScore(Metric):
 
     The rows are scored at ``compute``, so that IDF is counted over all of them. In distributed runs the first
     process scores the rows of all processes and broadcasts the score (see
-    :func:`mars_score.integrations.distributed.score_once`). Call ``update``: ``forward`` also scores each batch alone.
+    :func:`mars_score.integrations.distributed.score_once`). Call ``update``: ``forward`` also scores each batch
+    alone.
 
     Args:
         preset: which models: ``"mini"``, ``"base"``, ``"paper"`` or ``"multilingual"``.
@@ -51,28 +46,51 @@ class MarsScore(Metric):
     rows: list[Tensor]
 
     def __init__(self, preset: str | None = None, **options: Any) -> None:
-        own = {name: options.pop(name) for name in (*ARGUMENTS, *SETTINGS) if name in options}
+        own = {name: options.pop(name) for name in (*ARGUMENTS, *SETTING_NAMES) if name in options}
         super().__init__(**options)
         self.options = {"preset": preset, **own}
         MarsScorer(**self.options)  # checks them; loads nothing
         self.add_state("rows", default=[], dist_reduce_fx="cat")
 
-    def update(self, preds: Any, target: Any, contexts: Any = None, samples: Any = None) -> None:
-        """Add a candidate, its reference or references, its context and, if there are any, its samples per row.
+    def update(
+        self, preds: Any, target: Any, contexts: Any = None, samples: Any = None, tasks: Any = None
+    ) -> None:
+        """Add rows; nothing is added if one of them is bad.
 
-        Raises TypeError or ValueError for bad input, named with its row; nothing is added.
+        Args:
+            preds: candidates.
+            target: a reference or references per row; None: see :meth:`MarsScorer.score`, as for the others.
+            contexts: likewise.
+            samples: likewise.
+            tasks: likewise.
+
+        Raises:
+            TypeError, ValueError: bad input, named with its row.
         """
-        candidates = check_candidates(preds, where="preds[{}]".format)
-        references = check_references(target, where="target[{}]".format)
-        texts = check_contexts(contexts, len(candidates), use_context=self.options.get("use_context", True))
-        others = check_samples(samples, len(candidates))
-        check_lengths(preds=candidates, target=references, contexts=texts, samples=others)
-        rows = zip(candidates, references, texts, others, strict=True)
+
+        def where(column: str) -> Where:
+            name = "target" if column == "references" else column
+            return f"{name}[{{}}]".format
+
+        candidates = check_candidates(preds, where=where("preds"))
+        settings = MarsScorer(**self.options).settings
+        settings.check_inputs(target, samples)
+        checked = check_rows(
+            target,
+            contexts,
+            samples,
+            tasks,
+            use_context=settings.use_context,
+            task=settings.task,
+            where=where,
+            preds=candidates,
+        )
+        rows = (row._replace(candidate=text) for row, text in zip(checked, candidates, strict=True))
         lines = "".join(f"{json.dumps(row)}\n" for row in rows).encode()  # any process group can gather bytes
         self.rows.append(torch.from_numpy(np.frombuffer(lines, dtype=np.uint8).copy()).to(self.device))
 
     def compute(self) -> Tensor:
-        """The score; 0 without rows."""
+        """Return the score; 0 without rows."""
         score = score_once(self._score, self.process_group) if self._is_synced else self._score()
         return torch.tensor(score, dtype=torch.float32, device=self.device)
 
@@ -90,5 +108,12 @@ class MarsScore(Metric):
         options = dict(self.options)
         if options.get("device") is None and self.device.type != "cpu":
             options["device"] = str(self.device)
-        *columns, samples = zip(*rows, strict=True)
-        return MarsScorer(**options).score(*columns, samples=samples if any(samples) else None).score
+        candidates, references, contexts, samples, tasks = zip(*rows, strict=True)
+        result = MarsScorer(**options).score(
+            candidates,
+            references if any(references) else None,
+            contexts,
+            samples=samples if any(samples) else None,
+            tasks=tasks,
+        )
+        return result.score
