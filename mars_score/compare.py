@@ -1,7 +1,7 @@
 """Comparison of systems over the same references and contexts: which scores higher, how surely, and where."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -218,16 +218,7 @@ def rank_systems(
     return SystemRanking(
         systems=tuple(ranked),
         pairs=_pairs(ranked, codes, confidence, resamples),
-        rows=tuple(
-            ComparedRow(
-                number,
-                row.context,
-                row.references,
-                candidates=tuple(candidates[system.name][number] for system in ranked),
-                scores=tuple(system.scores[number] for system in ranked),
-            )
-            for number, row in enumerate(rows)
-        ),
+        rows=tuple(_compared_rows(rows, candidates, ranked)),
         groups=group_count,
         confidence=confidence,
         resamples=resamples,
@@ -265,7 +256,7 @@ def _score(
     count, columns = len(rows), list(candidates.values())
     from_others = isinstance(samples, str) and samples == "others"
     if from_others:
-        samples = [_other_texts(columns, own, number) for own in range(len(columns)) for number in range(count)]
+        samples = _texts_of_others(columns)
     elif samples is not None:
         samples = [row.samples for row in rows] * len(columns)
     result = scorer.score(
@@ -284,8 +275,22 @@ def _score(
     return scores, signature, [f"{notice} [{', '.join(spans)}]" for notice in result.notices]
 
 
-def _other_texts(columns: Sequence[Sequence[str]], own: int, row: int) -> list[str]:
-    return [column[row] for index, column in enumerate(columns) if index != own and not is_blank(column[row])]
+def _texts_of_others(columns: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the texts of the other systems for each candidate, system by system; none of them blank."""
+    return [
+        [text for index, text in enumerate(row) if index != own and not is_blank(text)]
+        for own in range(len(columns))
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _compared_rows(
+    rows: Sequence[Row], candidates: Mapping[str, Sequence[str]], ranked: Sequence[SystemScore]
+) -> Iterator[ComparedRow]:
+    for number, row in enumerate(rows):
+        texts = tuple(candidates[system.name][number] for system in ranked)
+        scores = tuple(system.scores[number] for system in ranked)
+        yield ComparedRow(number, row.context, row.references, texts, scores)
 
 
 def _pairs(

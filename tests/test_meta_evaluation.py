@@ -114,11 +114,12 @@ def test_a_stopped_run_goes_on_where_it_was(tiny, tmp_path, monkeypatch):
         log_probability(self, *args)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(ModelCalls, "log_probability", stopped)
-        evaluate(data, ["mars_plus"], store=tmp_path, **tiny)
-    for model in ("encoder", "language_model"):
-        monkeypatch.setattr(ModelCalls, f"_{model}" if model == "encoder" else model, lambda self: pytest.fail())
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(data, ["mars_plus"], store=tmp_path, **tiny)
+    for name in ("_encoder", "language_model"):
+        monkeypatch.setattr(ModelCalls, name, lambda self: pytest.fail("a model is run again"))
     found = evaluate(data, ["context_perplexity", "length"], store=tmp_path, **tiny)
     assert not np.isnan(found.sets["toy"].metrics["context_perplexity"].scores).any()
 
