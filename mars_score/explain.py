@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,14 @@ from numpy.typing import NDArray
 from mars_score.explanation import Explanation, Match, Verdict, Word
 from mars_score.features import LIKELY, Premises, choose_premises
 from mars_score.metrics.plus import PlusConfig
-from mars_score.models.encoder import Encoding
 from mars_score.models.model_calls import ModelCalls
-from mars_score.models.nli import Entailment
 from mars_score.rows import Row, RowScore
 from mars_score.settings import Settings
 from mars_score.text import sentences
+
+if TYPE_CHECKING:
+    from mars_score.models.encoder import Encoding
+    from mars_score.models.nli import Entailment
 
 # Scripts without spaces: each letter is a word.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
