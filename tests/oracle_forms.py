@@ -25,14 +25,6 @@ INFILLING = SimpleNamespace(
     plan_norm_exponent=1.0,
     plan_fusion=1.0,
 )
-# Each constant of the paper that no small text is sure to show, and where it stands.
-PAPER = {
-    "plan_step": 0.02,  # Appendix B: eta
-    "plan_iterations": 3,  # Appendix B: k
-    "plan_temperature": 1.3,  # Appendix B: xi
-    "plan_norm_exponent": 1.0,  # Eq. 6
-    "plan_fusion": 1.0,  # Eq. 6 has no fusion with the plain distribution
-}
 
 
 # Encoders
@@ -92,7 +84,7 @@ def encode(tokenizer: Any, text: str) -> list[int]:
 
 
 def surprisal(model: Any, tokenizer: Any, context: str, text: str, most: int | None = None) -> float:
-    """The mean over a text's tokens given ``most`` tokens of a context; a window too small cuts the context first."""
+    """The mean over a text's tokens given ``most`` tokens of a context; where there is no room it is cut first."""
     context, window = context.strip().replace("\x1e", "\n\n"), model.config.max_position_embeddings
     ids = encode(tokenizer, f" {text}" if context else text)[: min(window - 1, 1024)]
     before = encode(tokenizer, context)[:most]
@@ -277,14 +269,17 @@ def masked(priorities: Sequence[float], costs: Sequence[int], budget: int) -> tu
     )
 
 
-def templates(reference: str, context: str, corpus: Sequence[str], pipeline: Any) -> list[str]:
-    """A reference with its blanks as "____", at the mask ratios .2, .4 and .6.
+def templates(
+    reference: str, context: str, corpus: Sequence[str], pipeline: Any, tenths: Sequence[int] = (2, 4, 6)
+) -> list[str]:
+    """A reference with its blanks as "____", at some mask ratios.
 
     Args:
         reference: of at most a dozen words.
         context: in which no word of the reference stands twice.
         corpus: different references, over which document frequencies are counted.
         pipeline: of spaCy.
+        tenths: the mask ratios.
     """
     words = list(pipeline(reference))
     documents = [{word.text.lower() for word in pipeline(text)} for text in corpus]
@@ -295,8 +290,8 @@ def templates(reference: str, context: str, corpus: Sequence[str], pipeline: Any
     shared = common(lower, [word.text.lower() for word in pipeline(context)])
     costs = [10 if index in shared else 1 for index in range(len(words))]
     made = []
-    for tenths in (2, 4, 6):
-        chosen = masked(priorities, costs, tenths * len(words) // 10)
+    for ratio in tenths:
+        chosen = masked(priorities, costs, ratio * len(words) // 10)
         text = ""
         for index, word in enumerate(words):
             space = words[index - 1].whitespace_ if index else ""
@@ -308,11 +303,11 @@ def templates(reference: str, context: str, corpus: Sequence[str], pipeline: Any
     return made
 
 
-def paper(encoder: Any, candidate: str, texts: Sequence[Sequence[str]]) -> float:
-    """The score of a row (Eq. 7), of each reference followed by its infills."""
+def paper(encoder: Any, candidate: str, texts: Sequence[Sequence[str]], q: float = 0.8) -> list[float]:
+    """The score against each reference (Eq. 7), which is followed by its infills; a row's is the largest."""
     scores = []
     for same in texts:
-        weights = [0.8**index for index in range(len(same))]
+        weights = [q**index for index in range(len(same))]
         cosines = [cosine(encoder, candidate, text) for text in same]
         scores.append(sum(map(float.__mul__, weights, cosines)) / sum(weights))
-    return max(scores)
+    return scores

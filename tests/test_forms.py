@@ -4,6 +4,7 @@ The rows are such that each constant of a configuration counts in one of them; s
 """
 
 import copy
+from types import SimpleNamespace
 
 import oracle_forms
 import pytest
@@ -14,6 +15,8 @@ from jsonl import columns
 from tokenizers import normalizers
 
 from mars_score import MarsScorer
+from mars_score.infilling.plain import PlainInfiller
+from mars_score.metrics.paper import Template
 from mars_score.settings.language import pipeline_name
 
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
@@ -30,10 +33,15 @@ APART = "bridge market letter station council river museum library people summer
 FURTHER = f"mayor {APART[:-7]} mayor"
 # Passages that grow to 59, 60 and 61 words, and to 57 and 63.
 NUMBERS = "two books and three boats of four people from five parks by six roads"
+BOOKS = NUMBERS.split() * 4
 PASSAGES = [
-    f"They saw {' '.join(NUMBERS.split()[:before])}. The train was late. She read {' '.join((NUMBERS * 4).split()[:after])}."
+    f"They saw {' '.join(BOOKS[:before])}. The train was late. She read {' '.join(BOOKS[:after])}."
     for before, after in ((5, 45), (5, 46), (5, 47), (5, 48), (5, 49), (5, 50), (9, 43), (2, 40))
 ]
+ROAD = (
+    "Today the road is busy, the shops are full, and the same people who wrote the letter are asking for a second "
+    "bridge."
+)
 MANY = [f"It rained on day {number}." for number in range(19)]
 # Candidate, references, context, task, samples.
 CASES = [
@@ -68,6 +76,11 @@ CASES = [
     # Twenty sentences and more.
     (" ".join([*MANY, "They lost it."]), ["It rained."], CAR, "text", []),
     (" ".join([*MANY, "They lost it.", "She called a friend and waited."]), ["It rained."], CAR, "text", []),
+    # Contradictory with probabilities just below .1 and just above.
+    ("She took a train.", ["The work began in March."], ROAD, "text", []),
+    ("They walk.", ["Her old car broke down."], ROAD, "text", []),
+    # A context of 101 words.
+    ("They walk.", ["They walk."], " ".join(LONG.split()[:101]), "text", []),
     # Passages and a question.
     ("The work began in March.", ["It began in March."], f"When did it begin?\x1e{LONG}\x1e{CAR}", "text", []),
     *(("The train was early.", ["It was late."], passage, "text", []) for passage in PASSAGES),
@@ -296,21 +309,100 @@ def pipeline():
     return spacy.load(pipeline_name("en").rpartition("-")[0])
 
 
+@pytest.fixture(scope="module")
+def writer():
+    """A language model that writes other texts when a constant of the planner changes."""
+    return tiny_models.tiny_gpt2(seed=1, n_positions=128)
+
+
 def prepared(text):
     return text.removesuffix(" #late https://a.b/c")
 
 
-def test_paper_equals_the_oracle(models, make, pipeline):
-    result = make().score(*columns(PAPER_ROWS))
-    assert "|variant:paper|" in str(result.signature)
-    corpus = sorted({prepared(text) for _, references, _ in PAPER_ROWS for text in references})
-    for (candidate, references, context), row in zip(PAPER_ROWS, result.rows, strict=True):
-        augmented = [one.augmented for one in row.references]
-        assert [one.reference for one in augmented] == [prepared(text) for text in references]
-        for one in augmented:
-            expected = oracle_forms.templates(one.reference, context, corpus, pipeline)
-            assert [(infill.mask_ratio, infill.template) for infill in one.infills] == list(
-                zip((0.2, 0.4, 0.6), expected, strict=True)
-            )
-        texts = [one.texts for one in augmented]
-        assert row.score == pytest.approx(oracle_forms.paper(models["encoder"], candidate, texts), abs=1e-9)
+def template_of(reference, shown):
+    """The template that is shown with "____" for its blanks."""
+    first, *others = shown.split("____")
+    blanks, end = [], len(first)
+    for text in others:
+        after = reference.index(text, end + 1) if text else len(reference)
+        blanks.append((len(reference[:end].rstrip()), after))
+        end = after + len(text)
+    return Template(reference, tuple(blanks))
+
+
+def infilled(pair, config, context, reference, shown):
+    """What the plain form of Algorithm 2 writes."""
+    template = template_of(reference, shown)
+    assert str(template) == shown
+    return PlainInfiller(*pair, config).fill(context, template).filled.text if template.blanks else reference
+
+
+PLANNED = {"plan_step": 0.5, "plan_iterations": 1}  # Long steps change what is written.
+
+
+@pytest.mark.parametrize(
+    ("settings", "tenths", "q"),
+    [
+        ({}, (2, 4, 6), 0.8),
+        ({"max_mask_ratio": 0.4, "planner": "none", "reference_aggregation": "mean", "q": 0.5}, (2, 4), 0.5),
+        (
+            {"mask_ratio_step": 0.5, "plan_step": 0.5, "plan_iterations": 1, "use_context": False, "sigma": 0},
+            (5,),
+            0.8,
+        ),
+        ({"idf_corpus": ["They win.", "A train is a train.", "The end."], "planner": "none"}, (2, 4, 6), 0.8),
+    ],
+    ids=["defaults", "mean", "no context", "corpus"],
+)
+def test_paper_equals_the_oracle(models, make, writer, pipeline, settings, tenths, q):
+    config = SimpleNamespace(**{**vars(oracle_forms.INFILLING), **settings})
+    corpus = settings.get("idf_corpus") or sorted({prepared(text) for row in PAPER_ROWS for text in row[1]})
+    expected = []
+    for candidate, references, context in PAPER_ROWS:
+        context = context if settings.get("use_context", True) else ""
+        texts, shown = [prepared(text) for text in references], []
+        for text in texts:
+            shown.append(oracle_forms.templates(text, context, corpus, pipeline, tenths))
+        written = [
+            [text, *(infilled(writer, config, context, text, one) for one in templates)]
+            for text, templates in zip(texts, shown, strict=True)
+        ]
+        scores = oracle_forms.paper(models["encoder"], candidate, written, q)
+        mean = settings.get("reference_aggregation") == "mean"
+        expected.append((sum(scores) / len(scores) if mean else max(scores), shown, written))
+    for size, order in ((2, [3, 2, 1, 0]), (17, [0, 1, 2, 0, 0, 1, 2, 3])):
+        result = make(language_model=writer, batch_size=size, **settings).score(
+            *columns([PAPER_ROWS[row] for row in order])
+        )
+        assert "|variant:paper|" in str(result.signature)
+        for row, (score, shown, written) in zip(result.rows, [expected[row] for row in order], strict=True):
+            augmented = [one.augmented for one in row.references]
+            assert [list(one.texts) for one in augmented] == written
+            assert [[infill.template for infill in one.infills] for one in augmented] == shown
+            assert {infill.mask_ratio for one in augmented for infill in one.infills} == {
+                one / 10 for one in tenths
+            }
+            assert row.score == pytest.approx(score, abs=1e-9)
+
+
+def test_the_constants_of_the_planner(make, writer, pipeline):
+    """References that are infilled with other words when one of them is a tenth smaller or larger."""
+    rows = [
+        ("Before the first ferry leaves, the baker opens her", "I would call a friend, or I would go"),
+        ("We need more houses, and houses need roads, she", "The old harbour town wakes early in the summer."),
+    ]
+    for reference, context in rows:
+        shown = oracle_forms.templates(reference, context, [reference], pipeline)
+        written = [infilled(writer, oracle_forms.INFILLING, context, reference, one) for one in shown]
+        [texts] = make(language_model=writer).augment([reference], [context])
+        assert texts == list(dict.fromkeys([reference, *written]))
+    settings = make().score(*columns(PAPER_ROWS[:1])).signature.to_dict()
+    assert settings.items() >= vars(oracle_forms.INFILLING).items()
+
+
+def test_infilling_is_given_2048_tokens_of_the_context(make, with_room, pipeline):
+    reference, context = "She took the train home.", f"{LONG} {CAR} " * 4
+    shown = oracle_forms.templates(reference, context, [reference], pipeline)
+    written = [infilled(with_room, oracle_forms.INFILLING, context, reference, one) for one in shown]
+    [texts] = make(language_model=with_room).augment([reference], [context])
+    assert texts == list(dict.fromkeys([reference, *written]))
