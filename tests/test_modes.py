@@ -8,19 +8,17 @@ import tiny_models
 import torch
 import transformers
 
-from benchmarks.sequential import SequentialInfiller
 from mars_score.errors import UnsupportedModelError
-from mars_score.infilling.batched import CausalInfiller
+from mars_score.infilling.batched import BatchedInfiller
+from mars_score.infilling.plain import PlainInfiller
 from mars_score.infilling.planning import plain_step, planned_step
-from mars_score.metrics.template import Template
+from mars_score.metrics.paper import PaperConfig, mask_words
 from mars_score.models import loading as models
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.tagger import WordAnalyser
+from mars_score.models.tagger import Tagger
 from mars_score.scorer import MarsScorer
-from mars_score.settings.stages import InfillingSettings, PlanningSettings
 
 pytestmark = pytest.mark.usefixtures("nothing_loaded")
-ANALYSER = WordAnalyser()
 BUILDERS = {"gpt2": tiny_models.tiny_gpt2, "llama": tiny_models.tiny_llama}
 MODES = {
     "no_grad": [torch.no_grad],
@@ -28,21 +26,33 @@ MODES = {
     "autocast": [partial(torch.autocast, "cpu", dtype=torch.bfloat16)],
     "autocast in inference_mode": [torch.inference_mode, partial(torch.autocast, "cpu", dtype=torch.bfloat16)],
 }
-PLANNED = PlanningSettings(planner="self")
+PLANNED = PaperConfig(planner="self")
 ROWS = (["She took a train home."], ["A truck took her home."], ["The car broke."])
 
 
-def scorer_of(named_models, entailment_model="mini-nli", **planning):
+def scorers_of(named_models, **planning):
+    """A scorer that plans, and one that uses all models."""
     settings = planning or {"planner": "self", "plan_step": 1, "plan_iterations": 1}
-    settings |= {"variant": "plus", "max_mask_ratio": 0.2, "sample_count": 2, "entailment_model": entailment_model}
-    return MarsScorer("mini", store=False, device="cpu", **settings, **named_models)
+    paper = {"variant": "paper", "max_mask_ratio": 0.2, **settings}
+    return [
+        MarsScorer("mini", store=False, device="cpu", **each, **named_models)
+        for each in (paper, {"variant": "plus"})
+    ]
+
+
+def score(scorers):
+    return [scorer.score(*ROWS) for scorer in scorers]
+
+
+def rows_of(results):
+    return [result.rows for result in results]
 
 
 @pytest.fixture(scope="module")
 def outside(named_models):
-    """The result of a caller in no mode."""
+    """The results of a caller in no mode."""
     models.free_models()
-    return scorer_of(named_models).score(*ROWS)
+    return score(scorers_of(named_models))
 
 
 def state():
@@ -55,20 +65,21 @@ def test_loading_and_scoring_inside_a_mode(named_models, outside, mode):
         for manager in MODES[mode]:
             entered.enter_context(manager())
         usual = state()
-        inside = scorer_of(named_models).score(*ROWS)
+        inside = score(scorers_of(named_models))
         assert state() == usual
     assert torch.is_grad_enabled()
-    assert inside.rows == outside.rows
+    assert rows_of(inside) == rows_of(outside)
     # The models that were made inside can plan outside.
-    scorer = scorer_of(named_models)
-    assert scorer.score(*ROWS).rows == outside.rows
-    loaded = models.shared_model("language_model", scorer.settings.models, scorer.runtime).model
+    scorers = scorers_of(named_models)
+    assert rows_of(score(scorers)) == rows_of(outside)
+    loaded = models.shared_model("language_model", scorers[0].settings.models, scorers[0].runtime).model
     assert not any(parameter.is_inference() for parameter in loaded.parameters())
 
 
 def test_the_planner_does_plan_here(named_models, outside):
     """Else the comparison above would say nothing about gradients."""
-    assert scorer_of(named_models, planner="none").score(*ROWS).rows != outside.rows
+    paper, _ = scorers_of(named_models, planner="none")
+    assert paper.score(*ROWS).rows != outside[0].rows
 
 
 def test_models_that_were_made_in_inference_mode_are_refused(gpt2):
@@ -97,7 +108,7 @@ def planning(model, tokenizer):
     texts = [language_model.codec.encode(text) for text in WRITTEN]
     cache = language_model.new_cache(rows=len(texts), capacity=40)
     cache.lengths = [0] * len(texts)
-    language_model.read([text[:-1] for text in texts], cache)
+    language_model.extend(cache, [text[:-1] for text in texts])
 
     def states():
         return [
@@ -141,10 +152,10 @@ def test_rewards_rise_as_in_float32(kind, dtype):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_scoring_in_small_types(named_models, outside, dtype):
-    result = scorer_of({**named_models, "dtype": dtype}, entailment_model=None).score(*ROWS)
-    assert result.signature.to_dict()["dtype"] == dtype
-    assert result.score == pytest.approx(outside.score, abs=0.2)
-    assert result.rows != outside.rows
+    for result, expected in zip(score(scorers_of({**named_models, "dtype": dtype})), outside, strict=True):
+        assert result.signature.to_dict()["dtype"] == dtype
+        assert result.score == pytest.approx(expected.score, abs=0.2)
+        assert result.rows != expected.rows
 
 
 # Which architectures are taken
@@ -194,23 +205,20 @@ def test_unsupported_models_are_refused_by_name(name):
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_supported_models_infill_as_the_sequential_oracle(name):
+def test_supported_models_infill_as_the_plain_form(name):
     """A batch of two."""
     model, tokenizer = build(name, TAKEN[name])
     model = model.double()
-    infiller = CausalInfiller(CausalLanguageModel(model, tokenizer), PLANNED, InfillingSettings())
-    sequential = SequentialInfiller(model, tokenizer, PLANNED, InfillingSettings())
-    infills_of, jobs, expected = {}, [], []
+    infiller = BatchedInfiller(CausalLanguageModel(model, tokenizer), PLANNED)
+    plain = PlainInfiller(model, tokenizer, PLANNED)
+    filled, jobs, expected = {}, [], []
     for context, text in (("The car broke.", "A truck took her home."), ("", "Nobody knew why.")):
-        [analysis] = ANALYSER.analyse([text]).values()
-        template = Template.from_mask(analysis, [1])
+        template = mask_words(text, Tagger().tag([text])[text], [1])
         jobs.append(infiller.make_job(context, template)[0])
-        expected.append(sequential.infill(context, template).blanks)
-    infiller.infill(jobs, infills_of.__setitem__)
-    for infills, blanks in zip(map(infills_of.get, jobs), expected, strict=True):
-        assert [infill.tokens for infill in infills] == [
-            tuple(blank.generated[: blank.length]) for blank in blanks
-        ]
-        for infill, blank in zip(infills, blanks, strict=True):
+        expected.append(plain.fill(context, template).blanks)
+    infiller.infill_jobs(jobs, filled.__setitem__)
+    for job, blanks in zip(jobs, expected, strict=True):
+        assert [blank.tokens for blank in filled[job]] == [tuple(b.generated[: b.length]) for b in blanks]
+        for blank, other in zip(filled[job], blanks, strict=True):
             # Norms and rotary positions of some are computed in float32 whatever the model's type.
-            assert infill.perplexities == pytest.approx(blank.perplexities, rel=1e-5)
+            assert blank.perplexities == pytest.approx(other.perplexities, rel=1e-5)

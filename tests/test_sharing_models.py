@@ -14,11 +14,11 @@ import torch
 from mars_score.models.causal_lm import CausalLanguageModel
 from mars_score.models.encoder import SentenceEncoder
 from mars_score.models.loading import shared_model
-from mars_score.models.log_probability import surprisals
+from mars_score.models.log_probability import log_probabilities
 from mars_score.models.running import exclusive
-from mars_score.progress import Runtime
+from mars_score.runtime import Runtime
 from mars_score.scorer import MarsScorer
-from mars_score.settings.stages import ModelSettings
+from mars_score.settings import ModelSettings
 
 ROWS = (
     ["She took a train home.", "Nobody came."],
@@ -36,7 +36,7 @@ def test_threads_share_models(gpt2, encoder):
     models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
 
     def score(barrier):
-        scorer = MarsScorer("mini", variant="plus", planner="self", max_mask_ratio=0.4, store=False, **models)
+        scorer = MarsScorer("mini", variant="paper", planner="self", max_mask_ratio=0.4, store=False, **models)
         barrier.wait()
         return scorer.score(*ROWS).rows
 
@@ -69,10 +69,10 @@ def test_another_thread_waits(gpt2):
     cache.lengths, entered = [0], threading.Event()
     with ThreadPoolExecutor(1) as pool:
         with model.exclusive(), model.exclusive():  # re-entrant
-            reading = pool.submit(lambda: (entered.set(), model.read([tokens], cache)))
+            running = pool.submit(lambda: (entered.set(), model.extend(cache, [tokens])))
             entered.wait()
-            assert not reading.done()
-        reading.result()
+            assert not running.done()
+        running.result()
         assert cache.lengths == [len(tokens)]
 
 
@@ -86,7 +86,7 @@ def test_models_are_afterwards_as_their_owner_left_them(monkeypatch):
     assert [len(set(of_model)) for of_model in before] == [2, 2]
     language_model = CausalLanguageModel(model, tokenizer)
     assert modes(model) == before[0]
-    surprisals(language_model, [("A car", "broke.")])
+    log_probabilities(language_model, [("A car", "broke.")])
     SentenceEncoder(encoder).encode(["a text"])
     assert (modes(model), modes(encoder)) == before
 
@@ -95,7 +95,7 @@ def test_models_are_afterwards_as_their_owner_left_them(monkeypatch):
 
     monkeypatch.setattr(model.transformer.h[1], "forward", fail)
     with pytest.raises(RuntimeError, match="broken"):
-        surprisals(language_model, [("A car", "broke.")])
+        log_probabilities(language_model, [("A car", "broke.")])
     assert model.config._attn_implementation == "sdpa"
     assert modes(model) == before[0]
     with exclusive(model):  # and is free again
