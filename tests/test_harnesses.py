@@ -7,17 +7,18 @@ from mars_score.scorer import MarsScorer
 
 COLUMNS = [[document[name] for document in harnesses.DOCUMENTS] for name in ("reference", "context")]
 OF_MARS = "class: !function mars_score.integrations.lm_eval.MarsTask\n"
-LM_EVAL = f"{OF_MARS}metric_list: [{{metric: mars}}]\n"
+LM_EVAL = f"{OF_MARS}metric_list: [{{metric: mars, variant: fast}}]\n"
 with_or_without_references = pytest.mark.parametrize("use_references", [True, False])
 
 
 @with_or_without_references
 def test_options_in_lm_eval(evaluated, use_references):
     options = f'context: "It is late. {{{{context}}}}", use_references: {str(use_references).lower()}'
+    options += ", context_task: data"
     entries = f"[{{metric: mars, preset: mini, variant: fast, {options}}}, {{metric: exact_match}}]"
     results, samples = harnesses.run_lm_eval(evaluated, f"{OF_MARS}metric_list: {entries}")
     references, contexts = COLUMNS
-    expected = MarsScorer("mini", variant="fast").score(
+    expected = MarsScorer("mini", variant="fast", task="data").score(
         [sample["resps"][0][0] for sample in samples],
         references if use_references else None,
         [f"It is late. {context}" for context in contexts],
@@ -33,14 +34,17 @@ def test_options_in_lm_eval(evaluated, use_references):
         (
             LM_EVAL,
             {"context": None},
-            r"the context \(context\) of document 3 of task answers must be a string, got",
+            r"the context \(context\) of document 3 of task answers .*NoneType",
         ),
         (
             LM_EVAL,
             {"reference": ["a", " "]},
-            "the target of document 3 of task answers holds a blank reference; f",
+            "the target of document 3 of task answers .*blank",
         ),
         (OF_MARS + "metric_list: [{metric: mars, variation: plus}]", {}, "variation"),
+        (OF_MARS + "metric_list: [{metric: mars, variant: fast, task: data}]", {}, "context_task"),
+        (OF_MARS + "metric_list: [{metric: mars, variant: fast, context_task: story}]", {}, "task"),
+        (OF_MARS + "metric_list: [{metric: mars, variant: paper, use_references: false}]", {}, "needs references"),
         (OF_MARS + "metric_list: [{metric: exact_match}]", {}, "once in metric_list, metric: mars"),
         (LM_EVAL + "output_type: multiple_choice", {}, "output_type: generate_until"),
     ],
@@ -58,6 +62,17 @@ def test_a_task_of_another_class_is_told_which_it_needs(evaluated):
         harnesses.run_lm_eval(evaluated, LM_EVAL.removeprefix(OF_MARS))
 
 
+def test_turns_are_a_dialogue_in_lm_eval(evaluated):
+    documents = [{**row, "turns": row["context"].split(" ", 1)} for row in harnesses.DOCUMENTS]
+    entry = "metric_list: [{metric: mars, preset: mini, variant: fast, context: turns}]"
+    results, samples = harnesses.run_lm_eval(evaluated, OF_MARS + entry, documents)
+    expected = MarsScorer("mini", variant="fast").score(
+        [sample["resps"][0][0] for sample in samples], COLUMNS[0], [row["turns"] for row in documents]
+    )
+    assert results["mars,none"] == expected.score
+    assert {sample["mars"]["context_task"] for sample in samples} == {"dialogue"}
+
+
 def test_predictions_alone_in_lm_eval(evaluated, nothing_loaded):
     results, samples = harnesses.run_lm_eval(evaluated, LM_EVAL, predict_only=True)
     assert "mars,none" not in results
@@ -72,7 +87,7 @@ def lighteval_scores(documents, **options):
 
     from mars_score.integrations.lighteval import Metrics
 
-    metric = Metrics.mars(sample_params={"preset": "mini", **options})
+    metric = Metrics.mars(sample_params={"preset": "mini", "variant": "fast", **options})
     docs = [Doc("", **row, id=str(9 - place), task_name="answers") for place, row in enumerate(documents)]
     responses = [ModelResponse(text=["She walked."]) for _ in docs]
     return [row[metric.metric_name] for row in lighteval.apply_metric(responses, docs, [metric])]
@@ -85,16 +100,18 @@ def test_options_in_lighteval(tiny_mini, use_references):
         {"choices": ["x", *texts], "gold_index": [*range(1, len(texts) + 1)], "specific": {"story": context}}
         for texts, context in zip(references, contexts, strict=True)
     ]
-    scores = lighteval_scores(documents, variant="fast", context="story", use_references=use_references)
     columns = ["She walked."] * len(contexts), references if use_references else None, contexts
-    assert scores == MarsScorer("mini", variant="fast").score(*columns).scores
+    for task in (None, "dialogue"):
+        options = {"context": "story", "context_task": task, "use_references": use_references}
+        scores = lighteval_scores(documents, **options)
+        assert scores == MarsScorer("mini", variant="fast", task=task).score(*columns).scores
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"specific": None}, r"specific\['context'\] of document 8 of task answers must be a string, got None"),
-        ({"choices": []}, r"choices\[gold_index\] of document 8 of task answers is an empty list; give at least"),
+        ({"specific": None}, r"specific\['context'\] of document 8 of task answers .*NoneType"),
+        ({"choices": []}, r"choices\[gold_index\] of document 8 of task answers .*empty list"),
     ],
 )
 def test_a_bad_document_of_lighteval_is_named(nothing_loaded, change, message):
@@ -107,7 +124,8 @@ def test_a_wrong_option_in_lighteval_is_refused_at_once():
     pytest.importorskip("lighteval")
     from mars_score.integrations.lighteval import Metrics
 
-    with pytest.raises(TypeError, match="variation"):
-        Metrics.mars(sample_params={"variation": "plus"})
+    for option, named in (("variation", "variation"), ("task", "context_task")):
+        with pytest.raises(TypeError, match=named):
+            Metrics.mars(sample_params={option: "plus"})
     assert Metrics.mars.value.metric_name == "mars"
     Metrics.mars(sample_params={"variant": "plus"})
