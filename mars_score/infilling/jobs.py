@@ -89,7 +89,7 @@ def make_job(
     lead = fitting[0].ids if fitting and not fitting[0].is_blank else ()
     blanks = tuple(
         Blank(piece.length, piece.begins_word, block.ids if block else ())
-        for piece, block in zip(fitting, [*fitting[1:], None], strict=True)
+        for piece, block in zip(fitting, [*fitting[1:], None], strict=False)  # None of them may fit.
         if piece.is_blank
     )
     return Job(tuple(prompt), lead, blanks, has_line_break(template.reference)), len(kept) < len(context_ids)
