@@ -2,11 +2,14 @@
 
 import jsonl
 import pytest
+import word_recall
 
 import mars_metric
 from mars_score.scorer import MarsScorer
 
-GOOD = {"prediction": "a b", "reference": "a b", "context": "first", "sample": ["c"]}
+GOOD = {"prediction": "a b", "reference": "a b", "context": "first", "sample": ["c"], "task": "text"}
+SETTINGS = word_recall.SETTINGS
+OPTIONS = [*word_recall.OPTIONS, "--samples-column", "sample", "--task-column", "task"]
 
 ASK, REPLY, BRIEF = ({"role": role, "content": "Hello."} for role in ("user", "assistant", "system"))
 PASSAGES = r'must be a string, got dict .* retrieved passages are given as \{"passages": \["...", "..."\]\}'
@@ -35,11 +38,15 @@ BAD_ROWS = [
     ("context", {"passages": []}, "holds no passages; give at least one"),
     ("context", {"passages": ["a", " "]}, r'\["passages"\]\[1\] is blank; leave it out'),
     ("context", {"passages": ["a", 3]}, r'\["passages"\]\[1\] must be a string, got int'),
-    ("context", {"passages": ["a"], "question": "b"}, PASSAGES),
-    ("context", {"text": "b"}, PASSAGES),
+    ("context", {"passages": ["a"], "title": "b"}, PASSAGES),
+    ("context", {"passages": ["a"], "question": 3}, r'\["question"\] must be a string, got int'),
+    ("context", {"passages": ["a"], "question": " "}, r'\["question"\] is blank; leave it out'),
+    ("context", {}, "is an empty record; give it fields"),
     ("sample", 3, "must be a string, got int"),
     ("sample", ["b", " "], "holds a blank sample; leave it out"),
     ("sample", ["b", 3], "must be a string, got int"),
+    ("task", "story", "must be one of 'text', 'dialogue', 'data', got 'story'"),
+    ("task", 3, "must be one of 'text', 'dialogue', 'data', got 3"),
 ]
 
 
@@ -48,11 +55,11 @@ def with_plurals(rows):
 
 
 def score(rows, tmp_path, failing):
-    MarsScorer("mini", variant="fast").score(**with_plurals(rows))
+    MarsScorer("mini", **SETTINGS).score(**with_plurals(rows))
 
 
 def compute(rows, tmp_path, failing):
-    metric = mars_metric.Mars("fast", cache_dir=str(tmp_path))
+    metric = mars_metric.Mars("fast", cache_dir=str(tmp_path), **SETTINGS)
     with pytest.raises((TypeError, ValueError)) as caught:
         metric.compute(**with_plurals(rows))
     assert metric.filelock is None
@@ -67,11 +74,11 @@ def compute(rows, tmp_path, failing):
 
 def command(rows, tmp_path, failing):
     path = jsonl.write(tmp_path / "rows.jsonl", rows)
-    raise ValueError(failing("score", path, "--variant", "fast", "--samples-column", "sample"))
+    raise ValueError(failing("score", path, *OPTIONS))
 
 
 def update(rows, tmp_path, failing):
-    metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore("mini", variant="fast")
+    metric = pytest.importorskip("mars_score.integrations.torchmetrics").MarsScore("mini", **SETTINGS)
     columns = list(with_plurals(rows).values())
     metric.update(*(column[:1] for column in columns))
     with pytest.raises((TypeError, ValueError)) as caught:
@@ -91,10 +98,10 @@ SURFACES = {
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize(("column", "value", "message"), BAD_ROWS)
-def test_bad_rows(column, value, message, surface, tmp_path, failing, scored):
+def test_bad_rows(column, value, message, surface, tmp_path, failing, word_models):
     refuse, place = SURFACES[surface]
     if surface == "torchmetrics":
         place = place.replace("{}s?", {"prediction": "preds", "reference": "target"}.get(column, f"{column}s"))
     with pytest.raises((TypeError, ValueError), match=f"{place.format(column)} ?{message}"):
         refuse([GOOD, {**GOOD, column: value}], tmp_path, failing)
-    assert not scored or surface in ("evaluate", "torchmetrics")  # where the good row was scored
+    assert not word_models or surface in ("evaluate", "torchmetrics")  # where the good row was scored

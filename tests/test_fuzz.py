@@ -13,6 +13,7 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
+import word_recall
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
@@ -280,6 +281,8 @@ def test_checks_of_rows(count):
                 assert checked.startswith(("predictions", "references", "contexts"))
                 continue
             assert type(checked) is list
+            if checker is check_contexts:
+                checked = [context.text for context in checked]
             texts = [text for row in checked for text in (row if type(row) is tuple else [row])]
             assert {type(text) for text in texts} <= {str}
             "".join(texts).encode()  # no halves of characters
@@ -299,7 +302,9 @@ def test_checks_of_values_nested_deeply(depth):
 @cases(50, 2000)
 def test_texts_pass_the_checks_unchanged(count):
     def check(text):
-        assert check_candidates([text]) == check_contexts([text]) == ["" if is_blank(text) else text]
+        shown = "" if is_blank(text) else text
+        assert check_candidates([text]) == [shown]
+        assert check_contexts([text]) == [(shown, "")]
         assert is_blank(text) or check_references([text]) == [(text,)]
 
     fuzz(count, check, CELL)
@@ -307,14 +312,18 @@ def test_texts_pass_the_checks_unchanged(count):
 
 # Scores
 
+SMALL = {"variant": "paper", "max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 0}
 SCORERS = {
     "fast": {"variant": "fast"},
-    "samples": {"variant": "plus", "sample_count": 2},
-    "infills": {"variant": "fast", "max_mask_ratio": 0.2, "sigma": 0},
-    "paper": {"variant": "paper", "max_mask_ratio": 0.5, "mask_ratio_step": 0.5, "sigma": 1, "planner": "none"},
-    "no context": {"variant": "fast", "max_mask_ratio": 0.6, "use_context": False, "strip_urls_hashtags": True},
-    "planned": {"variant": "fast", "max_mask_ratio": 0.2, "sigma": 0, "planner": "self", "plan_iterations": 1},
+    "plus": {"variant": "plus"},
+    "data": {"variant": "fast", "task": "data"},
+    "dialogue": {"variant": "plus", "task": "dialogue"},
+    "no context": {"variant": "fast", "use_context": False},
+    "paper": {**SMALL, "sigma": 1, "planner": "none"},
+    "planned": {**SMALL, "max_mask_ratio": 0.2, "mask_ratio_step": 0.2, "plan_iterations": 1},
+    "paper without context": {**SMALL, "planner": "none", "use_context": False},
 }
+LOWEST = -6  # with the likelihood: (log p / 2 + PMI) * .15, log p of at least that of a uniform guess
 SCORED_ROWS = st.lists(
     st.tuples(texts(), st.lists(texts(), min_size=1, max_size=2) | texts(), texts() | st.just("")),
     min_size=1,
@@ -323,9 +332,9 @@ SCORED_ROWS = st.lists(
 
 
 @pytest.fixture(scope="module", params=SCORERS)
-def scorer(request, gpt2, encoder):
+def scorer(request, gpt2, encoder, nli):
     """One for all cases."""
-    models = {"language_model": gpt2, "encoder": encoder, "dtype": "float64"}
+    models = {"language_model": gpt2, "encoder": encoder, "entailment_model": nli, "dtype": "float64"}
     return MarsScorer("mini", store=False, **models, **SCORERS[request.param])
 
 
@@ -344,7 +353,7 @@ def test_random_rows_have_finite_scores(count, scorer):
             return
         scores = result.scores
         assert len(scores) == len(rows)
-        assert all(type(score) is float and -1 - 1e-9 <= score <= 1 + 1e-9 for score in scores)
+        assert all(type(score) is float and LOWEST <= score <= 1 + 1e-9 for score in scores)
         assert not any(score for row, score in zip(rows, scores, strict=True) if is_blank(row[0]))
         assert result_of(scorer, rows[::-1]).scores == pytest.approx(scores[::-1], abs=1e-9)
 
@@ -380,13 +389,13 @@ FILES = st.one_of(
 
 
 @cases(25, 500)
-def test_the_command(count, tmp_path, scored, run):
+def test_the_command(count, tmp_path, word_models, run):
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
 
     def check(content, as_json):
         path.write_bytes(content)
         out.unlink(missing_ok=True)
-        options = ["--quiet", "--no-store", "--preset", "mini", *(["--json"] if as_json else [])]
+        options = ["--quiet", "--no-store", *word_recall.OPTIONS, *(["--json"] if as_json else [])]
         code, printed, errors = run("score", path, "--out", out, *options)
         if code == 2:
             assert errors.startswith("mars: error: ")

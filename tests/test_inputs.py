@@ -15,13 +15,11 @@ import pytest
 
 import mars_score
 from mars_score import MarsScorer
-from mars_score.data.contexts import as_prose
 from mars_score.data.frames import columns_of
-from mars_score.data.overlap import windows
 from mars_score.data.readers import stream_rows
-from mars_score.data.validation import check_candidates, check_contexts, check_references
+from mars_score.data.validation import check_candidates, check_contexts, check_references, check_rows
 from mars_score.errors import BLANK, MarsWarning
-from mars_score.sampling.prompts import task_of
+from mars_score.text import as_prose, windows
 
 ROWS = [
     {"prediction": "She took the bus.", "reference": "She went by bus.", "context": "The car broke down again."},
@@ -32,7 +30,12 @@ COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
 
 @pytest.fixture
 def tiny(tiny_mini):
-    return MarsScorer("mini", sample_count=2, variant="plus")
+    return MarsScorer("mini", variant="plus")
+
+
+def texts_of(contexts):
+    """The contexts as texts."""
+    return [context.text for context in check_contexts(contexts)]
 
 
 # Columns
@@ -57,12 +60,12 @@ KINDS = {
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_columns_of_all_kinds(make):
     texts = ["one", "two", ""]
-    for checked in (check_candidates(make(texts)), check_contexts(make(texts), 3, use_context=True)):
+    for checked in (check_candidates(make(texts)), texts_of(make(texts))):
         assert checked == texts
         assert [type(text) for text in checked] == [str] * 3
     assert check_references(make(["one", "two"])) == [("one",), ("two",)]
     assert check_references([make(["one", "two"]), "three"]) == [("one", "two"), ("three",)]
-    assert check_contexts([make(["one", "two"]), "three", []], 3, use_context=True) == ["one\ntwo", "three", ""]
+    assert texts_of([make(["one", "two"]), "three", []]) == ["one\ntwo", "three", ""]
 
 
 @pytest.mark.parametrize(
@@ -135,10 +138,12 @@ def test_a_table_is_scored_as_its_columns(tiny, make):
 def test_names_of_columns():
     frame = pd.DataFrame({"answer": ["a"], "gold": ["b"], "contexts": ["c"], "id": [1]})
     names = {"prediction": "answer", "reference": "gold"}
-    assert columns_of(frame, names) == (["a"], ["b"], ["c"], None)
-    assert columns_of(frame, {**names, "context": None}) == (["a"], ["b"], None, None)
-    assert columns_of(frame, {**names, "samples": "gold"})[3] == ["b"]
-    assert columns_of(frame.drop(columns="contexts"), names, use_context=False) == (["a"], ["b"], None, None)
+    assert columns_of(frame, names) == (["a"], ["b"], ["c"], None, None)
+    assert columns_of(frame, {**names, "context": None}) == (["a"], ["b"], None, None, None)
+    assert columns_of(frame, {**names, "samples": "gold", "task": "id"})[3:] == (["b"], [1])
+    assert columns_of(frame.drop(columns="contexts"), names, use_context=False)[2] is None
+    rows = [{"prediction": "a", "reference": "b", "context": "c", "tasks": "data", "samples": "d"}]
+    assert columns_of(rows, {"task": "task"})[3:] == (None, ["data"])
 
 
 def test_a_table_without_references_says_so(tiny):
@@ -177,6 +182,7 @@ def test_records_and_frame(tiny):
     for number, record in enumerate(result.to_records()):
         names = ("row", "prediction", "references", "context")
         assert [record[name] for name in names] == [number, *(NESTED[name][number] for name in COLUMNS)]
+        assert record["task"] == "text"
         terms = sum(record["weights"][name] * value for name, value in record["terms"].items())
         assert record["mars"] == pytest.approx(terms)
         assert len(record["samples"]) == len(result.rows[number].samples)
@@ -209,24 +215,64 @@ CHAT = [{"role": role, "content": text} for role, text in zip(ROLES, TURNS, stri
 
 
 @pytest.mark.parametrize("messages", [CHAT, tuple(CHAT), np.array(CHAT, dtype=object), TURNS])
-def test_chat_messages_are_a_dialogue(messages):
+def test_lists_of_turns_and_chat_messages_are_dialogues(messages):
     lines = "Be brief.\nHello, you!\nHello.\nWhere is the bus?"
-    assert check_contexts([messages, messages[1:2]], 2, use_context=True) == [lines, "Hello,\nyou!"]
+    assert check_contexts([messages]) == [(lines, "dialogue")]
+
+
+RECORD = {"name": "The Eagle", "stars": 3, "open": ["Mon", "Tue"], "garden": False}
+TASKS = [  # context, its text, its task where nobody says another
+    ("A: Hello.\nB: Where is the bus?", "A: Hello.\nB: Where is the bus?", "text"),
+    ('{"name": "The Eagle"}', '{"name": "The Eagle"}', "text"),
+    (["Hello.", "Hello?"], "Hello.\nHello?", "dialogue"),
+    (RECORD, 'name: The Eagle, stars: 3, open: ["Mon", "Tue"], garden: false', "data"),
+    ({"passages": ["One.", "Two."]}, "One.\x1eTwo.", "text"),
+    ({"question": "Why?", "passages": ["One.", "Two."]}, "Why?\x1eOne.\x1eTwo.", "text"),
+]
+
+
+@pytest.mark.parametrize(("context", "text", "task"), TASKS)
+def test_the_task_is_said_by_the_type_of_a_context_or_else_by_the_caller(context, text, task):
+    def tasks(**options):
+        rows = check_rows(["a", "a"], [context, "b"], use_context=True, **options)
+        assert rows[0].context == text
+        return [row.task for row in rows]
+
+    assert tasks() == [task, "text"]
+    assert tasks(task="data") == ["data", "data"]
+    assert tasks(tasks="dialogue", task="data") == ["dialogue", "dialogue"]
+    assert tasks(tasks=["data", None]) == ["data", "text"]
+    assert tasks(tasks=["", "dialogue"], task="data") == ["data", "dialogue"]
+
+
+def test_tasks_of_rows_count(tiny):
+    """Replies to a dialogue have no likelihood; what is said of data is compared by its sentence vector."""
+    contexts = ["The car broke down.", "It was late."]
+    columns = (COLUMNS["prediction"], COLUMNS["reference"], contexts)
+    names = [{term.name for term in row.terms} for row in tiny.score(*columns, tasks=["dialogue", "data"]).rows]
+    assert ["likelihood" in row for row in names] == [False, True]
+    assert ["sentences" in row for row in names] == [False, True]
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*columns, strict=True)]
+    kinds = [{**row, "kind": kind} for row, kind in zip(rows, ("dialogue", "data"), strict=True)]
+    expected = tiny.score(*columns, tasks=["dialogue", "data"])
+    assert tiny.score(kinds, columns={"task": "kind"}).scores == expected.scores
+    assert expected.signature.to_dict()["task"] == "data,dialogue"
+    said = MarsScorer("mini", variant="plus", task="dialogue")
+    assert said.score(*columns).scores == tiny.score(*columns, tasks="dialogue").scores
+    with pytest.raises(ValueError, match=r"tasks\[1\] must be one of 'text', 'dialogue', 'data'"):
+        tiny.score(*columns, tasks=["data", "story"])
 
 
 PASSAGES = ["The bus leaves at nine.", "It stops at " + "the old " * 60 + "bridge.", "No bus on Sunday?"]
 
 
-def test_passages_are_read_one_by_one():
-    [context] = check_contexts([{"passages": PASSAGES}], 1, use_context=True)
-    first, *parts, last = windows(context)
+def test_passages_are_encoded_one_by_one():
+    [context] = texts_of([{"passages": PASSAGES}])
+    first, *parts, last = windows(context, 100)
     assert (first, last) == (PASSAGES[0], PASSAGES[2])
     assert (len(parts), " ".join(parts)) == (2, PASSAGES[1])  # of more than 100 words, none of another passage
     assert as_prose(context) == "\n\n".join(PASSAGES)
-    assert check_contexts([context], 1, use_context=True) == [context]  # as evaluate passes it on
-    lines = ["The bus leaves at nine in the morning.", "It stops at the old bridge over the river."]
-    [short] = check_contexts([{"passages": lines}], 1, use_context=True)
-    assert (task_of(short, [], 16), task_of("\n".join(lines), [], 16)) == ("story", "dialogue")
+    assert texts_of([context]) == [context]  # as evaluate passes it on
 
 
 def test_a_row_with_passages_is_scored(tiny):
@@ -237,12 +283,11 @@ def test_a_row_with_passages_is_scored(tiny):
     assert (row.terms[1].name, row.terms[1].value) == ("context", pytest.approx(max(alone), abs=1e-9))
     [record] = tiny.score(candidate, references, [{"passages": PASSAGES}]).to_records()
     assert record["context"] == "\n\n".join(PASSAGES)
-    assert "context" in record["terms"]  # the last passage is a question, but the context is none
 
 
 # Streams
 
-STREAM = {"preset": "mini", "variant": "plus", "sample_count": 2}
+STREAM = {"preset": "mini", "variant": "plus"}
 
 
 def test_a_stream_is_scored_as_it_comes(tiny):
@@ -261,8 +306,8 @@ def test_a_stream_is_scored_as_it_comes(tiny):
 
 
 def test_masks_of_a_stream_need_a_corpus(tiny):
-    options = {"preset": "mini", "variant": "fast", "max_mask_ratio": 0.6}
-    with pytest.raises(ValueError, match="pass some as idf_corpus"):
+    options = {"preset": "mini", "variant": "paper", "planner": "none"}
+    with pytest.raises(ValueError, match="idf_corpus"):
         mars_score.score_iter(iter(ROWS), **options)
     options["idf_corpus"] = ["She went by bus.", "He waited.", "He was there."]
     scores = [record["mars"] for record in mars_score.score_iter(iter(ROWS), chunk_size=1, **options)]

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow
 import pytest
 import tiny_models
+import word_recall
 from jsonl import read, write
 from pyarrow import parquet
 
@@ -23,10 +24,10 @@ from mars_score import MarsScorer
 from mars_score.cache import ResultStore
 from mars_score.cli import main
 from mars_score.data.readers import stream_rows
-from mars_score.data.validation import Row
 from mars_score.data.writers import is_stream
 from mars_score.errors import BLANK, WorkerError
-from mars_score.workers import Work, in_processes, process_of
+from mars_score.rows import Row
+from mars_score.workers import RowAction, in_processes, worker_of
 
 ROOT = Path(__file__).parent.parent
 MARS = [sys.executable, "-c", "import sys; from mars_score.cli import main; sys.exit(main())"]
@@ -57,7 +58,12 @@ def score(*argv):
     return main(["score", *map(str, argv), "--quiet"])
 
 
-@pytest.mark.parametrize("variant", ["paper", "plus"])  # together they read all that others do
+def score_words(*argv):
+    """Scores by shared words, with the fixture ``word_models``."""
+    return score(*argv, *word_recall.OPTIONS)
+
+
+@pytest.mark.parametrize("variant", ["paper", "plus"])  # together they call all models
 def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
     models = [*models, "--variant", variant]
     rows, out = make_rows(30), tmp_path / "out.jsonl"
@@ -80,29 +86,31 @@ def test_a_run_scores_as_the_scorer_does(models, tmp_path, capsys, variant):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["score", "augment"])
-def test_several_processes_give_the_same(models, tmp_path, task):
+@pytest.mark.parametrize("action", ["score", "augment"])
+def test_several_processes_give_the_same(models, tmp_path, action):
     path = write(tmp_path / "rows.jsonl", make_rows(40))
     outs = {workers: tmp_path / f"{workers}.jsonl" for workers in (1, 3)}
     for workers, out in outs.items():
-        argv = [task, path, "--out", out, "--workers", workers, "--chunk-size", 8, "--no-store", "--quiet"]
-        options = models if task == "score" else [*models[:2], *models[4:]]  # augmenting reads with no encoder
+        argv = [action, path, "--out", out, "--workers", workers, "--chunk-size", 8, "--no-store", "--quiet"]
+        pairs = zip(models[::2], models[1::2], strict=True)
+        unused = () if action == "score" else ("--encoder", "--entailment-model")
+        options = [part for pair in pairs if pair[0] not in unused for part in pair]
         assert main([*map(str, argv), *options]) == 0
     one, three = map(read, outs.values())
-    if task == "augment":
+    if action == "augment":
         assert one == three
     else:
         assert [row["mars"] for row in one] == pytest.approx([row["mars"] for row in three], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.csv", "rows.tsv.gz", "rows.parquet"])
-@pytest.mark.usefixtures("scored")
+@pytest.mark.usefixtures("word_models")
 def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     rows = [{**row, "reference": 'two, "quoted"\n\tlines', "rank": 0.5} for row in make_rows(12)]
     rows[1] |= {"prediction": "42", "context": "true"}  # texts, whatever they look like
     expected, out = tmp_path / "plain.jsonl", tmp_path / name
     path = write(tmp_path / "rows0.jsonl", rows)
-    assert [score(path, "--out", written) for written in (expected, out)] == [0, 0]
+    assert [score_words(path, "--out", written) for written in (expected, out)] == [0, 0]
     assert (out.read_bytes() == expected.read_bytes()) == (name == "rows.jsonl")
     texts = ("id", "rank", "mars") if ".csv" in name or ".tsv" in name else ()  # cells are texts
     assert list(stream_rows(out)) == [
@@ -111,16 +119,16 @@ def test_outputs_are_written_by_suffix_and_read_back_equal(tmp_path, name):
     assert {path.name for path in tmp_path.iterdir()} == {"rows0.jsonl", expected.name, name, "store"}
 
 
-@pytest.mark.usefixtures("scored")
+@pytest.mark.usefixtures("word_models")
 def test_standard_input_and_output(tmp_path, capfdbinary, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "rows.jsonl", make_rows(12))
-    assert score(path, "--out", "out.jsonl") == 0
+    assert score_words(path, "--out", "out.jsonl") == 0
     capfdbinary.readouterr()
     with open(sys.stdout.fileno(), "w", closefd=False) as stdout, path.open() as stdin:
         monkeypatch.setattr(sys, "stdout", stdout)
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert score("-", "--out", "-") == 0
+        assert score_words("-", "--out", "-") == 0
         assert score("-", "--out", "-", "--json") == 2
     assert capfdbinary.readouterr().out == Path("out.jsonl").read_bytes()
     assert sorted(os.listdir()) == ["out.jsonl", "rows.jsonl", "store"]
@@ -132,12 +140,14 @@ def test_standard_input_and_output(tmp_path, capfdbinary, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
-@pytest.mark.usefixtures("scored")
+@pytest.mark.usefixtures("word_models")
 def test_a_device_is_written_to_and_a_file_in_memory_replaced(tmp_path, failing):
     assert is_stream("/dev/stdout")
     assert not is_stream("/dev/shm/out.jsonl")
     path = write(tmp_path / "rows.jsonl", make_rows(3))
-    assert failing("score", path, "--out", "/dev/full") == "/dev/full: No space left on device"
+    assert (
+        failing("score", path, "--out", "/dev/full", "--variant", "fast") == "/dev/full: No space left on device"
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
@@ -152,7 +162,7 @@ def test_a_closed_standard_output_is_refused(tmp_path):
 def test_rows_are_divided_among_processes_by_context_or_else_references():
     for context, reference in (("", "reference {}"), ("context {}", "the same")):
         rows = [Row(str(n), (reference.format(n // 2),), context.format(n // 2)) for n in range(60)]
-        numbers = [process_of(row, 3) for row in rows]
+        numbers = [worker_of(row, 3) for row in rows]
         assert numbers[::2] == numbers[1::2]
         assert set(numbers) == {0, 1, 2}
 
@@ -164,15 +174,15 @@ def test_rows_are_divided_among_processes_by_context_or_else_references():
         ({"mars": 1}, "out.jsonl", "the output has a column 'mars' of its own; rename that of the input"),
     ],
 )
-def test_what_cannot_be_written_is_found_before_any_scoring(scored, tmp_path, failing, change, name, message):
+def test_what_cannot_be_written_is_found_before_any_scoring(tmp_path, failing, change, name, message):
+    """The models of the default preset could not be loaded."""
     rows = make_rows(3)
     rows[1] |= change
     assert message in failing("score", write(tmp_path / "rows.jsonl", rows), "--out", tmp_path / name)
-    assert scored == []
     assert not (tmp_path / name).exists()
 
 
-@pytest.mark.usefixtures("scored")
+@pytest.mark.usefixtures("word_models")
 def test_columns_of_parquet_that_json_does_not_have(tmp_path, failing):
     path, out = tmp_path / "rows.parquet", tmp_path / "out.jsonl"
     table = pyarrow.Table.from_pylist(make_rows(2))
@@ -180,14 +190,14 @@ def test_columns_of_parquet_that_json_does_not_have(tmp_path, failing):
     parquet.write_table(table.append_column("raw", [[b"a", b"b"]]), path)
     assert "rows.parquet:1: column 'raw' cannot be written as JSON" in failing("score", path, "--out", out)
     parquet.write_table(table.append_column("price", price).append_column("x", number), path)
-    assert score(path, "--out", out) == 0
+    assert score_words(path, "--out", out) == 0
     assert [(row["price"], row["x"]) for row in read(out)] == [(1.5, None), (1.5, 1.0)]
 
 
 # Stopped and begun again
 
 
-@pytest.mark.usefixtures("scored")
+@pytest.mark.usefixtures("word_models")
 def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
     chunks, score_rows = itertools.count(1), MarsScorer.score_rows
 
@@ -197,10 +207,10 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
         return score_rows(*args, **options)
 
     def run(name="out.jsonl", *options):
-        return score(path, "--out", tmp_path / name, "--chunk-size", 4, *options)
+        return score_words(path, "--out", tmp_path / name, "--chunk-size", 4, *options)
 
     def stored():
-        return ResultStore(tmp_path / "store").info()["embeddings"][0]
+        return ResultStore(tmp_path / "store").info()["encodings"][0]
 
     rows = [{**row, "prediction": f"{row['prediction']} {row['id']}"} for row in make_rows(24)]
     path, out = write(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
@@ -218,12 +228,12 @@ def test_a_stopped_run_goes_on_with_what_the_store_has(monkeypatch, tmp_path):
     assert [row["mars"] for row in read(out)] == pytest.approx(fresh, abs=1e-6)
 
 
-@pytest.mark.usefixtures("scored")
+@pytest.mark.usefixtures("word_models")
 @pytest.mark.parametrize("changed", [[*make_rows(40), {"other": 1}], [{"x": 1}, *make_rows(39)]])
 def test_an_input_that_changes_during_a_run(monkeypatch, tmp_path, failing, changed):
     path, score_rows = write(tmp_path / "rows.jsonl", make_rows(40)), MarsScorer.score_rows
     monkeypatch.setattr(MarsScorer, "score_rows", lambda *args, **_: write(path, changed) and score_rows(*args))
-    error = failing("score", path, "--chunk-size", 4)
+    error = failing("score", path, "--chunk-size", 4, "--variant", "fast")
     assert error == f"{path} changed during the run; run the command again"
 
 
@@ -275,7 +285,7 @@ def test_a_killed_worker_is_named(noticed):
         yield [row]
 
     with pytest.raises(WorkerError, match="a worker process died"):
-        list(in_processes(Work("score", {}), chunks(), 1))
+        list(in_processes(RowAction("score", {}), chunks(), 1))
 
 
 @pytest.mark.slow
