@@ -49,15 +49,15 @@ class Encoding(NamedTuple):
 
     @classmethod
     def from_bytes(cls, stored: bytes) -> Encoding:
-        """Read what :meth:`to_bytes` wrote."""
+        """Read what :meth:`to_bytes` wrote, into aligned memory: else the last bits of products differ."""
         kind, truncated, unknown, count = _HEADER.unpack_from(stored)
         vector_type, token_type = map(np.dtype, _TYPES[kind])
         token_bytes = max(count, 0) * token_type.itemsize
         size = (len(stored) - _HEADER.size) // (vector_type.itemsize + token_bytes)
-        vector = np.frombuffer(stored, vector_type, size, _HEADER.size)
+        vector = np.frombuffer(stored, vector_type, size, _HEADER.size).copy()
         if count < 0:
             return cls(vector, None, truncated, unknown)
-        tokens = np.frombuffer(stored, token_type, count * size, _HEADER.size + vector.nbytes)
+        tokens = np.frombuffer(stored, token_type, count * size, _HEADER.size + vector.nbytes).copy()
         return cls(vector, tokens.reshape(count, size), truncated, unknown)
 
 
