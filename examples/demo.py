@@ -1,4 +1,4 @@
-"""Scores the texts beside this file with preset "mini": MARS plus beside the paper's MARS, BLEU and ROUGE-L.
+"""Score the texts beside this file with preset "mini": MARS plus beside the paper's MARS, BLEU and ROUGE-L.
 
 Usage: python examples/demo.py [--limit N] [--paper N] [FILES...]
 """
@@ -26,11 +26,17 @@ class Example:
     """A context with references and candidates, best first.
 
     Attributes:
+        name: the example's id.
+        task: what the context is: ``"text"``, ``"dialogue"`` or ``"data"``.
+        context: the text that candidates must fit.
+        references: good texts.
+        candidates: texts to score.
         kinds: of each candidate.
         scores: of each candidate, by metric.
     """
 
     name: str
+    task: str
     context: str
     references: list[str]
     candidates: list[str]
@@ -38,12 +44,12 @@ class Example:
     scores: dict[str, list[float]]
 
     def best_is_first(self, metric: str) -> bool:
-        """Whether the best candidate stands above all others."""
+        """Tell whether the best candidate stands above all others."""
         best, *others = self.scores[metric]
         return best > max(others)
 
     def misleads(self, metric: str) -> bool:
-        """Whether a bad candidate stands above every good one."""
+        """Tell whether a bad candidate stands above every good one."""
         graded = list(zip(self.scores[metric], self.kinds, strict=True))
         good = max(score for score, kind in graded if kind.startswith("good"))
         return any(score > good for score, kind in graded if kind in BAD)
@@ -78,26 +84,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def read(path: str | Path) -> list[Example]:
-    """The examples of a file, with BLEU (0 to 100) and ROUGE-L (0 to 1); README.md has the columns."""
+    """Read the examples of a file, with BLEU (0 to 100) and ROUGE-L (0 to 1); README.md has the columns."""
     file = read_rows(path)
     columns = [file.column(name, remedy="see README.md") for name in ("id", "context", "references", "candidates")]
     examples = []
-    for name, context, references, candidates in zip(*columns, strict=True):
+    tasks = [row.get("task", "text") for row in file.rows]
+    for name, context, references, candidates, task in zip(*columns, tasks, strict=True):
         texts = [candidate["text"] for candidate in candidates]
         scores = {
             "BLEU": [sentence_bleu(text, references) for text in texts],
             "ROUGE-L": [rouge_l(text, references) for text in texts],
         }
         kinds = [candidate["kind"] for candidate in candidates]
-        examples.append(Example(name, context, references, texts, kinds, scores))
+        examples.append(Example(name, task, context, references, texts, kinds, scores))
     return examples
 
 
 def score(examples: list[Example], metric: str, variant: str) -> str:
-    """Add a variant's scores to the examples; returns its signature."""
-    rows = [(text, example.references, example.context) for example in examples for text in example.candidates]
-    candidates, references, contexts = map(list, zip(*rows, strict=True))
-    result = MarsScorer(preset="mini", variant=variant, progress=True).score(candidates, references, contexts)
+    """Add a variant's scores to the examples; return its signature."""
+    result = MarsScorer(preset="mini", variant=variant, progress=True).score(
+        [example.candidates for example in examples],
+        [example.references for example in examples],
+        [example.context for example in examples],
+        tasks=[example.task for example in examples],
+    )
     scores = iter(result.scores)
     for example in examples:
         example.scores[metric] = [next(scores) for _ in example.candidates]

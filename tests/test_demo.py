@@ -22,8 +22,9 @@ def test_the_demo_shows_plus_the_paper_and_other_metrics(tiny_mini, capsys, monk
     assert row.split("│")[2].strip() == "2"
     example = DEMO["read"](Path(__file__).parent.parent / "examples" / "dialogues.jsonl")[0]
     scorer = MarsScorer("mini", variant="plus")
+    assert example.task == "dialogue"
     for candidate in example.candidates:
-        score = scorer.score([candidate], [example.references], [example.context]).score
+        score = scorer.score([candidate], [example.references], [example.context], tasks="dialogue").score
         assert f"{score:.3g} (#" in out
 
 
