@@ -20,11 +20,10 @@ from mars_score.errors import MarsWarning
 try:
     from starlette.middleware import Middleware
 
-    from mars_score.metrics.explanation import CSS as WORDS_CSS
+    from mars_score.explanation import CSS as WORDS_CSS
     from mars_score.space import limits
-    from mars_score.space.answer import Engine
-    from mars_score.space.handlers import Handlers
-    from mars_score.space.layout import CSS, build, theme
+    from mars_score.space.answer import Answerer
+    from mars_score.space.layout import CSS, Handlers, build, theme
     from mars_score.space.questions import read_examples
 except ModuleNotFoundError as error:
     raise ImportError(f"{error.name} is not installed; run: pip install 'mars-score[space]'") from error
@@ -33,12 +32,13 @@ except ModuleNotFoundError as error:
 def main() -> None:
     """Answer the first example, start the server, and answer the other examples in the background."""
     warnings.simplefilter("ignore", MarsWarning)  # visitors see them on the page
-    engine = Engine()
+    limits.hide_texts()
+    answerer = Answerer()
     examples = read_examples(Path(__file__).parent / "examples")
     plus = [example.question for example in examples]
     paper = [replace(question, paper=True) for question in plus if question.references]
-    engine.prepare(plus[:1])  # so that the first visitor of a new server sees a result at once
-    page = build(Handlers(engine), examples)
+    answerer.prepare(plus[:1])  # so that the first visitor of a new server sees a result at once
+    page = build(Handlers(answerer), examples)
     page.launch(
         theme=theme(),
         css_paths=[CSS, WORDS_CSS],
@@ -50,7 +50,7 @@ def main() -> None:
         app_kwargs={"middleware": [Middleware(limits.Gate)]},
         prevent_thread_lock=True,
     )
-    threading.Thread(target=engine.prepare, args=[[*plus[1:], *paper]], daemon=True).start()
+    threading.Thread(target=answerer.prepare, args=[[*plus[1:], *paper]], daemon=True).start()
     page.block_thread()
 
 

@@ -6,6 +6,9 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,30 +21,21 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
 from mars_score.errors import ModelUnavailableError
-from mars_score.metrics.template import Template
+from mars_score.rows import TASKS, Term
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.row import Term
 from mars_score.settings import resolve_settings
-from mars_score.space import questions
-from mars_score.space.answer import METRICS, Engine
-from mars_score.space.handlers import BY_FORM, Handlers
-from mars_score.space.layout import build
-from mars_score.space.limits import BODY_BYTES, Allowance, Gate, Refused, Work
+from mars_score.space import limits, questions
+from mars_score.space.answer import METRICS, Answerer
+from mars_score.space.layout import Handlers, build
+from mars_score.space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
 from mars_score.space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
-from mars_score.space.questions import (
-    DEFAULTS,
-    PRESET,
-    SETTINGS,
-    Question,
-    read_examples,
-    read_question,
-)
+from mars_score.space.questions import DEFAULTS, PRESET, SETTINGS, Question, read_examples, read_question
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
-REST = ["", BY_FORM, DEFAULTS["reference_aggregation"], DEFAULTS["use_context"]]  # samples, and the controls
+REST = ["", *(DEFAULTS[name] for name in SETTINGS)]  # samples, and the controls
 STORY = "It had been raining for three days."
 
 
@@ -51,11 +45,11 @@ def visitor(address="203.0.113.1", session="any"):
 
 @pytest.fixture
 def handlers():
-    return Handlers(Engine())
+    return Handlers(Answerer())
 
 
 def answer(*candidates, references=("a b c",), context="c", **settings):
-    return Engine().answer(Question(context, references, candidates, **settings))
+    return Answerer().answer(Question(context, references, candidates, **settings))
 
 
 # What a visitor types
@@ -90,8 +84,9 @@ def test_each_line_is_a_text():
         (("c", "r" * 600, "x"), {"paper": True}, "For the paper's MARS: all references together have 600"),
         (("c", "r", "x"), {"reference_aggregation": "other"}, "A setting cannot be used"),
         (("c", "r", "x"), {"paper": "true"}, "A setting cannot be used"),
-        (("c", "r", "x"), {"task": "Describe {context}"}, "A setting cannot be used"),
-        (("c", "r", "x"), {"task": ["story"]}, "A setting cannot be used"),
+        (("c", "r", "x"), {"task": "story"}, "A setting cannot be used: task must be one of text, dialogue, data"),
+        (("c", "r", "x"), {"task": ["text"]}, "A setting cannot be used"),
+        (("c", "r", "x"), {"task": None}, "A setting cannot be used"),
         (("c", "r", "x"), {"encoder": "../evil"}, "A setting cannot be used: there is no encoder here"),
     ],
 )
@@ -102,15 +97,18 @@ def test_bad_questions_are_refused(texts, settings, message):
 
 def test_defaults_are_those_of_the_package(handlers):
     """In the code, on the page and in the API; none is written down a second time."""
-    package = dict(resolve_settings(PRESET, variant="plus").items())
-    assert {name: package[name] for name in SETTINGS} == Question("", ("r",), ()).settings
+    package, question = dict(resolve_settings(PRESET, variant="plus").items()), Question("", ("r",), ())
+    assert question.settings == {name: package[name] for name in question.settings}
+    assert question.task == TASKS[0] == "text"
     examples = read_examples(ROOT / "examples")
     papers = [replace(example.question, paper=True) for example in examples if example.question.references]
     assert len(papers) == len(examples) - 1 > 0  # the paper's MARS takes all that have references
     assert read_examples(ROOT / "missing") == []
+    assert [example.question.task for example in examples] == ["dialogue"] + ["text"] * (len(examples) - 1)
     page = build(handlers, examples)
     score = next(event for event in page.fns.values() if event.fn == handlers.page)
     assert [control.value for control in score.inputs[4:]] == REST[1:]
+    assert [value for _, value in score.inputs[4].choices] == list(TASKS)
     endpoints = page.get_api_info()["named_endpoints"]
     assert set(endpoints) == {"/score"}
     names = [parameter["parameter_name"] for parameter in endpoints["/score"]["parameters"]]
@@ -163,7 +161,7 @@ def test_requests_are_limited_in_size_and_number_and_uploads_refused():
 
 def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
     """Whatever the session, in the page and in the API."""
-    handlers = Handlers(Engine(), Work(Allowance(0.001, 60, "seconds of computing")))
+    handlers = Handlers(Answerer(), WorkLimit(Allowance(0.001, 60, "seconds of computing")))
     handlers.api("c", ["a"], ["x"], request=visitor(session="one"))
     for call in (
         partial(handlers.api, "c", ["a"], ["x"], request=visitor(session="two")),
@@ -173,34 +171,122 @@ def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
             call()
     handlers.api("c", ["a"], ["x"], request=visitor("203.0.113.2"))
     with pytest.raises(gr.Error, match="longer than 0 seconds, and was stopped"):
-        Handlers(Engine(), Work(call_seconds=0)).api("c", ["a"], ["not yet scored"], request=visitor())
+        Handlers(Answerer(), WorkLimit(call_seconds=0)).api("c", ["a"], ["not yet scored"], request=visitor())
+
+
+class Waiting(Answerer):
+    """Answers a call when it may, or stops when its client has left."""
+
+    def __init__(self):
+        super().__init__()
+        self.started, self.may_end, self.stopped = [], threading.Event(), threading.Event()
+
+    def answer(self, question, progress):
+        self.started.append(question.context)
+        try:
+            while not self.may_end.wait(0.05):
+                progress("step", 0, 0)
+        except Refused:
+            self.stopped.set()
+            raise
+        return super().answer(question)
+
+
+@contextmanager
+def serving(answerer):
+    """Serve a page on a real server, where each visitor names an address; the client of its API."""
+    page = build(Handlers(answerer), [])
+    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, show_error=False)
+    try:
+        with httpx.Client(base_url=f"{url}gradio_api/", timeout=30) as client:
+            yield client
+    finally:
+        answerer.may_end.set()
+        page.close()
+
+
+def ask(client, context, address="203.0.113.1"):
+    texts = {"data": [context, ["a"], ["x"], None, None]}
+    return client.post("call/score", json=texts, headers={"X-Forwarded-For": address})
+
+
+def listen(client, asked):
+    """The answer, or what of it is there after 20 seconds and a heartbeat."""
+    lines, end = [], time.monotonic() + 20
+    with client.stream("GET", f"call/score/{asked.json()['event_id']}") as answer:
+        for line in answer.iter_lines():
+            lines.append(line)
+            if time.monotonic() > end:
+                break
+    return "\n".join(lines)
+
+
+def eventually(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
 
 
 def test_work_stops_when_the_client_leaves():
-    """Of a call that would go on for a minute, on a real server."""
-    started, stopped = threading.Event(), threading.Event()
+    answerer = Waiting()
+    with serving(answerer) as client:
+        event = ask(client, "c").json()["event_id"]
+        with client.stream("GET", f"call/score/{event}"):
+            assert eventually(lambda: answerer.started)
+            assert not answerer.stopped.wait(1)
+        assert answerer.stopped.wait(10)
 
-    class Endless(Engine):
+
+def test_one_address_has_two_jobs_and_the_second_waits_for_others():
+    answerer = Waiting()
+    with ThreadPoolExecutor(4) as pool, serving(answerer) as client:
+        asked = [ask(client, "first"), ask(client, "second")]
+        assert ask(client, "third").status_code == 503
+        asked.append(ask(client, "other", "203.0.113.2"))
+        answers = [pool.submit(listen, client, one) for one in asked]
+        assert eventually(lambda: answerer.started)
+        answerer.may_end.set()
+        assert ["event: complete" in answer.result() for answer in answers] == [True] * 3
+        assert answerer.started == ["first", "other", "second"]
+        assert ask(client, "third").status_code == 200
+
+
+def test_a_job_to_whose_answer_nobody_listens_is_dropped(monkeypatch):
+    monkeypatch.setattr(limits, "UNHEARD_SECONDS", 0.5)
+    answerer = Waiting()
+    with ThreadPoolExecutor(1) as pool, serving(answerer) as client:
+        ask(client, "running")
+        ask(client, "waiting")
+        heard = ask(client, "heard", "203.0.113.2")
+        answer = pool.submit(listen, client, heard)
+        assert answerer.stopped.wait(10)
+        assert eventually(lambda: len(answerer.started) == 2)
+        time.sleep(2)  # A job to which somebody listens stays.
+        answerer.may_end.set()
+        assert "event: complete" in answer.result()
+        assert answerer.started == ["running", "heard"]
+        assert ask(client, "again").status_code == 200
+
+
+def test_the_log_holds_no_texts(monkeypatch, caplog, capfd):
+    """Neither of exceptions here nor of those that gradio prints."""
+    monkeypatch.setattr(traceback, "print_exception", traceback.print_exception)
+    limits.hide_texts()
+
+    class Broken(Waiting):
         def answer(self, question, progress):
-            started.set()
-            try:
-                for step in range(600):
-                    time.sleep(0.1)
-                    progress("step", step, 600)
-            finally:
-                stopped.set()
+            raise RuntimeError(question.context)
 
-    page = build(Handlers(Endless()), [])
-    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, show_error=False)
-    try:
-        texts = {"data": ["c", ["a"], ["x"], None, None]}
-        event = httpx.post(f"{url}gradio_api/call/score", json=texts).json()["event_id"]
-        with httpx.stream("GET", f"{url}gradio_api/call/score/{event}", timeout=30):
-            assert started.wait(10)
-            assert not stopped.wait(1)
-        assert stopped.wait(10)
-    finally:
-        page.close()
+    with serving(Broken()) as client:
+        assert "event: error" in listen(client, ask(client, "a secret"))
+        radio = {"data": ["a secret", "a", "x", "", "a secret", "max", True], "fn_index": 0, "session_hash": "s"}
+        assert client.post("queue/join", json=radio).status_code == 200
+        assert "process_completed" in client.get("queue/data", params={"session_hash": "s"}).text
+    logged = caplog.text + "".join(capfd.readouterr())
+    assert "RuntimeError" in logged
+    assert "in preprocess" in logged
+    assert "secret" not in logged
 
 
 # Answers and pages
@@ -270,9 +356,8 @@ def test_what_the_language_model_wrote_is_underlined():
     scored = answer("a", references=("He went home today.",), paper=True)
     [row] = scored.paper.rows
     [reference] = row.references
-    template = Template("He went home today.", ((2, 7), (12, 18)))
-    infill = replace(reference.augmented.augmentations[0], template=template, text="He ran home <now>.")
-    augmented = replace(reference.augmented, augmentations=(infill,))
+    infill = replace(reference.augmented.infills[0], template="He ____ home ____.", text="He ran home <now>.")
+    augmented = replace(reference.augmented, infills=(infill,))
     row = replace(row, references=(replace(reference, augmented=augmented, similarities=(0.5, 0.7)),))
     page = compared_page(replace(scored, paper=replace(scored.paper, rows=(row,))))
     assert "masked</small>He <u>ran</u> home <u>&lt;now&gt;.</u></th>" in page
@@ -299,9 +384,15 @@ def test_notices_are_without_the_numbers_of_rows(handlers):
 
 
 def test_settings_and_samples_count(handlers):
-    page = handlers.page(visitor(), STORY, "a b c", "a b x", "a b x", "story", "mean", True)
-    direct = MarsScorer(PRESET, variant="plus", task="story", reference_aggregation="mean")
+    page = handlers.page(visitor(), STORY, "a b c", "a b x", "a b x", "dialogue", "mean", True)
+    direct = MarsScorer(PRESET, variant="plus", task="dialogue", reference_aggregation="mean")
     assert page.signature == str(direct.score(["a b x"], ["a b c"], [STORY], samples=[["a b x"]]).signature)
+    assert "likelihood" not in page.ranking  # A likely reply is a dull one.
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_without_the_context_every_task_can_be_scored(handlers, task):
+    assert "mars-card" in handlers.page(visitor(), STORY, "a b c", "a b x", "", task, "max", False).ranking
 
 
 def test_without_references_the_context_counts(handlers):
@@ -316,7 +407,7 @@ def test_without_references_the_context_counts(handlers):
 def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers, api):
     settings = {"reference_aggregation": HOSTILE}
     call = partial(handlers.api, "c", ["a"], ["x"], settings, request=visitor()) if api else None
-    call = call or partial(handlers.page, visitor(), "c", "a", "x", "", BY_FORM, HOSTILE, True)
+    call = call or partial(handlers.page, visitor(), "c", "a", "x", "", "text", HOSTILE, True)
     with pytest.raises(gr.Error, match="A setting cannot be used") as refusal:
         call()
     assert ("<img" in refusal.value.message) == api
@@ -325,7 +416,7 @@ def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers, api)
 
 @pytest.mark.parametrize("fault", [RuntimeError("/root/secret"), ModelUnavailableError("/root/secret")])
 def test_unexpected_errors_show_no_details(fault):
-    class Broken(Engine):
+    class Broken(Answerer):
         def answer(self, *_):
             raise fault
 
@@ -336,17 +427,17 @@ def test_unexpected_errors_show_no_details(fault):
 
 def test_examples_are_answered_before_they_are_asked_for():
     """Also by the paper's MARS, and without a visitor's time."""
-    engine, question = Engine(), Question(STORY, ("She took a bus.",), ("A bus.",))
+    answerer, question = Answerer(), Question(STORY, ("She took a bus.",), ("A bus.",))
     allowance = Allowance(1, 60, "seconds of computing")
     allowance.charge("203.0.113.1")
-    handlers = Handlers(engine, Work(allowance))
+    handlers = Handlers(answerer, WorkLimit(allowance))
     assert "Press" in handlers.arrive(question).ranking
-    engine.prepare([replace(question, paper=True), read_question(STORY, "", "A bus.")])
+    answerer.prepare([replace(question, paper=True), read_question(STORY, "", "A bus.")])
     assert "MARS paper" in handlers.arrive(question).ranking
     assert "MARS paper" in handlers.page(visitor(), STORY, "She took a bus.", "A bus.", *REST).ranking
     assert "mars-card" in handlers.page(visitor(), STORY, "", "A bus.", *REST).ranking
     with pytest.raises(gr.Error, match="wait"):
-        handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "", "story", *REST[2:])
+        handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "", "data", *REST[2:])
     with pytest.raises(gr.Error, match="wait"):
         handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "A sample.", *REST[1:])
 

