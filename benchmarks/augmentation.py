@@ -26,7 +26,7 @@ from mars_score.infilling.jobs import FilledBlank, Job
 from mars_score.infilling.plain import PlainInfiller, PlainResult
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
 from mars_score.models.causal_lm import CausalLanguageModel
-from mars_score.models.tagger import Tagger, prepare_reference
+from mars_score.models.tagger import Tagger
 
 
 def main() -> None:
@@ -104,8 +104,7 @@ def main() -> None:
 def _make_jobs(infiller: BatchedInfiller, pairs: Sequence[tuple[str, str]]) -> dict[Job, tuple[str, Template]]:
     """Make the different jobs with a blank of (context, reference) pairs, with their contexts and templates."""
     tagger, config = Tagger(), infiller.config
-    strip = config.strip_urls_hashtags
-    references = [prepare_reference(reference, strip_urls_hashtags=strip) for _, reference in pairs]
+    references = [reference for _, reference in pairs]
     tagged = tagger.tag(references)
     context_words = tagger.lower_words(context for context, _ in pairs)
     idf = Idf.count(tagger.lower_words(references).values())
