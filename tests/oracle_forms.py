@@ -260,9 +260,7 @@ def common(words: Sequence[str], context: Sequence[str]) -> set[int]:
 
 def masked(priorities: Sequence[float], costs: Sequence[int], budget: int) -> tuple[int, ...]:
     """The words of largest total priority within a budget; of equally good ones the fewest, then the leftmost."""
-    subsets = (
-        subset for size in range(len(costs) + 1) for subset in itertools.combinations(range(len(costs)), size)
-    )
+    subsets = (subset for size in range(budget + 1) for subset in itertools.combinations(range(len(costs)), size))
     able = [subset for subset in subsets if sum(costs[index] for index in subset) <= budget]
     return min(
         able, key=lambda subset: (-round(sum(priorities[index] for index in subset), 6), len(subset), subset)

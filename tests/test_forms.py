@@ -385,6 +385,38 @@ def test_paper_equals_the_oracle(models, make, writer, pipeline, settings, tenth
             assert row.score == pytest.approx(score, abs=1e-9)
 
 
+# Words and the numbers of texts out of twenty that have them, such that the two weights of the tags that compete
+# are near each other: the one is a little larger with the first numbers, the other with the second.
+COMPETING = [
+    {"old": 2, "boat": 8, "slowly": 4, "Berlin": 10, "city": 11},
+    {"old": 6, "boat": 20, "slowly": 10, "Berlin": 11, "city": 10},
+]
+
+
+@pytest.mark.parametrize("counts", COMPETING)
+def test_the_weights_of_tags(make, pipeline, counts):
+    references = ["The old boat came.", "The boat came slowly.", "Berlin saw the city."]
+    corpus = [" ".join([f"n{text}", *(word for word in counts if text < counts[word])]) for text in range(20)]
+    scorer = make(idf_corpus=corpus, planner="none", max_mask_ratio=0.2)
+    rows = scorer.score(["A boat."] * 3, references, [""] * 3).rows
+    for reference, row in zip(references, rows, strict=True):
+        assert len(pipeline(reference)) == 5
+        [infill] = row.references[0].augmented.infills
+        assert [infill.template] == oracle_forms.templates(reference, "", corpus, pipeline, [2])
+
+
+def test_words_of_the_context_cost_ten_times_as_much(make, pipeline):
+    """Three fifths of the words pay for nothing, for one word of the context, and for other words."""
+    text = "they walk to see the old boats and books by a river near our city library today"
+    rows = [(" ".join(text.split()[:count]), text) for count in (15, 17)]
+    rows.append((" ".join(text.split()[:12]), "A boat."))
+    result = make(planner="none").score(["A boat."] * 3, *columns(rows))
+    corpus = [reference for reference, _ in rows]
+    for (reference, context), row in zip(rows, result.rows, strict=True):
+        shown = [infill.template for infill in row.references[0].augmented.infills]
+        assert shown == oracle_forms.templates(reference, context, corpus, pipeline)
+
+
 def test_the_constants_of_the_planner(make, writer, pipeline):
     """References that are infilled with other words when one of them is a tenth smaller or larger."""
     rows = [

