@@ -36,9 +36,9 @@ def test_tokens_of_prompts_and_special_tokens_are_left_out():
 def test_a_prompt_takes_room():
     model = tiny_models.tiny_encoder(seed=4, n_positions=20)
     text = "the " * 8
-    assert not encode(model, text)[0].shortened
+    assert not encode(model, text)[0].truncated
     model.prompts, model.default_prompt_name = PROMPT, "query"
-    assert encode(model, text)[0].shortened
+    assert encode(model, text)[0].truncated
 
 
 def test_unknown_tokens_have_vectors_of_zeros(words):
@@ -60,16 +60,17 @@ def test_byte_level_tokenizers_know_every_text(encoder):
         assert one.tokens.any(1).all()
 
 
-@pytest.mark.parametrize("matching", ["tokens", "sentences"])
-def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, matching):
-    """Such texts score 0, unless a candidate equals its reference; a notice counts the rows."""
+@pytest.mark.parametrize("variant", ["fast", "paper"])
+def test_what_an_encoder_does_not_know_is_no_match(words, gpt2, variant):
+    """Such texts score 0, unless token recall has a candidate that is its reference; a notice counts the rows."""
+    settings = {"fast": {"contradiction_penalty": 0.0}, "paper": {"max_mask_ratio": 0}}[variant]
     models = {"encoder": words, "language_model": gpt2, "dtype": "float64"}
-    scorer = MarsScorer("mini", variant="fast", store=False, max_mask_ratio=0, matching=matching, **models)
+    scorer = MarsScorer("mini", variant=variant, store=False, **settings, **models)
     candidates = ["the old town", EMOJI, THAI, EMOJI]
     references = ["the old town", THAI, "the old town", EMOJI]
     with pytest.warns(MarsWarning, match="3 of 4 rows"):
         result = scorer.score(candidates, references, ["", "", "", EMOJI])
     assert [notice for notice in result.notices if UNKNOWN in notice] == [f"{UNKNOWN}: 3 of 4 rows (1, 2, 3)"]
     assert result.scores[:3] == [pytest.approx(1), 0, 0]
-    assert result.rows[3].terms[0].value == (1 if matching == "tokens" else 0)
+    assert result.rows[3].terms[0].value == (1 if variant == "fast" else 0)
     assert result.scores[3] < 1

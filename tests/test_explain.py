@@ -8,8 +8,8 @@ import pytest
 import tiny_models
 
 import mars_metric
-from mars_score.metrics.explain import words_of
-from mars_score.metrics.explanation import Explanation, Match, Word, whole_page
+from mars_score.explain import words_of
+from mars_score.explanation import Explanation, Match, Word, page_of
 from mars_score.models.encoder import SentenceEncoder
 from mars_score.scorer import MarsScorer
 
@@ -24,28 +24,28 @@ ROWS = {
     ],
     "contexts": [CONTEXT] * 3,
 }
+SAMPLES = [["They walk home.", "The baker looks at the boats."], "The mayor walks.", []]
 LONG = "The children walk along the river to look at the boats, and the baker opens her shop."
 pytestmark = pytest.mark.filterwarnings("ignore::mars_score.errors.MarsWarning")
 
 
 @pytest.fixture(scope="module")
 def options():
-    """Tiny models, with samples of a language model that reads the context to its end."""
+    """Tiny models."""
     models = {
-        "language_model": tiny_models.tiny_writer(n_positions=256),
+        "language_model": tiny_models.tiny_gpt2(seed=1, n_positions=128),
         "encoder": tiny_models.tiny_encoder(seed=4),
+        "entailment_model": tiny_models.tiny_nli(),
     }
-    return {"preset": "mini", "variant": "fast", **models, "dtype": "float64", "sample_count": 3, "store": False}
+    return {"preset": "mini", "variant": "fast", **models, "dtype": "float64", "store": False}
 
 
-@pytest.fixture(scope="module", params=["plus", "free", "infills", "paper"])
+@pytest.fixture(scope="module", params=["plus", "free", "paper"])
 def result(request, options):
-    settings = {
-        "infills": {"max_mask_ratio": 0.6, "sample_count": 0},
-        "paper": {"variant": "paper", "planner": "none", "sample_count": 0},
-    }.get(request.param, {"variant": "plus"})
+    if request.param == "paper":
+        return MarsScorer(**{**options, "variant": "paper", "planner": "none"}).score(**ROWS, explain=True)
     rows = {**ROWS, "references": None} if request.param == "free" else ROWS
-    return MarsScorer(**{**options, **settings}).score(**rows, explain=True)
+    return MarsScorer(**{**options, "variant": "plus"}).score(**rows, samples=SAMPLES, explain=True)
 
 
 def test_the_parts_sum_to_the_score(result):
@@ -63,12 +63,12 @@ def test_the_parts_sum_to_the_score(result):
     assert (blank.score, blank.terms, blank.matches, str(blank)) == (0.0, (), (), "0.0000  (blank candidate)")
     assert [one["score"] for one in json.loads(result.to_json())["explanations"]] == result.scores
     words = [word for explanation in result.explanations for match in explanation.matches for word in match.words]
-    read = sum(word.similarity is not None for word in words)
-    assert result._repr_html_().count('class="mars-word" tabindex="0"') == read
+    encoded = sum(word.similarity is not None for word in words)
+    assert result._repr_html_().count('class="mars-word" tabindex="0"') == encoded
 
 
 def test_the_nearest_texts(options):
-    result = MarsScorer(**options).score(**ROWS, explain=True)
+    result = MarsScorer(**options).score(**ROWS, samples=SAMPLES, explain=True)
     for text, row, explanation in list(zip(result.texts, result.rows, result.explanations, strict=True))[:2]:
         best = max(row.samples, key=lambda sample: sample.similarity)
         *_, sample, sentence = explanation.matches
@@ -86,7 +86,7 @@ def test_words_against_cosines_of_single_tokens(options, prompt):
     model.prompts, model.default_prompt_name = {"p": prompt}, "p"
     encoder = SentenceEncoder(model)
     candidate, reference = "They look at the boats.", "Children look at boats."
-    scorer = MarsScorer(**{**options, "encoder": model, "sample_count": 0})
+    scorer = MarsScorer(**{**options, "encoder": model})
     words = scorer.score([candidate], [reference], [CONTEXT], explain=True).explanations[0].matches[0].words
     one, other = encoder.encode([candidate, reference], tokens=True)
     unit = [tokens.tokens / np.linalg.norm(tokens.tokens, axis=1, keepdims=True) for tokens in (one, other)]
@@ -106,15 +106,15 @@ def test_words_against_cosines_of_single_tokens(options, prompt):
 
 
 @pytest.mark.parametrize("prompt", ["", "query: "])
-def test_words_of_the_text_that_the_encoder_does_not_read(options, prompt):
+def test_words_beyond_the_window_of_the_encoder(options, prompt):
     encoder = tiny_models.tiny_encoder(n_positions=12)
     encoder.prompts, encoder.default_prompt_name = {"p": prompt}, "p"
-    scorer = MarsScorer(**{**options, "encoder": encoder, "sample_count": 0})
+    scorer = MarsScorer(**{**options, "encoder": encoder})
     result = scorer.score(["The boats."], [LONG], [CONTEXT], explain=True)
     words = result.explanations[0].matches[0].words
     assert "".join(word.text for word in words) == LONG.replace(" ", "")
     assert (words[0].similarity is None, words[-1].similarity) == (False, None)
-    assert "mars-unread" in result._repr_html_()
+    assert "mars-unencoded" in result._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_words(text, words):
 def test_html_is_escaped():
     hostile = '"><script>alert(1)</script>'
     match = Match(hostile, hostile, 0.5, (Word(hostile, 0, 0.5, 1.0, hostile),))
-    page = whole_page([Explanation(hostile, 0.5, (), (match, match, match))])
+    page = page_of([Explanation(hostile, 0.5, (), (match, match, match))])
     assert "<script" not in page
     assert '""' not in page
     assert page.count('aria-description="&quot;&gt;&lt;script') == 3
@@ -153,8 +153,8 @@ def test_the_command_explains_the_lowest_rows(named_models, tmp_path, run):
     names = ("prediction", "reference", "context")
     rows = [dict(zip(names, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
     path = jsonl.write(tmp_path / "rows.jsonl", rows)
-    command = ["score", path, "--encoder", named_models["encoder"], "--variant", "fast", "--sample-count", 0]
-    command += ["--no-store", "--explain"]
+    command = ["score", path, "--encoder", named_models["encoder"], "--variant", "fast"]
+    command += ["--entailment-model", named_models["entailment_model"], "--no-store", "--explain"]
     data = json.loads(run(*command, 2, "--json", "--chunk-size", 1, "--dtype", "float64")[1])
     lines = [explanation["line"] for explanation in data["explanations"]]
     assert lines == sorted((1, 2, 3), key=lambda line: data["scores"][line - 1])[:2]

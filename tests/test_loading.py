@@ -7,7 +7,7 @@ from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import wheels
 from mars_score.models.loading import load_model
-from mars_score.progress import Runtime
+from mars_score.runtime import Runtime
 
 
 @pytest.mark.parametrize("kind", ["language_model", "encoder"])
