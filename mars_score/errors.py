@@ -18,6 +18,10 @@ NOT_ENGLISH = "the row is not in English, the only language of the NLI model: it
 SENTENCES_CUT = "the NLI model is given the first sentences of the candidate alone (see max_sentences)"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
 OWN_SAMPLE = "a sample is the candidate itself and was left out"
+TOKEN_LISTS = "all references are single words: a list of tokens? join it, as each entry is a reference"
+REASONING = "the candidate holds reasoning such as <think>, which counts; take it out with clean=True (--clean)"
+CLEANED = "reasoning or special tokens were taken out of the candidate"
+URLS_REMOVED = "URLs and hashtags were taken out of the texts of the row (see strip_urls_hashtags)"
 TEXT_CUT = "a text is longer than the sentence encoder's window and its end does not count"
 UNKNOWN = (
     "more than 10% of the tokens of the candidate or a reference are unknown to the sentence encoder and match "
@@ -25,7 +29,8 @@ UNKNOWN = (
 )
 # In the order in which they are reported.
 NOTICES = (
-    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, OWN_SAMPLE, TEXT_CUT, UNKNOWN),
+    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, TOKEN_LISTS, REASONING, CLEANED, URLS_REMOVED),
+    *(OWN_SAMPLE, TEXT_CUT, UNKNOWN),
     *(NOT_ENGLISH, SENTENCES_CUT, CONTRADICTED),
 )
 _NAMED = 5  # rows that a sentence names
@@ -34,6 +39,11 @@ _BETWEEN = {
     *("mars_score", "mars_metric", "evaluate", "evaluate_modules", "torchmetrics", "torch", "transformers"),
     *("contextlib", "functools", "threading", "concurrent"),
 }
+
+
+def special_token_notice(token: str) -> str:
+    """Make the kind of notice on a special token of a chat template or tokenizer in a candidate."""
+    return f"the candidate holds the special token {token}, which counts; take it out with clean=True (--clean)"
 
 
 class ModelUnavailableError(OSError):
@@ -45,7 +55,7 @@ class UnsupportedModelError(ValueError):
 
 
 class HeadError(ValueError):
-    """A learned head is damaged, or was trained with other models or settings; the message names file and fault."""
+    """A learned head is damaged, or was trained with other models or settings; names file and fault."""
 
 
 class WorkerError(RuntimeError):
@@ -88,11 +98,14 @@ class Notices:
                 first.append(number)
 
     def sentences(self, *, lines: bool = False) -> tuple[str, ...]:
-        """One sentence per kind that concerns a row; rows are counted from 0, or as the lines of a file from 1."""
+        """Write one sentence per kind of notice; rows are counted from 0, or as the lines of a file from 1."""
+        kinds = [*NOTICES, *sorted(self.counts.keys() - set(NOTICES))]
         sentences = []
-        for what in NOTICES:
-            if count := self.counts[what]:
-                named = ", ".join(str(row + lines) for row in self.first[what][:_NAMED])
-                more = ", ..." if len(self.first[what]) > _NAMED else ""
-                sentences.append(f"{what}: {count} of {self.rows} rows ({'line ' * lines}{named}{more})")
+        for kind in kinds:
+            count = self.counts[kind]
+            if not count or (kind == TOKEN_LISTS and count < self.rows):
+                continue
+            named = ", ".join(str(row + lines) for row in self.first[kind][:_NAMED])
+            more = ", ..." if len(self.first[kind]) > _NAMED else ""
+            sentences.append(f"{kind}: {count} of {self.rows} rows ({'line ' * lines}{named}{more})")
         return tuple(sentences)

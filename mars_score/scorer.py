@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import Any
 
 from mars_score.cache import ResultStore, Store, store_folder
+from mars_score.data.cleaning import prepare_row
 from mars_score.data.frames import columns_of, is_tabular
 from mars_score.data.validation import check_candidate_lists, check_rows
 from mars_score.errors import BLANK, BLANK_CONTEXT, OWN_SAMPLE, Notices, warn
@@ -24,7 +25,7 @@ from mars_score.metrics.plus import plus
 from mars_score.models.fingerprints import cached_fingerprints
 from mars_score.models.model_calls import ModelCalls
 from mars_score.models.running import check_device
-from mars_score.models.tagger import Tagger, prepare_reference
+from mars_score.models.tagger import Tagger
 from mars_score.results import MarsResult
 from mars_score.rows import AugmentedReference, ReferenceScore, Row, RowScore, SampleScore, weighted_sum
 from mars_score.runtime import Progress, Runtime, progress_bars
@@ -133,14 +134,13 @@ class MarsScorer:
         elif columns is not None:
             raise TypeError("columns names the columns of a table; pass the table alone, or leave columns out")
         numbers, rows = self._check(predictions, references, contexts, samples, tasks)
-        prepared = self.prepare(rows)
         with self._reports.bars():
-            scores = tuple(self._score(prepared))
-            explanations = self._explain(prepared, scores) if explain else ()
-        counts, tasks_here = [len(row.references) for row in prepared], {row.task for row in prepared}
+            scores = tuple(self._score(rows))
+            explanations = self._explain(rows, scores) if explain else ()
+        counts, tasks_here = [len(row.references) for row in rows], {row.task for row in rows}
         signature = make_signature(self.settings, counts, "" if samples is None else "given", tasks_here)
         notices = _warn(numbers, [row.notices for row in scores])
-        return MarsResult(scores, signature, notices, tuple(prepared), tuple(numbers), explanations)
+        return MarsResult(scores, signature, notices, tuple(rows), tuple(numbers), explanations)
 
     @cached_fingerprints()
     def augment(self, references: Any, contexts: Any = None) -> list[list[str]]:
@@ -149,7 +149,7 @@ class MarsScorer:
         Args and errors as for :meth:`score`; ValueError: the variant masks nothing.
         """
         self.check_inputs(references)
-        rows = self.prepare(check_rows(references, contexts, use_context=self.settings.use_context))
+        rows = check_rows(references, contexts, use_context=self.settings.use_context)
         augmented = self.augment_rows(rows)
         _warn(range(len(rows)), [_notices_of(row) for row in augmented])
         return [list(dict.fromkeys(text for one in row for text in one.texts)) for row in augmented]
@@ -180,25 +180,28 @@ class MarsScorer:
             )
 
     def prepare(self, rows: Iterable[Row]) -> list[Row]:
-        """Prepare checked rows for their scores: `paper` strips URLs and hashtags from references."""
+        """Return checked rows as they are scored, without what ``clean`` and ``strip_urls_hashtags`` take out."""
+        return [self._prepare(row)[0] for row in rows]
+
+    def _prepare(self, row: Row) -> tuple[Row, frozenset[str]]:
+        """Prepare a row, and find the kinds of notices that its texts alone call for."""
         config = self.settings.config
-        if not (isinstance(config, PaperConfig) and config.strip_urls_hashtags):
-            return list(rows)
-        return [
-            row._replace(
-                references=tuple(
-                    dict.fromkeys(prepare_reference(text, strip_urls_hashtags=True) for text in row.references)
-                )
-            )
-            for row in rows
-        ]
+        strip_urls = isinstance(config, PaperConfig) and config.strip_urls_hashtags
+        prepared, notices = prepare_row(row, clean=self.settings.clean, strip_urls=strip_urls)
+        flags = {
+            BLANK: not prepared.candidate,
+            BLANK_CONTEXT: self.settings.use_context and not prepared.context,
+            OWN_SAMPLE: bool(prepared.candidate) and prepared.candidate in prepared.samples,
+        }
+        others = tuple(text for text in prepared.samples if text != prepared.candidate)
+        return prepared._replace(samples=others), notices.union(notice for notice, flag in flags.items() if flag)
 
     @cached_fingerprints()
     def score_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
-        """Score checked and prepared rows, which may be a part of more.
+        """Score checked rows, which may be a part of more.
 
         Args:
-            rows: see :meth:`prepare`.
+            rows: see :func:`mars_score.data.validation.check_rows`.
             idf: counted over all references; None: over those of these rows, or of ``idf_corpus``.
         """
         with self._reports.bars():
@@ -206,9 +209,9 @@ class MarsScorer:
 
     @cached_fingerprints()
     def augment_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> list[list[AugmentedReference]]:
-        """Augment the references of checked and prepared rows; args as for :meth:`score_rows`."""
+        """Augment the references of checked rows; args as for :meth:`score_rows`."""
         with self._reports.bars():
-            return self._augment(rows, idf, blank_too=True)
+            return self._augment(self.prepare(rows), idf, blank_too=True)
 
     def explain_rows(self, rows: Sequence[Row], idf: Idf | None = None) -> tuple[Explanation, ...]:
         """Explain the scores of rows; args as for :meth:`score_rows`."""
@@ -237,11 +240,14 @@ class MarsScorer:
         return _learning().load_head(self.head_folder, self.settings, self.calls) if self.head_folder else None
 
     def _score(self, rows: Sequence[Row], idf: Idf | None = None) -> list[RowScore]:
-        scores = (
-            self._score_paper(rows, idf)
-            if isinstance(self.settings.config, PaperConfig)
-            else self._score_plus(rows)
-        )
+        prepared = [self._prepare(row) for row in rows]
+        rows = [row for row, _ in prepared]
+        is_paper = isinstance(self.settings.config, PaperConfig)
+        scores = self._score_paper(rows, idf) if is_paper else self._score_plus(rows)
+        scores = [
+            replace(score, notices=score.notices | notices)
+            for score, (_, notices) in zip(scores, prepared, strict=True)
+        ]
         if self._head is not None:
             written = [index for index, row in enumerate(rows) if row.candidate]
             features = self._head.features(
@@ -254,38 +260,35 @@ class MarsScorer:
     def _score_plus(self, rows: Sequence[Row]) -> list[RowScore]:
         config, scores = self.settings.plus, []
         for start in range(0, len(rows), CHUNK_SIZE):
-            chunk = [_without_own_sample(row) for row in rows[start : start + CHUNK_SIZE]]
-            found = plus_features(chunk, config, self.calls)
-            for row, (features, notices) in zip(rows[start : start + CHUNK_SIZE], found, strict=True):
-                notices |= self._row_notices(row)
+            for features, notices in plus_features(rows[start : start + CHUNK_SIZE], config, self.calls):
+                row = features.row
                 if not row.candidate:
                     scores.append(RowScore(0.0, notices=notices))
                     continue
                 terms = plus(features, config)
                 references = tuple(
                     ReferenceScore(AugmentedReference(text), (recall,), recall)
-                    for text, recall in zip(features.row.references, features.recalls, strict=True)
+                    for text, recall in zip(row.references, features.recalls, strict=True)
                 )
-                samples = tuple(map(SampleScore, features.row.samples, features.sample_recalls))
+                samples = tuple(map(SampleScore, row.samples, features.sample_recalls))
                 scores.append(RowScore(weighted_sum(terms), terms, references, samples, notices))
         return scores
 
     def _score_paper(self, rows: Sequence[Row], idf: Idf | None) -> list[RowScore]:
         config, scores = self.settings.paper, []
         augmented = self._augment(rows, idf)
-        compared = zip((row.candidate for row in rows), augmented, strict=True)
-        found = paper_similarities(list(compared), self.calls)
+        found = paper_similarities(list(zip((row.candidate for row in rows), augmented, strict=True)), self.calls)
         for row, references, (similarities, notices) in zip(rows, augmented, found, strict=True):
-            notices |= self._row_notices(row) | _notices_of(references)
+            notices |= _notices_of(references)
             if not row.candidate:
                 scores.append(RowScore(0.0, notices=notices))
                 continue
-            compared_references = tuple(
+            compared = tuple(
                 ReferenceScore(reference, values, reference_score(values, config.q))
                 for reference, values in zip(references, similarities, strict=True)
             )
-            terms = paper([one.score for one in compared_references], config)
-            scores.append(RowScore(weighted_sum(terms), terms, compared_references, notices=notices))
+            terms = paper([one.score for one in compared], config)
+            scores.append(RowScore(weighted_sum(terms), terms, compared, notices=notices))
         return scores
 
     def _augment(
@@ -301,16 +304,8 @@ class MarsScorer:
         )
         return [[augmented[pair] for pair in row] for row in pairs]
 
-    def _row_notices(self, row: Row) -> frozenset[str]:
-        flags = {
-            BLANK: not row.candidate,
-            BLANK_CONTEXT: self.settings.use_context and not row.context,
-            OWN_SAMPLE: bool(row.candidate) and row.candidate in row.samples,
-        }
-        return frozenset(notice for notice, flag in flags.items() if flag)
-
     def _explain(self, rows: Sequence[Row], scores: Sequence[RowScore]) -> tuple[Explanation, ...]:
-        return explain(rows, scores, self.settings, self.calls)
+        return explain(self.prepare(rows), scores, self.settings, self.calls)
 
 
 def score(
@@ -393,12 +388,6 @@ class _Reports:
 def _learning() -> Any:
     """Import learned heads, which are a layer above the scorer, only for a scorer that has one."""
     return import_module("mars_score.learning.heads")
-
-
-def _without_own_sample(row: Row) -> Row:
-    if row.candidate not in row.samples:
-        return row
-    return row._replace(samples=tuple(text for text in row.samples if text != row.candidate))
 
 
 def _notices_of(references: Iterable[AugmentedReference]) -> frozenset[str]:

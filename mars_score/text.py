@@ -6,10 +6,13 @@ Korean has spaces. Thai, Lao, Khmer and Burmese have them between phrases only, 
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
+
+import regex
 
 PASSAGE_BREAK = "\x1e"  # between the passages of a context: ASCII's record separator, which texts do not hold
 # For a character class: Han characters, their iteration marks, and hiragana.
@@ -17,21 +20,48 @@ CJK = "\u3005-\u3007\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U000200
 _CJK = re.compile(f"[{CJK}]")
 # Punctuation belongs to the character that it touches, as it belongs to the word in text with spaces.
 _WORD = re.compile(rf"[^\w\s]*[{CJK}][^\w\s]*|[^\s{CJK}]+")
-_PLAIN_WORD = re.compile(rf"[{CJK}]|[^\W{CJK}]+")
-_PAIR_OR_WORD = re.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
-# The most frequent words of English: two of five in running text, one of ten at most in other languages.
-_ENGLISH = frozenset(
-    _PLAIN_WORD.findall(
-        "the of and to a in is it you that he was for on are with as i his they be at have this from or had by not"
-        " but what all were we when your can said there an she which do their if will how out about so has her"
-        " would him into my than its no more been who did get after just over also"
-    )
-)
-_FEW = 25  # words of which nothing is concluded
+# The letters of a word have their combining marks with them, which \w of Python's own module leaves out.
+_PLAIN_WORD = regex.compile(rf"[{CJK}]|[^\W{CJK}]+")
+_PAIR_OR_WORD = regex.compile(rf"(?=([{CJK}]{{2}}))|([^\W{CJK}]+(?:'\w+)?)")
+ENGLISH_PROBABILITY = 0.15  # at least; foreign sentences have .05 at most, English rows .3 (docs/languages.md)
+_LANGUAGE_CHARACTERS = 2000  # of a text by which its language is identified
 LONGEST_RUN = 1000  # characters without white space to which spaCy's rules for punctuation apply (quadratic time)
 _SENTENCE_END = re.compile(
     r"(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\u2019\u201d\u300d\u300f)\uff09])|(?<=[.!?]\s)(?=[\u00bf\u00a1])"
 )
+
+
+_LINE_BREAK = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x85\u2028\u2029]")
+_PARAGRAPH_BREAK = re.compile(r"[ \t]*\n(?:[ \t]*\n)+[ \t]*")
+_LINES = re.compile(r"[ \t]*\n[ \t\n]*")
+_SPACES = re.compile(r"[^\S\n\x1e]+")
+# Signs that show nothing. Joiners are letters' own in some scripts and within emoji, but not beside Latin letters.
+_FORMAT = regex.compile(
+    r"[\p{Cf}--[\u200c\u200d\p{Prepended_Concatenation_Mark}]]|[\u200c\u200d](?![^\x00-\u024f])"
+    r"|(?<![^\x00-\u024f])[\u200c\u200d]",
+    regex.V1,
+)
+
+
+def normalise(text: str, *, keep_lines: bool = False) -> str:
+    """Write a text as all models are given it: NFC, plain white space, and no signs that show nothing.
+
+    A single line break is a space, as in wrapped text; blank lines between paragraphs become one.
+
+    Args:
+        text: any text; passage breaks are kept.
+        keep_lines: line breaks are kept, as between the turns of a dialogue or the fields of a record.
+    """
+    text = unicodedata.normalize("NFC", text)
+    if not text.isascii():
+        text = _FORMAT.sub("", text)
+    text = _LINE_BREAK.sub("\n", text)
+    if keep_lines:
+        text = _LINES.sub("\n", text)
+    else:
+        paragraphs = _PARAGRAPH_BREAK.split(text)
+        text = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+    return _SPACES.sub(" ", text).strip()
 
 
 # Words
@@ -48,12 +78,20 @@ def plain_words(text: str) -> list[str]:
 
 
 def is_english(text: str) -> bool:
-    """Tell whether a text may be English: it is short, or a tenth of its words are frequent in English.
+    """Tell whether a text is probably English, by py3langid; one that gives no clue is not."""
+    return _english_probability(text[:_LANGUAGE_CHARACTERS]) >= ENGLISH_PROBABILITY
 
-    Words with a capital do not count: lists of names are of no language.
-    """
-    words = [word for word in _PLAIN_WORD.findall(text) if not word[0].isupper()]
-    return len(words) < _FEW or sum(word in _ENGLISH for word in words) * 10 >= len(words)
+
+@lru_cache(maxsize=1024)
+def _english_probability(text: str) -> float:
+    return float(dict(_language_identifier().rank(text))["en"])
+
+
+@cache
+def _language_identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 def repeated_share(text: str, letters: int, within: int) -> float:

@@ -6,12 +6,12 @@ characters alone is blank and becomes "". ``where`` names a row in an error.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from mars_score.data.values import brief, entries_of, is_blank, is_table, whole
 from mars_score.rows import TASKS, Row
-from mars_score.text import PASSAGE_BREAK
+from mars_score.text import PASSAGE_BREAK, normalise
 
 _NO_MIX = "To score every row by its context alone, give no references at all"
 ROLES = ("system", "user", "assistant")
@@ -60,7 +60,7 @@ def check_samples(samples: Any, rows: int = 0, *, where: Where = "samples[{}]".f
     column = [() if value is None or (isinstance(value, str) and is_blank(value)) else value for value in column]
     remedy = "sample; leave it out (an empty list is a row without samples)"
     checked = _lists(column, where, if_blank=remedy)
-    return [tuple(dict.fromkeys(map(str.strip, texts))) for texts in checked]
+    return [tuple(dict.fromkeys(texts)) for texts in checked]
 
 
 def check_tasks(tasks: Any, rows: int, *, where: Where = "tasks[{}]".format) -> list[str]:
@@ -146,9 +146,11 @@ def check_rows(
     if tasks is not None:
         columns["tasks"] = said
     check_lengths(**columns)
+    named = [own or task or context.task or "text" for own, context in zip(said, texts, strict=True)]
     return [
-        Row("", _distinct(row), context.text.strip(), other, own or task or context.task or "text")
-        for row, context, other, own in zip(rows, texts, others, said, strict=True)
+        # The lines of a text are white space, those of a dialogue are turns.
+        Row("", tuple(dict.fromkeys(row)), normalise(context.text, keep_lines=name != "text"), other, name)
+        for row, context, other, name in zip(rows, texts, others, named, strict=True)
     ]
 
 
@@ -157,11 +159,8 @@ def check_lengths(**columns: Sequence[Any]) -> None:
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         sizes = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"all inputs need one entry for each row, but {sizes}; add or remove entries")
-
-
-def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(str.strip, texts)))
+        by_row = "; references go by row, not by system or annotator" if "references" in lengths else ""
+        raise ValueError(f"all inputs need one entry for each row, but {sizes}; add or remove entries{by_row}")
 
 
 def _column(name: str, value: Any) -> list[Any]:
@@ -196,12 +195,12 @@ def _lists(column: list[Any], where: Where, *, if_empty: str = "", if_blank: str
     return checked
 
 
-def _text(name: str, value: Any) -> str:
-    """Return ``value`` as a plain string; unpaired surrogates become U+FFFD, a text that shows nothing ""."""
+def _text(name: str, value: Any, *, as_it_is: bool = False) -> str:
+    """Return ``value`` as a plain string, normalised; unpaired surrogates become U+FFFD, a blank text ""."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {brief(value)}; convert it or leave the row out")
     text = whole(str(value))  # halves are from cut emoji in JSON; tokenizers, files and Arrow tables refuse them
-    return "" if is_blank(text) else text
+    return "" if is_blank(text) else text if as_it_is else normalise(text)
 
 
 # Contexts
@@ -214,12 +213,15 @@ def _context(name: str, value: Any) -> Context:
         return Context(_record(name, value), "data")
     turns = None if isinstance(value, str) else entries_of(value)
     if turns is None:
-        return Context(_text(name, value), "")
+        return Context(_text(name, value, as_it_is=True), "")
     if turns and all(isinstance(turn, Mapping) for turn in turns):
         turns = _message_texts(name, turns)
     for turn in turns:
         _check_string(name, turn, "convert it or leave the row out")
-    return Context(_text(name, "\n".join(" ".join(turn.splitlines()) for turn in turns)), "dialogue")
+    if not turns:
+        return Context("", "")
+    text = "\n".join(" ".join(turn.splitlines()) for turn in turns)
+    return Context(_text(name, text, as_it_is=True), "dialogue")
 
 
 def _passages(name: str, context: Mapping[Any, Any]) -> str:
@@ -228,8 +230,6 @@ def _passages(name: str, context: Mapping[Any, Any]) -> str:
     if passages is None:
         remedy = 'retrieved passages are given as {"passages": ["...", "..."]}, if need be with a "question"'
         raise TypeError(f"{name} must be a string, got {brief(context)}; {remedy}")
-    if not passages:
-        raise ValueError(f"{name} holds no passages; give at least one, or an empty text for no context")
     named = [(f'{name}["passages"][{number}]', passage) for number, passage in enumerate(passages)]
     if "question" in context:
         named.insert(0, (f'{name}["question"]', context["question"]))
@@ -237,7 +237,7 @@ def _passages(name: str, context: Mapping[Any, Any]) -> str:
         _check_string(part, passage, "convert it or leave it out")
         if is_blank(passage):
             raise ValueError(f"{part} is blank; leave it out")
-    return PASSAGE_BREAK.join(_text(part, passage).replace(PASSAGE_BREAK, " ").strip() for part, passage in named)
+    return PASSAGE_BREAK.join(_text(part, passage.replace(PASSAGE_BREAK, " ")) for part, passage in named)
 
 
 def _record(name: str, record: Mapping[Any, Any]) -> str:
@@ -248,15 +248,22 @@ def _record(name: str, record: Mapping[Any, Any]) -> str:
         values = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in record.values()]
     except (TypeError, ValueError, RecursionError):
         raise TypeError(f"{name} must be a record of texts and numbers, got {brief(record)}; convert it") from None
-    return _text(name, ", ".join(f"{field}: {value}" for field, value in zip(record, values, strict=True)))
+    text = ", ".join(f"{field}: {value}" for field, value in zip(record, values, strict=True))
+    return _text(name, text, as_it_is=True)
 
 
 def _message_texts(name: str, messages: Sequence[Mapping[Any, Any]]) -> list[str]:
     """Return the texts of chat messages: the system's first, if any, then user and assistant by turns."""
     before = None
     for number, message in enumerate(messages):
-        label, role = f"{name}[{number}]", message.get("role")
-        content: Any = message.get("content")
+        label = f"{name}[{number}]"
+        if not {"role", "content"} <= set(message):
+            here = ", ".join(map(repr, message)) or "none"
+            raise TypeError(
+                f'{label} must be a message with "role" and "content" (keys here: {here}); rename its keys, or '
+                'give texts that were retrieved as {"passages": [...]}'
+            )
+        role, content = message["role"], message["content"]
         _check_string(f'{label}["content"]', content, "write it as text or leave it out")
         if role not in ROLES:
             roles = ", ".join(map(repr, ROLES))

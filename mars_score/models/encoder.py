@@ -29,7 +29,7 @@ class Encoding(NamedTuple):
         vector: of the text, (dimensions,), of length 1; zeros for a text of unknown tokens only.
         tokens: unit vectors of its tokens, (tokens, dimensions), or None if they were not asked for. Special tokens
             and those of the encoder's prompt are left out; those of unknown tokens are zeros. They are rounded to
-            float16 (a cosine changes by about 1e-4) unless the encoder is in float64.
+            float16 (a score changes by 1e-5 at most) unless the encoder is in float64.
         truncated: whether the encoder's window holds only the beginning of the text.
         unknown: share of unknown tokens in the part that is encoded, in [0, 1].
     """

@@ -1,7 +1,5 @@
 """Words of a text with their part-of-speech tags, from spaCy, which is imported when first needed."""
 
-import re
-import string
 import sys
 import threading
 from collections.abc import Iterable
@@ -15,25 +13,6 @@ from mars_score.text import leave_long_runs_whole
 _EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed
 _BATCH_SIZE = 64  # documents that are tagged together; tags do not depend on it (tensors equal to the last bit)
 _loading_or_using = threading.RLock()  # threads share pipelines, which spaCy does not promise to be safe
-
-# A URL keeps the punctuation after it in the text; a hashtag has a letter ("#1" is a number), and what
-# stands before it distinguishes it from HTML entities ("&#39;") and from the anchors of bare addresses.
-_URL = r"(?<!\w)(?:https?://|www\.)\S*[^\s.,!?;:'\")\]]"
-_HASHTAG = r"(?<![\w&#/])[#\uff03]+\w*[^\W\d]\w*"
-_URL_OR_HASHTAG = re.compile(f"{_URL}|{_HASHTAG}", re.IGNORECASE)
-
-
-def prepare_reference(text: str, *, strip_urls_hashtags: bool) -> str:
-    """Strip the white space around a reference and, if asked, URLs and hashtags in it.
-
-    These go with the white space before them, as the paper cleans its data, unless only punctuation would be left.
-    """
-    stripped = text.strip()
-    if not strip_urls_hashtags:
-        return stripped
-    *before, last = _URL_OR_HASHTAG.split(stripped)
-    rest = ("".join(part.rstrip() for part in before) + last).strip()
-    return rest if rest.strip(string.punctuation + string.whitespace) else stripped
 
 
 class Tagger:

@@ -58,6 +58,9 @@ class Settings:
         "What the contexts are: text; dialogue, whose turns are lines; or data, records of fields and values. "
         "None: as their type says: a list is a dialogue, a dict a record, a string a text.",
     )
+    clean: bool = option(
+        False, "Take reasoning such as <think> and special tokens such as <|im_end|> out of candidates and samples."
+    )
     language: Annotated[str, AfterValidator(check_language)] = option(
         ENGLISH,
         "Language of the texts: a code of spaCy such as de, or the name of an installed spaCy pipeline. Words are "

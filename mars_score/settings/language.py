@@ -40,12 +40,12 @@ def check_language(language: str) -> str:
 
 
 def language_code(language: str) -> str:
-    """The code in the name of a pipeline, or the code itself."""
+    """Return the code in the name of a pipeline, or the code itself."""
     return language.partition("_")[0]
 
 
 def find_pipeline(language: str) -> tuple[str, str] | None:
-    """Name and version of the installed pipeline for a language, without importing it; None: there is none.
+    """Return name and version of the installed pipeline for a language, without importing it; None: there is none.
 
     Raises:
         PipelineMissingError: there is none for English.
@@ -63,13 +63,13 @@ def find_pipeline(language: str) -> tuple[str, str] | None:
 
 
 def pipeline_name(language: str) -> str:
-    """What splits texts into words, for signatures and keys: a pipeline, or else a tokenizer; does not load it."""
+    """Name what splits texts into words, for signatures: a pipeline, or else a tokenizer; does not load it."""
     name, number = find_pipeline(language) or (f"blank_{language_code(language)}", metadata.version("spacy"))
     return f"{name}-{number}"
 
 
 def blank_pipeline(code: str) -> Any:
-    """A language's tokenizer without a tagger.
+    """Make a language's tokenizer without a tagger.
 
     Raises:
         PipelineMissingError: spaCy needs another package for it.
@@ -84,14 +84,14 @@ def blank_pipeline(code: str) -> Any:
 
 @cache
 def _codes() -> frozenset[str]:
-    """The languages that spaCy has a tokenizer for, without importing it."""
+    """Return the languages that spaCy has a tokenizer for, without importing it."""
     spec = importlib.util.find_spec("spacy")
     folder = Path(spec.origin).parent / "lang" if spec and spec.origin else Path()
     return frozenset(path.parent.name for path in folder.glob("*/__init__.py"))
 
 
 def _version(pipeline: str) -> str | None:
-    """The version of a pipeline, without importing it; None: it is not installed."""
+    """Return the version of a pipeline, without importing it; None: it is not installed."""
     spec = importlib.util.find_spec(pipeline) if pipeline.isidentifier() else None
     meta = Path(spec.origin).with_name("meta.json") if spec and spec.origin else None
     return str(json.loads(meta.read_bytes())["version"]) if meta and meta.is_file() else None
