@@ -1,4 +1,4 @@
-"""The snippets of docs/recipes.md run; fixture ``scored``: with the scores of tests/word_recall.py."""
+"""The snippets of docs/recipes.md run, most of them with tiny models."""
 
 import re
 from pathlib import Path
@@ -12,8 +12,8 @@ import tiny_models
 from datasets import Dataset
 from transformers import EvalPrediction
 
+import mars_metric
 import mars_score
-from mars_metric import Mars
 from mars_score.scorer import MarsScorer
 
 RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -22,9 +22,10 @@ RECIPES = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encod
 # How the output of a section begins.
 PRINTED = {
     "Tables": r" +row +prediction +mars +terms\.references\n0 +0 +She took.*\n1 +1 +She walk.*\n2 +1 +By bus",
-    "Streams": r"0 \d.*\n1 \d.*\n2 \d.*\n$",
-    "Several systems": "C cannot be told apart from ",
-    "torchmetrics": r"tensor\(0\.7500\)\n",
+    "Contexts": r"\['dialogue', 'text', 'data', 'dialogue'\]\n",
+    "Streams": r"0 .*\d\n1 .*\d\n2 .*\d\n$",
+    "Several systems": "[ABC] cannot be told apart from ",
+    "torchmetrics": r"tensor\(-?0\.\d+\)\n",
 }
 
 
@@ -42,28 +43,33 @@ def run(heading, replaced=("", ""), **names):
 
 
 @pytest.mark.parametrize("heading", PRINTED)
-def test_what_is_printed(heading, scored, capsys):
+def test_what_is_printed(heading, tiny_mini, capsys):
     run(heading)
     assert re.match(PRINTED[heading], capsys.readouterr().out)
 
 
-def test_trainer(scored, tmp_path, monkeypatch):
+def test_trainer(tiny_mini, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tokenizer = tiny_models.roberta_tokenizer()
     ids = np.array([tokenizer("the road")["input_ids"] + [-100]])
     prediction = EvalPrediction(predictions=ids, label_ids=ids, inputs=ids)
-    mars = Mars(preset="mini", cache_dir=str(tmp_path))
-    names = {"mars": mars, "tokenizer": tokenizer, "contexts": ["a"]}
-    for block in blocks("Trainer"):
+    names = {"tokenizer": tokenizer, "contexts": ["a"]}
+    for block, context in zip(blocks("Trainer"), ["a", "the road"], strict=True):
         exec(block, names)
-        assert names["metrics"](prediction) == {"mars": 1.0}
+        expected = names["mars"].score(["the road"], ["the road"], [context]).score
+        assert names["metrics"](prediction) == {"mars": expected}
     assert names["arguments"].include_for_metrics == ["inputs"]
 
 
-def test_combine(scored, tmp_path, monkeypatch, capsys):
+def test_combine(tiny_mini, tmp_path, monkeypatch, capsys):
     load = evaluate.load
-    monkeypatch.setattr(evaluate, "load", lambda path: load(str(Path(__file__).with_name("toy_metric.py"))))
-    run("Combine", mars=Mars(preset="mini", cache_dir=str(tmp_path)))
+    paths = {"rouge": Path(__file__).with_name("toy_metric.py"), "mars": mars_metric.__file__}
+    monkeypatch.setattr(
+        evaluate,
+        "load",
+        lambda path, *name, **more: load(str(paths[path]), *name, cache_dir=str(tmp_path), **more),
+    )
+    run("Combine")
     assert "'mars': " in capsys.readouterr().out
 
 
@@ -114,14 +120,15 @@ def test_lm_evaluation_harness(evaluated):
     (metric,) = blocks("lm-evaluation-harness", "yaml")
     results, samples = harnesses.run_lm_eval(evaluated, metric)
     docs = [(sample["resps"][0][0], sample["doc"]["reference"], sample["doc"]["context"]) for sample in samples]
-    assert_score(results["mars,none"], docs)
+    assert_score(results["mars,none"], docs, variant="plus")
 
 
 def test_lighteval(evaluated, monkeypatch):
     (metric,) = blocks("lighteval")
     results, details = harnesses.run_lighteval(monkeypatch, evaluated, metric)
     rows = [(detail.model_response.text[0], detail.doc.choices, detail.doc.query) for detail in details]
-    assert_score(results["mars:preset=mini"], rows)
+    [score] = [value for name, value in results.items() if name.startswith("mars:") and "stderr" not in name]
+    assert_score(score, rows, variant="plus")
 
 
 def test_inspect(evaluated):
@@ -141,15 +148,17 @@ def test_inspect(evaluated):
 
 # Columns for ragas and deepeval, which call a context retrieved passages.
 PASSAGES = ["It rained.", "A bus."]
-COLUMNS = ["She walked.", "She walked home."], ["She walked home."] * 2, [{"passages": PASSAGES}] * 2
+QUESTION = "What did she do?"
+CANDIDATES, REFERENCES = ["She walked.", "She walked home."], ["She walked home."] * 2
 
 
 def test_ragas(tiny_mini):
     pytest.importorskip("ragas")
     names = run("ragas")
-    row = {"reference": "She walked home.", "retrieved_contexts": PASSAGES}
-    scores = names["mars"].batch_score([{"response": text, **row} for text in COLUMNS[0]])
-    expected = names["scorer"].score(*COLUMNS).scores
+    row = {"user_input": QUESTION, "reference": REFERENCES[0], "retrieved_contexts": PASSAGES}
+    scores = names["mars"].batch_score([{"response": text, **row} for text in CANDIDATES])
+    contexts = [{"question": QUESTION, "passages": PASSAGES}] * 2
+    expected = names["scorer"].score(CANDIDATES, REFERENCES, contexts).scores
     assert [result.value for result in scores] == pytest.approx(expected, abs=1e-6)
 
 
@@ -160,41 +169,34 @@ def test_deepeval(tiny_mini, tmp_path, monkeypatch):
     from deepeval.test_case import LLMTestCase
 
     names = run("deepeval")
-    scores = MarsScorer("mini", variant="plus").score(*COLUMNS).scores
-    monkeypatch.setattr(names["Mars"], "threshold", sum(scores) / 2)
-    row = {"input": "", "expected_output": "She walked home.", "context": PASSAGES}
-    cases = [LLMTestCase(actual_output=text, **row) for text in COLUMNS[0]]
-    results = deepeval.evaluate(cases, [names["Mars"]()]).test_results
+    scores = MarsScorer("mini", variant="plus").score(CANDIDATES, REFERENCES, [{"passages": PASSAGES}] * 2).scores
+    monkeypatch.setattr(names["MarsPlus"], "threshold", sum(scores) / 2)
+    row = {"input": "", "expected_output": REFERENCES[0], "context": PASSAGES}
+    cases = [LLMTestCase(actual_output=text, **row) for text in CANDIDATES]
+    results = deepeval.evaluate(cases, [names["MarsPlus"]()]).test_results
     metrics = {case.actual_output: case.metrics_data[0] for case in results}
-    assert [metrics[text].score for text in COLUMNS[0]] == pytest.approx(scores, abs=1e-6)
-    assert [metrics[text].success for text in COLUMNS[0]] == [False, True]
+    assert [metrics[text].score for text in CANDIDATES] == pytest.approx(scores, abs=1e-6)
+    assert [metrics[text].success for text in CANDIDATES] == [False, True]
 
 
-def test_chats_and_passages(scored):
-    names = run("Chats and passages")
-    first, second = (record["context"] for record in names["result"].to_records())
-    assert first.splitlines()[-1] == names["chat"][-1]["content"]
-    assert second.split("\n\n") == names["passages"]["passages"]
-
-
-def test_gates(scored):
+def test_gates(tiny_mini):
     run("Gates")
     with pytest.raises(AssertionError):
         run("Gates", ("0.1", "1.1"))
 
 
-def test_mlflow(scored, tmp_path, monkeypatch):
+def test_mlflow(tiny_mini, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
-    result = MarsScorer("mini").score(["a b", "c q"], ["a b", "c d"], ["first", "second"])
+    result = MarsScorer("mini", variant="plus").score(["a b", "c q"], ["a b", "c d"], ["first", "second"])
     run("MLflow", result=result)
     [logged] = mlflow.search_runs(output_format="list")
-    assert logged.data.metrics == {"mars": 0.75}
+    assert logged.data.metrics == {"mars": result.score}
     assert logged.data.params == {"mars_signature": str(result.signature)}
     table = mlflow.load_table("mars.json")
-    assert list(table["mars"]) == result.scores
+    assert list(table["mars"]) == pytest.approx(result.scores, abs=1e-9)
 
 
 def test_contradictions(presets_as_they_are, capsys):
