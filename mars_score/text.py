@@ -74,7 +74,7 @@ def split_words(text: str) -> list[str]:
 
 def plain_words(text: str) -> list[str]:
     r"""Split a text into lower-cased words without punctuation: runs of ``\w``, but for the same characters."""
-    return _PLAIN_WORD.findall(text.lower())
+    return list(_PLAIN_WORD.findall(text.lower()))
 
 
 def is_english(text: str) -> bool:

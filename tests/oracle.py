@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
-from mars_score.models.tagger import Tagger, prepare_reference
+from mars_score.models.tagger import Tagger
 
 
 def window(model) -> int:
@@ -56,8 +56,7 @@ def reference_score(encoder, candidate: str, references: list[str], q: float) ->
 
 def oracle_templates(rows, config: PaperConfig, tagger: Tagger) -> list[list[tuple[str, list[Template]]]]:
     """Of rows ``(candidate, references, context)`` each prepared reference and its templates."""
-    strip = config.strip_urls_hashtags
-    prepared = [[prepare_reference(text, strip_urls_hashtags=strip) for text in row[1]] for row in rows]
+    prepared = [[text.strip() for text in row[1]] for row in rows]  # without URLs and hashtags
     corpus = config.idf_corpus or [text for texts in prepared for text in texts]
     idf = Idf.count(tagger.lower_words(corpus).values())
     templates = []

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mars_score.data.cleaning import prepare_row, strip_urls_hashtags
+from mars_score.errors import URLS_REMOVED
 from mars_score.metrics.paper import (
     CONTEXT_COST,
     Idf,
@@ -22,7 +24,8 @@ from mars_score.metrics.paper import (
     mask_words,
     shared_with_context,
 )
-from mars_score.models.tagger import Tagger, prepare_reference
+from mars_score.models.tagger import Tagger
+from mars_score.rows import Row
 from mars_score.settings.language import pipeline_name
 
 # Words and tags, by the real pipeline
@@ -101,7 +104,7 @@ def test_the_official_pipeline_comes_first_and_is_not_imported_for_its_name(monk
 @pytest.mark.parametrize(
     ("text", "prepared"),
     [
-        ("  So true.\n", "So true."),
+        ("So true.", "So true."),
         ("See http://t.co/Ab1 now", "See now"),
         ("See HTTPS://example.com/a?b=c#d, please.", "See, please."),
         ("https://a.org Hello\nworld http://b.org", "Hello\nworld"),
@@ -110,14 +113,29 @@ def test_the_official_pipeline_comes_first_and_is_not_imported_for_its_name(monk
         ("a  b   c", "a  b   c"),  # the text's own spaces stay
         ("We are #1, C# fans & don&#39;t mind", "We are #1, C# fans & don&#39;t mind"),
         ("mail a@b.org or awww.such #", "mail a@b.org or awww.such #"),
-        ("#winning", "#winning"),  # nothing would be left
-        (" #so #true! ", "#so #true!"),
+        ("#winning", ""),
+        ("#so #true!", ""),
         ("\u05e9\u05dc\u05d5\u05dd #\u05ea\u05d2", "\u05e9\u05dc\u05d5\u05dd"),
     ],
 )
 def test_urls_and_hashtags(text, prepared):
-    assert prepare_reference(text, strip_urls_hashtags=True) == prepared
-    assert prepare_reference(text, strip_urls_hashtags=False) == text.strip()
+    assert strip_urls_hashtags(text) == prepared
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "prepared"),
+    [
+        ("Use #red.", "Use #blue.", ("Use.", "Use.")),
+        ("#red", "Use #blue.", ("#red", "Use #blue.")),  # else the candidate would be empty
+        ("Use it.", "#blue", ("Use it.", "#blue")),
+        ("", "Use #blue.", ("", "Use.")),
+    ],
+)
+def test_urls_and_hashtags_go_from_all_texts_of_a_row_or_from_none(candidate, reference, prepared):
+    row, notices = prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=True)
+    assert (row.candidate, *row.references) == prepared
+    assert (URLS_REMOVED in notices) == (prepared != (candidate, reference))
+    assert prepare_row(Row(candidate, (reference,)), clean=False, strip_urls=False)[0].references == (reference,)
 
 
 @pytest.mark.parametrize("unit", [" ", "#", "www.", "#1", "http://", "\uff03!", "."])
@@ -125,7 +143,7 @@ def test_hostile_text_is_prepared_in_linear_time(unit):
     """Backtracking in the square of the length would take minutes."""
     text = "a" + unit * 50_000 + "b"
     rest_is_url = unit in ("www.", "http://")
-    assert prepare_reference(text, strip_urls_hashtags=True) == ("a" + unit if rest_is_url else text)
+    assert strip_urls_hashtags(text) == ("a" + unit if rest_is_url else text)
 
 
 # What a word is worth and what it costs
