@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mars_score.explanation import Explanation, Match, Verdict, Word
-from mars_score.features import LIKELY, Premises, choose_premises
-from mars_score.metrics.plus import PlusConfig
+from mars_score.metrics.plus import LIKELY, PlusConfig
 from mars_score.models.model_calls import ModelCalls
 from mars_score.rows import Row, RowScore
 from mars_score.settings import Settings
-from mars_score.text import sentences
+from mars_score.text import Premises, choose_premises, sentences
 
 if TYPE_CHECKING:
     from mars_score.models.encoder import Encoding
@@ -53,7 +52,9 @@ class _Explainer:
         self._sentences = {row.context: sentences(row.context) for row, score in scored if _has_context(score)}
         self._nearby = calls.encode(sentence for parts in self._sentences.values() for sentence in parts)
         self._premises = {
-            row: choose_premises(row, config)
+            row: choose_premises(
+                row.candidate, row.references, row.context, config.premise_words, config.max_sentences
+            )
             for row, score in scored
             if config and any(term.name == "contradiction" for term in score.terms)
         }

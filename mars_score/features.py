@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from mars_score import errors
 from mars_score.metrics.paper import Idf, PaperConfig, Template, make_templates
-from mars_score.metrics.plus import Features, PlusConfig, contradiction, term_names
+from mars_score.metrics.plus import LIKELY, Features, PlusConfig, contradiction, term_names
 from mars_score.models import mini_nli
 from mars_score.models.running import one_blas_thread
 from mars_score.rows import AugmentedReference, Infill, Row
-from mars_score.text import is_english, nearest_passage, plain_words, sentences, windows, word_overlap
+from mars_score.text import Premises, choose_premises, is_english, sentences, windows
 
 if TYPE_CHECKING:
     from mars_score.infilling.jobs import FilledTemplate
@@ -24,21 +24,8 @@ if TYPE_CHECKING:
     from mars_score.models.nli import Entailment
     from mars_score.models.tagger import Tagger
 
-LIKELY = 0.5  # probability above which a sentence is said to be contradicted
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 Pair = tuple[str, str]  # context and reference
-
-
-class Premises(NamedTuple):
-    """A sentence of a candidate, and the passages that the NLI model compares it with: none, one or two."""
-
-    sentence: str
-    passages: tuple[str, ...]
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """Return (premise, hypothesis) for each passage."""
-        return [(passage, self.sentence) for passage in self.passages]
 
 
 # plus and fast
@@ -75,7 +62,8 @@ class _Needs(NamedTuple):
         texts = [*row.references, *([row.context] if row.task != "data" else [])]
         reads_language = calls.models.entailment_model != mini_nli.NAME or is_english(" ".join(texts))
         terms = term_names(row, config, reads_language=reads_language)
-        premises = choose_premises(row, config) if "contradiction" in terms else []
+        sizes = config.premise_words, config.max_sentences
+        premises = choose_premises(row.candidate, row.references, row.context, *sizes)
         return cls(row, terms, premises, reads_language)
 
     @property
@@ -172,19 +160,6 @@ def widened_tokens(encoding: Encoding) -> NDArray[Any]:
     """Return the token vectors of an encoding in float32 or better."""
     assert encoding.tokens is not None, "encoded without token vectors"
     return encoding.tokens.astype(np.promote_types(encoding.tokens.dtype, np.float32), copy=False)
-
-
-def choose_premises(row: Row, config: PlusConfig) -> list[Premises]:
-    """Choose for each sentence of a candidate a passage of the nearest reference, and one of the context."""
-    words = {reference: frozenset(plain_words(reference)) for reference in row.references}
-    chosen = []
-    for sentence in sentences(row.candidate)[: config.max_sentences] or [row.candidate]:
-        own = frozenset(plain_words(sentence))
-        nearest = max(words, key=lambda text: word_overlap(own, words[text]), default="")
-        texts = [text for text in (nearest, row.context) if text]
-        passages = tuple(nearest_passage(sentence, text, config.premise_words) for text in texts)
-        chosen.append(Premises(sentence, passages))
-    return chosen
 
 
 def contradiction_probabilities(

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import regex
 
@@ -65,6 +65,14 @@ def normalise(text: str, *, keep_lines: bool = False) -> str:
 
 
 # Words
+
+
+class TaggedWord(NamedTuple):
+    """A word of a text: its character span and its universal part-of-speech tag."""
+
+    start: int
+    end: int
+    pos: str
 
 
 def split_words(text: str) -> list[str]:
@@ -226,3 +234,37 @@ def nearest_passage(sentence: str, text: str, size: int) -> str:
 @lru_cache(maxsize=64)  # rows with the same reference and context stand together
 def _sentence_words(text: str) -> list[tuple[str, frozenset[str]]]:
     return [(sentence, frozenset(plain_words(sentence))) for sentence in sentences(text)]
+
+
+class Premises(NamedTuple):
+    """A sentence of a candidate, and the passages that an NLI model compares it with: none, one or two."""
+
+    sentence: str
+    passages: tuple[str, ...]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return (premise, hypothesis) for each passage."""
+        return [(passage, self.sentence) for passage in self.passages]
+
+
+def choose_premises(
+    candidate: str, references: Sequence[str], context: str, size: int, max_sentences: int
+) -> list[Premises]:
+    """Choose for each sentence of a candidate a passage of the nearest reference, and one of the context.
+
+    Args:
+        candidate: not blank; its first ``max_sentences`` sentences are compared.
+        references: perhaps none.
+        context: "" for none.
+        size: words of a passage, at most.
+        max_sentences: of the candidate.
+    """
+    words = {reference: frozenset(plain_words(reference)) for reference in references}
+    chosen = []
+    for sentence in sentences(candidate)[:max_sentences] or [candidate]:
+        own = frozenset(plain_words(sentence))
+        nearest = max(words, key=lambda text: word_overlap(own, words[text]), default="")
+        texts = [text for text in (nearest, context) if text]
+        chosen.append(Premises(sentence, tuple(nearest_passage(sentence, text, size) for text in texts)))
+    return chosen

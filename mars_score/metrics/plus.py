@@ -41,6 +41,7 @@ class PlusConfig:
     reference_aggregation: Literal["max", "mean"] = option("max", "Score of a row with several references.")
 
 
+LIKELY = 0.5  # probability above which a sentence is said to be supported or contradicted
 FAST = PlusConfig(likelihood_weight=0.0)
 
 

@@ -27,9 +27,9 @@ class Encoding(NamedTuple):
 
     Attributes:
         vector: of the text, (dimensions,), of length 1; zeros for a text of unknown tokens only.
-        tokens: unit vectors of its tokens, (tokens, dimensions), or None if they were not asked for. Special tokens
-            and those of the encoder's prompt are left out; those of unknown tokens are zeros. They are rounded to
-            float16 (a score changes by 1e-5 at most) unless the encoder is in float64.
+        tokens: unit vectors of its tokens, (tokens, dimensions), or None if they were not asked for. Special
+            tokens and those of the encoder's prompt are left out; those of unknown tokens are zeros. They are
+            rounded to float16 (a score changes by 1e-5 at most) unless the encoder is in float64.
         truncated: whether the encoder's window holds only the beginning of the text.
         unknown: share of unknown tokens in the part that is encoded, in [0, 1].
     """
@@ -98,8 +98,8 @@ class SentenceEncoder:
     def _token_vectors(self, output: dict[str, Any]) -> Floats:
         if not {"token_embeddings", "input_ids", "attention_mask"} <= output.keys():
             raise ModelUnavailableError(
-                f"{type(self.model).__name__} has no token vectors (static word vectors?); choose another encoder, "
-                'or variant="paper", which compares sentence vectors'
+                f"{type(self.model).__name__} has no token vectors (static word vectors?); choose another "
+                'encoder, or variant="paper", which compares sentence vectors'
             )
         attended = output["attention_mask"].nonzero()[:, 0]
         own = attended[self._own_tokens(output["input_ids"][attended].tolist())]

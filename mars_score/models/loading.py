@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mars_score.errors import ModelUnavailableError
 from mars_score.models import mini_nli
-from mars_score.models.running import ordinary_mode, pick_device
 from mars_score.models.fingerprints import Fingerprint, fingerprint, is_name, loading_lock, name_and_revision
+from mars_score.models.running import ordinary_mode, pick_device
 from mars_score.models.wheels import is_wheel, language_model_source, wheel_folder
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def load_model(setting: str, spec: Any, dtype: str, runtime: Runtime) -> Any:
         else:
             import transformers
 
-            source, extra = language_model_source(spec, runtime) if is_wheel(spec) else _hub_source(spec)
+            source, extra = _wheel_source(spec, runtime) if is_wheel(spec) else _hub_source(spec)
             tokenizer = transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False, **extra)
             loader = getattr(transformers, _MODEL_CLASSES[setting])
             network = loader.from_pretrained(source, dtype=number_type, trust_remote_code=False, **extra)
@@ -149,8 +149,12 @@ def _loading(spec: Any) -> Iterator[None]:
         ) from error
 
 
+def _wheel_source(spec: str, runtime: Runtime) -> tuple[Any, dict[str, Any]]:
+    return language_model_source(spec, runtime.store.folder, runtime.report)
+
+
 def _hub_source(spec: Any) -> tuple[str, dict[str, Any]]:
-    """Return name or folder, and extra ``from_pretrained`` arguments: the revision of the copy on this machine, if any.
+    """Return name or folder, and extra ``from_pretrained`` arguments: the revision of the copy here, if any.
 
     Without a connection the copy is loaded without asking the Hub, which would be tried for nearly a minute.
     """

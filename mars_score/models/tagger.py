@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Any
 
-from mars_score.metrics.paper import TaggedWord
 from mars_score.settings.language import ENGLISH, blank_pipeline, find_pipeline, language_code
-from mars_score.text import leave_long_runs_whole
+from mars_score.text import TaggedWord, leave_long_runs_whole
 
 _EXCLUDED = ["parser", "ner", "lemmatizer", "senter"]  # tok2vec, tagger and attribute_ruler are needed
 _BATCH_SIZE = 64  # documents that are tagged together; tags do not depend on it (tensors equal to the last bit)

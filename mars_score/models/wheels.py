@@ -5,16 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mars_score.atomic import make_private, replaced
 from mars_score.errors import ModelUnavailableError, warn
-
-if TYPE_CHECKING:
-    from mars_score.runtime import Runtime
 
 # Wheel -> version, module with the model, folder in it, how to install it.
 _WHEELS = {
@@ -37,7 +33,7 @@ def wheel_version(name: str) -> str:
 
 
 def wheel_folder(name: str) -> Path:
-    """Return the folder of a wheel's model files, without importing it; ModelUnavailableError says how to install it."""
+    """Return the folder of a wheel's files, without importing it; ModelUnavailableError: how to install it."""
     _, module, inside, command = _WHEELS[name]
     found = importlib.util.find_spec(module)
     if found is None or not found.submodule_search_locations:
@@ -45,29 +41,35 @@ def wheel_folder(name: str) -> Path:
     return Path(found.submodule_search_locations[0]) / inside
 
 
-def language_model_source(name: str, runtime: Runtime) -> tuple[Path, dict[str, str]]:
+def language_model_source(
+    name: str, store: Path | None, report: Callable[[str, int, int], None]
+) -> tuple[Path, dict[str, str]]:
     """Return the folder of a wheel's language model, and extra ``from_pretrained`` arguments.
 
     A GGUF file takes about 20 s to unpack, so it is converted once to safetensors in the store's folder, or, where
     that cannot be written, unpacked in each process with a MarsWarning.
+
+    Args:
+        name: of the wheel.
+        store: the folder; None: it is unpacked in each process.
+        report: of progress, as for ``Runtime.report``.
     """
     from safetensors import SafetensorError
 
-    store = runtime.store.folder
     gguf = next(wheel_folder(name).glob("*.gguf"))
     unpacked = gguf.parent, {"gguf_file": gguf.name}
     if store is None:
         return unpacked
     converted = store / "models" / f"{name}-{wheel_version(name)}"
     if not converted.exists():
-        runtime.report(f"convert {name}", 0, 1)
+        report(f"convert {name}", 0, 1)
         try:
             with stored_folder(converted) as beside:
                 _convert(gguf, beside)
         except (OSError, SafetensorError) as error:
             warn(f"{name} cannot be stored in {store} ({error}) and is unpacked in each process, which takes 20 s")
             return unpacked
-        runtime.report(f"convert {name}", 1, 1)
+        report(f"convert {name}", 1, 1)
     return converted, {}
 
 
