@@ -116,7 +116,7 @@ def tiny_mini(tiny_preset, gpt2):
 
 @pytest.fixture
 def word_models(monkeypatch):
-    """Preset "mini" has the models of tests/word_recall.py, whose settings a test names; the calls of the scorer."""
+    """Preset "mini" has the models of tests/word_recall.py, whose settings tests name; the calls of the scorer."""
     import word_recall
 
     return word_recall.install_models(monkeypatch)

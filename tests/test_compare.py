@@ -32,7 +32,7 @@ THREE = {"first": WEAK, "second": MANY, "more": [POOR]}
 
 
 @pytest.fixture
-def compare(tmp_path, run, scored):
+def compare(tmp_path, run, word_models):
     """Runs the command over lists of rows; returns exit code, standard output, standard error."""
 
     def run_command(
@@ -51,7 +51,7 @@ def changed(row, **values):
     return [*OTHERS[:row], {**OTHERS[row], **values}, *OTHERS[row + 1 :]]
 
 
-def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(scored):
+def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(word_models):
     """Of four contexts there are no intervals and no p-values."""
     ranking = rank_systems(MarsScorer(**SETTINGS), SYSTEMS, REFERENCES, CONTEXTS)
     assert ranking.signature == MarsScorer(**SETTINGS).score(SYSTEMS["A"], REFERENCES, CONTEXTS).signature
@@ -69,7 +69,7 @@ def test_systems_rows_and_notices_are_in_the_order_of_the_ranking(scored):
     assert [row["candidates"] for row in plain["most_different"]] == [["a b", "a q", "q"]]
 
 
-def test_rows_of_one_context_are_drawn_together(scored):
+def test_rows_of_one_context_are_drawn_together(word_models):
     """P-values are adjusted for the three pairs."""
     contexts = [f"context {max(row - 2, 0):02}" for row in range(14)]  # twelve, the first of which has three rows
     systems = {"B": ["a q"] * 7 + ["q"] * 7, "A": ["a b"] * 7 + ["a q"] * 7, "C": ["a q"] * 14}
@@ -101,11 +101,11 @@ def test_rows_of_one_context_are_drawn_together(scored):
         ({"systems": {"A": [], "B": []}, "references": [], "contexts": []}, "there are no rows to compare"),
     ],
 )
-def test_bad_input_is_found_before_scoring(scored, changes, message):
+def test_bad_input_is_found_before_scoring(word_models, changes, message):
     rows = {"systems": SYSTEMS, "references": REFERENCES, "contexts": CONTEXTS}
     with pytest.raises((ValueError, TypeError), match=message):
         rank_systems(MarsScorer(**SETTINGS), **{**rows, **changes})
-    assert not scored
+    assert not word_models
 
 
 def test_tasks_are_those_of_the_rows(tiny_mini):
@@ -198,11 +198,11 @@ def test_json_has_the_interval_of_score(compare, tmp_path, run):
         (("--confidence", 2), {}, "confidence must lie between"),
     ],
 )
-def test_what_is_wrong_with_files_is_found_before_scoring(compare, scored, options, changes, message):
+def test_what_is_wrong_with_files_is_found_before_scoring(compare, word_models, options, changes, message):
     code, out, err = compare(*options, **changes)
     assert (code, out) == (2, "")
     assert message in err
-    assert scored == []
+    assert word_models == []
 
 
 def test_without_contexts(compare):

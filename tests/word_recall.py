@@ -2,7 +2,6 @@
 
 import tiny_models
 
-from mars_score.metrics.plus import PlusConfig
 from mars_score.scorer import MarsScorer
 from mars_score.settings import presets
 
@@ -40,11 +39,3 @@ def install_models(patch, encoder=None):
 
     patch.setattr(MarsScorer, "score", noted)
     return scored
-
-
-def install(patch, encoder=None):
-    """Do the same; until all tests name their settings, those above are the default variant's."""
-    patch.setitem(presets.CONFIGS, presets.DEFAULT_VARIANT, PlusConfig)
-    changes = {name: value for name, value in SETTINGS.items() if name != "variant"}
-    patch.setitem(presets.CHANGES, presets.DEFAULT_VARIANT, {**changes, "likelihood_weight": 0.0})
-    return install_models(patch, encoder)
