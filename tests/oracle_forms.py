@@ -282,14 +282,15 @@ def templates(
     words = list(pipeline(reference))
     documents = [{word.text.lower() for word in pipeline(text)} for text in corpus]
     lower = [word.text.lower() for word in words]
-    idf = [math.log(1 + len(corpus) / max(1, sum(word in one for one in documents))) for word in lower]
+    found = [sum(word in one for one in documents) for word in lower]
+    idf = [-math.log(min(max(count, 0.5), len(corpus) - 0.5) / len(corpus)) for count in found]
     alpha = {"ADJ": 4, "ADV": 3, "NOUN": 2, "PROPN": 2}
     priorities = [alpha.get(word.pos_, 1) / weight for word, weight in zip(words, idf, strict=True)]
     shared = common(lower, [word.text.lower() for word in pipeline(context)])
     costs = [10 if index in shared else 1 for index in range(len(words))]
     made = []
     for ratio in tenths:
-        chosen = masked(priorities, costs, ratio * len(words) // 10)
+        chosen = masked(priorities, costs, max(1, ratio * len(words) // 10))
         text = ""
         for index, word in enumerate(words):
             space = words[index - 1].whitespace_ if index else ""

@@ -150,12 +150,47 @@ def test_hostile_text_is_prepared_in_linear_time(unit):
 
 
 def test_idf_by_hand():
-    idf = Idf.count([("the", "cat", "."), ("the", "dog", ",", "the", "dog"), ("no",)])
-    assert idf.documents == 3
-    assert idf["the"] == pytest.approx(0.916290731874155)  # log(1 + 3/2)
-    assert idf["cat"] == pytest.approx(1.3862943611198906)  # log(1 + 3)
-    assert idf["dog"] == idf["unseen"] == idf["cat"]  # twice in one text counts once
-    assert Idf.count([])["word"] == pytest.approx(math.log(2))
+    texts = [("the", "cat", "."), ("the", "dog", ",", "the", "dog"), ("the", "no", "."), ("the", "cat")]
+    idf = Idf.count(texts)
+    assert idf.documents == 4
+    assert idf["cat"] == idf["."] == pytest.approx(math.log(2))  # -log(2 / 4)
+    assert idf["dog"] == idf["no"] == pytest.approx(math.log(4))  # twice in one text counts once
+    # Where the paper's formula is 0 or infinite: half a text less, or more.
+    assert idf["the"] == pytest.approx(math.log(4 / 3.5))
+    assert idf["unseen"] == pytest.approx(math.log(8))
+    alone = Idf.count([("one", "text")])
+    assert alone["one"] == alone["text"] == alone["unseen"] == Idf.count([])["word"] == pytest.approx(math.log(2))
+
+
+@given(st.lists(st.sets(st.sampled_from("abcdefgh"), min_size=1), min_size=2, max_size=12), st.data())
+@settings(max_examples=100, deadline=None)
+def test_masks_are_those_of_the_papers_formula_where_it_is_defined(documents, data):
+    """By the formula itself: the guard counts for words of all texts, or of none, alone."""
+    idf, count = Idf.count(documents), len(documents)
+    found = {letter: sum(letter in one for one in documents) for letter in "abcdefgh"}
+    defined = [letter for letter, number in found.items() if 0 < number < count]
+    letters = data.draw(st.lists(st.sampled_from(defined), min_size=1, max_size=9)) if defined else []
+    tags = data.draw(st.lists(st.sampled_from(TAGS), min_size=9, max_size=9))
+    text, words = tagged(" ".join(letters), tags[: len(letters)])
+    shared = shared_with_context(letters, ["a", "b"])
+    costs = [CONTEXT_COST if index in shared else 1 for index in range(len(letters))]
+    priorities = [
+        round(DEFAULT.pos_weights.get(word.pos, 1) / -math.log(found[letter] / count) * 1e6)
+        for word, letter in zip(words, letters, strict=True)
+    ]
+    templates = make_templates(text, words, ["a", "b"], idf, DEFAULT)
+    for tenths, (_, template) in zip((2, 4, 6), templates, strict=True):
+        budget = max(1, tenths * len(letters) // 10)
+        assert tuple(masked_words(words, template)) == brute_force(priorities, costs, budget)
+
+
+@pytest.mark.parametrize("count", range(1, 6))
+def test_a_reference_of_few_words_has_one_word_masked_at_least(count):
+    text, words = tagged(" ".join("abcde"[:count]))
+    templates = make_templates(text, words, [], idf_of((text, words)), DEFAULT)
+    assert [len(masked_words(words, one)) for _, one in templates] == [
+        max(1, tenths * count // 10) for tenths in (2, 4, 6)
+    ]
 
 
 WORDS = st.lists(st.sampled_from(["the", "a", "cat", "sat", ".", "n't", "x", "-1", "😀"]), max_size=14)
@@ -292,7 +327,7 @@ def test_masked_words_stay_within_the_budget(text_and_words, context):
     assert [ratio for ratio, _ in templates] == [0.3, 0.6, 0.9]
     for ratio, template in templates:
         masked = masked_words(words, template)
-        spare = math.floor(round(ratio * count, 6)) - sum(costs[index] for index in masked)
+        spare = max(1, math.floor(round(ratio * count, 6))) - sum(costs[index] for index in masked)
         assert spare >= 0
         assert all(costs[index] > spare for index in set(range(count)) - set(masked))  # no other word fits
         worth.append(sum(priorities[index] for index in masked))
@@ -310,9 +345,9 @@ def test_a_template_as_a_person_reads_it():
 def test_priorities_and_masks_by_hand():
     text, words = tagged("the big cat ran fast .", ["DET", "ADJ", "NOUN", "VERB", "ADV", "PUNCT"])
     idf = idf_of((text, words), tagged("the dog ."))  # M = 2; "the" and "." occur in both
-    # By alpha / IDF: big 4 / log 3, fast 3 / log 3, cat 2 / log 3, the and the full stop 1 / log 2, ran 1 / log 3.
+    # By alpha / IDF: big 4 / log 2, fast 3 / log 2, the and the full stop 1 / log 4/3, cat 2 / log 2, ran 1 / log 2.
     templates = make_templates(text, words, [], idf, PaperConfig(max_mask_ratio=1.0, mask_ratio_step=1 / 6))
-    order = [[1], [1, 4], [1, 2, 4], [0, 1, 2, 4], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
+    order = [[1], [1, 4], [0, 1, 4], [0, 1, 4, 5], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
     assert [masked_words(words, template) for _, template in templates] == order
     assert [ratio for ratio, _ in make_templates(text, words, [], idf, DEFAULT)] == [0.2, 0.4, 0.6]
     flat = PaperConfig(max_mask_ratio=1 / 3, mask_ratio_step=1 / 3, pos_weights={})
@@ -350,7 +385,7 @@ def test_budgets_are_free_of_float_noise(ratio):
     [
         # Punctuation is masked like other words, and the leftmost of equals, as in the paper.
         (". . , They see us , you know !", "", {}, "____ , They see us , you know !", "____ , you know !"),
-        ("THE CAR was red", "the car is red", {}, "THE CAR was red", "THE CAR ____ red"),
+        ("THE CAR was red", "the car is red", {}, "THE CAR ____ red", "THE CAR ____ red"),
         ("I don't like cars.", "", {"max_mask_ratio": 1.0}, "I don't like ____.", "____"),
     ],
 )

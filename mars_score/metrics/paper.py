@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from rapidfuzz.distance import LCSseq
 
 from mars_score.options import STRICT, TagWeights, Texts, option
 from mars_score.rows import Term
+from mars_score.text import TaggedWord
 
 # Section 2.1 and Appendix A: words with larger weights are masked first; other tags weigh 1.
 POS_WEIGHTS = {"ADJ": 4.0, "ADV": 3.0, "NOUN": 2.0, "PROPN": 2.0}
@@ -68,14 +69,6 @@ class PaperConfig:
             )
 
 
-class TaggedWord(NamedTuple):
-    """A word of a text: its character span and its universal part-of-speech tag."""
-
-    start: int
-    end: int
-    pos: str
-
-
 @dataclasses.dataclass(frozen=True)
 class Template:
     """A reference with blanks: character spans in order, each with the whitespace before its first word."""
@@ -107,7 +100,12 @@ class Template:
 
 @dataclasses.dataclass(frozen=True)
 class Idf:
-    """Inverse document frequency of lower-cased words: log(1 + M / max(df, 1))."""
+    """Inverse document frequency of lower-cased words: -log(df / M), as in Appendix A.
+
+    Taken literally it is 0 for a word of all texts, by which Eq. 1 cannot divide, and infinite for a word of none.
+    So df is kept between 1/2 and M - 1/2, which changes no other word: of a part of speech a word of all texts is
+    the first to be masked, and a word of none the last. With a single text all words weigh the same.
+    """
 
     documents: int  # M, the number of distinct texts
     frequencies: Mapping[str, int]  # df, the number of texts in which a word occurs
@@ -118,8 +116,9 @@ class Idf:
         return cls(len(documents), Counter(word for words in documents for word in set(words)))
 
     def __getitem__(self, word: str) -> float:
-        """Return the IDF of a word; one that was not counted is as rare as one that was counted once."""
-        return math.log(1 + max(self.documents, 1) / max(self.frequencies.get(word, 0), 1))
+        """Return the IDF of a word, which is above 0 and finite."""
+        documents = max(self.documents, 1)
+        return -math.log(min(max(self.frequencies.get(word, 0), 0.5), documents - 0.5) / documents)
 
 
 def mask_ratios(max_ratio: float, step: float) -> tuple[float, ...]:
@@ -149,6 +148,8 @@ def make_templates(
 ) -> list[tuple[float, Template]]:
     """Mask a reference at each ratio (section 2.1): maximise the sum of priorities within a budget of costs.
 
+    The budget is a share of the number of words, rounded down, but at least one word.
+
     Args:
         reference: prepared text.
         words: its words.
@@ -169,7 +170,7 @@ def make_templates(
     shared = shared_with_context(lower, context_words)
     costs = [CONTEXT_COST if index in shared else PLAIN_COST for index in range(len(words))]
     ratios = mask_ratios(config.max_mask_ratio, config.mask_ratio_step)
-    budgets = [math.floor(ratio * len(words) + _FLOAT_NOISE) for ratio in ratios]
+    budgets = [max(1, math.floor(ratio * len(words) + _FLOAT_NOISE)) for ratio in ratios]
     masks = knapsack(priorities, costs, budgets)
     return [(ratio, mask_words(reference, words, mask)) for ratio, mask in zip(ratios, masks, strict=True)]
 
