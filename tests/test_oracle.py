@@ -13,6 +13,7 @@ import torch
 from mars_score.infilling.plain import (
     PlainInfiller,
     allowed_tokens,
+    ascend,
     best_prefix,
     encode,
     encode_pieces,
@@ -114,6 +115,14 @@ def test_gradient_is_the_slope_of_the_reward(causal):
     slope = sum((gradient**2).sum().item() for gradient in torch.autograd.grad(reward, leaves))
     assert before == pytest.approx(reward.item(), rel=1e-12)
     assert (after - before) / step == pytest.approx(slope, rel=1e-2)
+
+
+def test_a_step_is_as_long_as_eta_over_all_layers():
+    """Eq. 6 has one norm; PPLM's is one for each layer."""
+    states, gradients = torch.randn(2, 6, 2, 4, 3, 5, dtype=torch.float64, generator=torch.manual_seed(0))
+    moved = torch.stack(ascend([*states], [*gradients], SELF)) - states
+    assert moved.norm().item() == pytest.approx(SELF.plan_step, rel=1e-12)
+    assert torch.allclose(moved, gradients * SELF.plan_step / gradients.norm(), rtol=1e-9)
 
 
 def test_what_is_not_planned_is_plain(causal):

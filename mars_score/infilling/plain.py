@@ -211,13 +211,10 @@ def reward_of(logits: Tensor, future: Sequence[int], temperature: float) -> Tens
 
 
 def ascend(states: States, gradients: Sequence[Tensor], config: PaperConfig) -> States:
-    """Move keys and values one normalised step up (Eq. 6); the norm is of a layer's keys and values together."""
-    moved = []
-    for layer in range(0, len(states), 2):
-        norm = torch.hypot(gradients[layer].norm(), gradients[layer + 1].norm())
-        step = config.plan_step / (norm**config.plan_norm_exponent + EPSILON)
-        moved += [states[index].detach() + step * gradients[index] for index in (layer, layer + 1)]
-    return moved
+    """Move keys and values one normalised step up (Eq. 6); the norm is that of all layers together."""
+    norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
+    step = config.plan_step / (norm**config.plan_norm_exponent + EPSILON)
+    return [state.detach() + step * gradient for state, gradient in zip(states, gradients, strict=True)]
 
 
 # Judging

@@ -1,10 +1,10 @@
 """Decoding one token, with plain logits or planned towards the text that follows (Eq. 3-6).
 
 The paper's constants (eta = 0.02, k = 3) are those of plug-and-play language models (PPLM, Dathathri et
-al. 2020), and so is the algorithm: the cached keys and values take k normalised gradient steps that increase
-the reward of the future text, and the next token is decoded from the changed cache. Taken literally, Eq. 4 is
-the expected gradient of a reward that does not depend on the action, which is zero; the constants are those of
-the gradient of the reward itself, through the cache.
+al. 2020), and so is the algorithm, but for the norm of the gradient, which is that of all layers here, as in Eq. 6:
+the cached keys and values take k normalised gradient steps that increase the reward of the future text, and the next
+token is decoded from the changed cache. Taken literally, Eq. 4 is the expected gradient of a reward that does not
+depend on the action, which is zero; the constants are those of the gradient of the reward itself, through the cache.
 """
 
 from __future__ import annotations
@@ -110,11 +110,17 @@ class _Reward:
 
 
 def _climb(logits: Tensor, gradient: Tensor, changes: Sequence[LayerPerturbation], config: PaperConfig) -> None:
-    """Take a gradient step in every layer, given the reward's gradient with respect to the logits."""
+    """Take a gradient step, given the reward's gradient with respect to the logits.
+
+    Per row it has the length eta / |gradient| ** exponent, where the norm is that of all layers together (Eq. 6).
+    """
     targets = [target for change in changes for target in (change.scores, change.output)]
     gradients = torch.autograd.grad(logits, targets, gradient)
-    for change, scores_gradient, output_gradient in zip(changes, gradients[::2], gradients[1::2], strict=True):
-        change.climb(scores_gradient, output_gradient, config.plan_step, config.plan_norm_exponent)
+    by_layer = list(zip(changes, gradients[::2], gradients[1::2], strict=True))
+    square = torch.stack([change.squared_norm(scores, output) for change, scores, output in by_layer]).sum(0)
+    length = config.plan_step / (square.clamp(min=0).sqrt() ** config.plan_norm_exponent + EPSILON)
+    for change, scores, output in by_layer:
+        change.climb(scores, output, length[:, None, None, None])
 
 
 class LayerPerturbation:
@@ -155,11 +161,13 @@ class LayerPerturbation:
             self._weights, self.output = weights.detach(), output
         return output
 
-    def climb(self, scores_gradient: Tensor, output_gradient: Tensor, step: float, exponent: float) -> None:
-        """Take one gradient step, per row of length ``step`` / |gradient| ** ``exponent`` (Eq. 6)."""
-        square = _squared_norm(scores_gradient, self._query) + _squared_norm(self._weights, output_gradient)
-        length = step / (square.clamp(min=0).sqrt() ** exponent + EPSILON)
-        length = length[:, None, None, None]
+    def squared_norm(self, scores_gradient: Tensor, output_gradient: Tensor) -> Tensor:
+        """Return per row the squared norm of the gradient with respect to the layer's past keys and values."""
+        keys = _squared_norm(scores_gradient, self._query)
+        return keys + _squared_norm(self._weights, output_gradient)
+
+    def climb(self, scores_gradient: Tensor, output_gradient: Tensor, length: Tensor) -> None:
+        """Add the gradient times ``length``, (rows, 1, 1, 1)."""
         self._keys.append((scores_gradient, self._query * length))
         self._values.append((self._weights, output_gradient * length))
         del self.scores, self.output, self._query, self._weights
