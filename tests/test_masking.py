@@ -345,7 +345,7 @@ def test_a_template_as_a_person_reads_it():
 def test_priorities_and_masks_by_hand():
     text, words = tagged("the big cat ran fast .", ["DET", "ADJ", "NOUN", "VERB", "ADV", "PUNCT"])
     idf = idf_of((text, words), tagged("the dog ."))  # M = 2; "the" and "." occur in both
-    # By alpha / IDF: big 4 / log 2, fast 3 / log 2, the and the full stop 1 / log 4/3, cat 2 / log 2, ran 1 / log 2.
+    # By alpha / IDF: big 4 / log 2, fast 3 / log 2, the and the full stop 1 / log 4/3, cat 2 / log 2; ran last.
     templates = make_templates(text, words, [], idf, PaperConfig(max_mask_ratio=1.0, mask_ratio_step=1 / 6))
     order = [[1], [1, 4], [0, 1, 4], [0, 1, 4, 5], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
     assert [masked_words(words, template) for _, template in templates] == order
