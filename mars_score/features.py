@@ -62,8 +62,10 @@ class _Needs(NamedTuple):
         texts = [*row.references, *([row.context] if row.task != "data" else [])]
         reads_language = calls.models.entailment_model != mini_nli.NAME or is_english(" ".join(texts))
         terms = term_names(row, config, reads_language=reads_language)
-        sizes = config.premise_words, config.max_sentences
-        premises = choose_premises(row.candidate, row.references, row.context, *sizes)
+        premises = []
+        if "contradiction" in terms:
+            sizes = config.premise_words, config.max_sentences
+            premises = choose_premises(row.candidate, row.references, row.context, *sizes)
         return cls(row, terms, premises, reads_language)
 
     @property

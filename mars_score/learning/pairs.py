@@ -15,11 +15,11 @@ import numpy as np
 
 from mars_score.data.files import Columns, read_rows
 from mars_score.learning.ratings import Floats
-from mars_score.metrics.paper import PaperConfig, TaggedWord, Template, mask_words
+from mars_score.metrics.paper import PaperConfig, Template, mask_words
 from mars_score.models.model_calls import ModelCalls
 from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
-from mars_score.text import sentences, split_words
+from mars_score.text import TaggedWord, sentences, split_words
 
 MIN_WORDS, MAX_WORDS = 4, 100  # of a text to make pairs from
 RANDOM, SPAN = (0.15, 0.4), 0.3  # shares of the words that are masked: at random positions, and in a row

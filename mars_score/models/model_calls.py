@@ -26,7 +26,8 @@ Pair = tuple[str, str]
 # Parts of the keys of stored values; raised when the same model comes to give other values.
 _VERSIONS = {"encodings": 3, "log_probabilities": 3, "entailments": 3, "infills": 3}
 _CHUNK_SIZE = 256  # pairs whose log probabilities are computed before they are saved
-_MEMORY_BYTES = 2**28  # of encodings that are kept in memory
+_MEMORY_BYTES = 2**28  # of values that are kept in memory
+_VALUE_BYTES = 500  # of a value without arrays, about
 
 
 class ModelCalls:
@@ -40,7 +41,7 @@ class ModelCalls:
     def __init__(self, models: ModelSettings, runtime: Runtime) -> None:
         self.models, self.runtime = models, runtime
         self._current: dict[str, tuple[Fingerprint, Any]] = {}
-        self._encodings: OrderedDict[tuple[Any, ...], Encoding] = OrderedDict()  # the last used last
+        self._memory: OrderedDict[Any, Any] = OrderedDict()  # values by key and item, the last used last
         self._bytes = 0
 
     def encode(self, texts: Iterable[str], *, tokens: bool = False) -> dict[str, Encoding]:
@@ -49,22 +50,11 @@ class ModelCalls:
         Raises:
             ModelUnavailableError: the encoder cannot be loaded, or has no token vectors.
         """
-        model = fingerprint(self.models.encoder)
-        if model.revision is None:  # an object that may change between calls
-            self._encodings.clear()
-        key = model, tokens
-        different = list(dict.fromkeys(texts))
-        missing = [text for text in different if (*key, text) not in self._encodings]
 
-        def compute(texts: list[str], done: Done[str, Encoding]) -> None:
-            self._encoder().encode(texts, done, tokens=tokens)
+        def compute(missing: list[str], done: Done[str, Encoding]) -> None:
+            self._encoder().encode(missing, done, tokens=tokens)
 
-        codec = _encoding_codec()
-        new = self._cached("encodings", "encoder", [tokens], missing, compute, codec) if missing else {}
-        found = {text: new[text] if text in new else self._encodings[*key, text] for text in different}
-        for text, encoding in found.items():
-            self._remember((*key, text), encoding)
-        return found
+        return self._cached("encodings", "encoder", [tokens], texts, compute, _encoding_codec())
 
     def log_probability(self, pairs: Iterable[Pair], max_context_tokens: int | None) -> dict[Pair, LogProbability]:
         """Compute the log probability of each different (context, text), with the context and alone.
@@ -180,9 +170,9 @@ class ModelCalls:
         codec: Codec[Value],
         stage: str = "encode",
     ) -> dict[Item, Value]:
-        """Call :func:`mars_score.cache.cached` with the key of a model, and report progress."""
-        items = list(items)
-        if not items:  # No model is fetched from the Hub for nothing.
+        """Return the value of each different item: from memory, from the store, or computed."""
+        different = list(dict.fromkeys(items))
+        if not different:  # no model is fetched from the Hub for nothing
             return {}
         spec = getattr(self.models, name)
         if self.runtime.store.folder and is_name(spec) and fingerprint(spec).revision is None:
@@ -204,21 +194,27 @@ class ModelCalls:
             self.runtime.report(stage, 0, len(missing))
             compute(missing, report)
 
-        return cached(self.runtime.store, kind, common, items, reporting, codec)
+        key = kind, str(common)
+        values = {item: self._memory[key, item] for item in different if common and (key, item) in self._memory}
+        missing = [item for item in different if item not in values]
+        values |= cached(self.runtime.store, kind, common, missing, reporting, codec)
+        if common:  # else the model is an object that may change between calls
+            for item, value in values.items():
+                self._remember((key, item), value)
+        return values
 
-    def _remember(self, key: tuple[Any, ...], encoding: Encoding) -> None:
-        """Keep an encoding in memory, as the last used, and drop the least recently used beyond the limit."""
-        if key in self._encodings:
-            self._encodings.move_to_end(key)
-            return
-        self._encodings[key] = encoding
-        self._bytes += _size(encoding)
-        while self._bytes > _MEMORY_BYTES and len(self._encodings) > 1:
-            self._bytes -= _size(self._encodings.popitem(last=False)[1])
+    def _remember(self, key: Any, value: Any) -> None:
+        """Keep a value in memory, as the last used, and drop the least recently used beyond the limit."""
+        if key not in self._memory:
+            self._bytes += _size(value)
+        self._memory[key] = value
+        self._memory.move_to_end(key)
+        while self._bytes > _MEMORY_BYTES and len(self._memory) > 1:
+            self._bytes -= _size(self._memory.popitem(last=False)[1])
 
 
-def _size(encoding: Encoding) -> int:
-    return encoding.vector.nbytes + (encoding.tokens.nbytes if encoding.tokens is not None else 0)
+def _size(value: Any) -> int:
+    return _VALUE_BYTES + sum(getattr(part, "nbytes", 0) for part in value)
 
 
 def _encoding_codec() -> Codec[Encoding]:
