@@ -55,11 +55,21 @@ def test_a_table_on_a_terminal_shows_texts_as_they_are(monkeypatch, capsys):
 
 
 def test_prints_json(rated, run):
-    code, out, _ = run(rated(), "--metrics", "length", "--json", "--groups", 3, "--no-attacks", "--seed", 5)
+    code, out, _ = run(
+        rated(individual=[1, 2]), "--metrics", "length", "--json", "--groups", 3, "--no-attacks", "--seed", 5
+    )
     found = json.loads(out)
     toy = found["sets"]["toy"]
     assert (code, found["seed"], toy["groups"], toy["items"], toy["attacks"]) == (0, 5, 3, 6, {})
     assert toy["metrics"]["length"]["coefficients"]["items"]["pearson"]["value"] is None  # all are as long
+    assert list(toy["raters"]) == ["rating"]
+
+
+def test_prints_how_well_raters_agree(rated, run):
+    options = ("--metrics", "length", "--no-attacks", "--resamples", 20)
+    _, out, _ = run(rated(marks=[1, 2]), "--single-column", "marks", *options)
+    assert "raters agree with Krippendorff's alpha -" in out.splitlines()[-1]
+    assert "raters agree" not in run(rated(marks=[1, 2]), *options)[1]
 
 
 def test_columns_and_settings_are_options(rated, run, word_models):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import sys
 from types import SimpleNamespace
 
 import jsonl
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.meta.agreement import rater_agreement
 from mars_score.meta.attacks import ATTACKS
 from mars_score.meta.evaluation import meta_evaluate, score_rows
 from mars_score.meta.meta_report import write_report
@@ -207,6 +209,49 @@ def test_figures_are_those_of_the_statistics(found):
     own = np.array(data.systems) == "s1"
     of_system = np.corrcoef(scores[own], np.array(data.ratings)[own])[0, 1]
     assert agreement.per_system["s1"].value == pytest.approx(of_system)
+
+
+def alpha(units):
+    """Krippendorff's alpha of intervals by its definition: 1 - observed / expected disagreement, over pairs."""
+    units = [unit for unit in units if len(unit) > 1]
+    values = [value for unit in units for value in unit]
+    within = sum(sum((a - b) ** 2 for a in unit for b in unit) / (len(unit) - 1) for unit in units) / len(values)
+    return 1 - within / (sum((a - b) ** 2 for a in values for b in values) / len(values) / (len(values) - 1))
+
+
+def test_raters_agree_by_krippendorffs_alpha():
+    items = [
+        {"fluency": [1, 2, 2], "relevance": [3.0, 3.0, 4.0]},
+        {"fluency": [5, 4], "relevance": [2, 2]},
+        {"fluency": [3]},
+        {},
+        {"fluency": [2, math.nan, 2], "relevance": [1, 5, 1]},
+    ]
+    found = rater_agreement(items)
+    assert found["fluency"] == pytest.approx(alpha([[1, 2, 2], [5, 4], [2, 2]]), rel=1e-12)
+    assert found["relevance"] == pytest.approx(alpha([[3, 3, 4], [2, 2], [1, 5, 1]]), rel=1e-12)
+    assert found["mean"] == pytest.approx(alpha([[2, 2.5, 3], [3.5, 3], [1.5, 1.5]]), rel=1e-12)
+    assert rater_agreement([]) == {}
+    for undefined in ([{"a": [1]}, {"a": [2]}], [{"a": [1, 1]}, {"a": [1, 1]}]):
+        assert math.isnan(rater_agreement(undefined)["a"])
+
+
+def test_agreement_of_raters_is_in_the_report_or_a_notice_says_what_is_missing(tmp_path, monkeypatch):
+    data = make_set(groups=2, systems=2)
+    data.single_ratings[:] = [{"rating": [number, number + 1]} for number in range(4)]
+    result = evaluate(data, ["length"])
+    expected = alpha([[number, number + 1] for number in range(4)])
+    assert (
+        result.sets["toy"].raters
+        == {"rating": pytest.approx(expected)}
+        == result.to_dict()["sets"]["toy"]["raters"]
+    )
+    report = write_report(result, tmp_path).read_text(encoding="utf-8")
+    assert f"Krippendorff's alpha {expected:.2f}" in report
+    monkeypatch.setitem(sys.modules, "krippendorff", None)
+    result = evaluate(data, ["length"])
+    assert result.sets["toy"].raters == {}
+    assert any("mars-score[meta]" in notice for notice in result.notices())
 
 
 def test_attacks_and_tests_compare_scores(found):

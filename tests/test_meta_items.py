@@ -61,6 +61,18 @@ def test_items_without_a_rating_are_left_out_and_counted_but_stay_in_the_corpus(
     assert data.notices == ("3 of 4 items have no rating and are left out",)
 
 
+def test_single_ratings_are_one_list_or_one_by_aspect(write, tmp_path):
+    rows = [row(0, individual=[1, None, 2.5]), row(1), row(2, individual={"fluency": [4, 5]}), row(3, human=None)]
+    data = read_rated_set(write(rows))
+    single = [
+        {name: [str(one) for one in ratings] for name, ratings in item.items()} for item in data.single_ratings
+    ]
+    assert single == [{"rating": ["1.0", "nan", "2.5"]}, {}, {"fluency": ["4.0", "5.0"]}]
+    assert read_rated_set(write([row(0), row(1, individual=None)])).single_ratings == []
+    (tmp_path / "cells.csv").write_text("candidate,references,context,human,individual\na,b,c,3,x\n")
+    assert read_rated_set(tmp_path / "cells.csv").single_ratings == []
+
+
 def test_tasks_are_said_by_column_set_or_type_of_the_context(write):
     rows = [row(0), row(1, context=["Hi.", "Hello."]), row(2, context={"name": "x"}), row(3, what="data")]
 
@@ -89,6 +101,8 @@ def test_tasks_are_said_by_column_set_or_type_of_the_context(write):
         ([row(0, human=...)], r"column 'human' is missing.*add the ratings"),
         ([row(0, human=None)], r"no item has a rating in column 'human'"),
         ([row(0), row(1, group=None)], r":2: column 'group' must be a string or an integer"),
+        ([row(0), row(1, individual="4")], r":2: column 'individual' must hold a list"),
+        ([row(0), row(1, individual={"fluency": [4, "5"]})], r":2: column 'individual' must hold a list"),
         ([row(0), row(1, system=...)], r":2: column 'system' is missing.*give every row one"),
     ],
 )

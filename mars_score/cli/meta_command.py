@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
     print_notices([*found.notices(), *(f"skipped: {failure}" for failure in found.failures())])
     if not found.titles:
         raise ModelUnavailableError("no metric gave a score; the notices say why")
-    from mars_score.meta.meta_report import main_table, write_report
+    from mars_score.meta.meta_report import main_table, rater_lines, write_report
 
     path = write_report(found, args.report) if args.report else None
     if args.json:
@@ -81,6 +81,8 @@ def run(args: argparse.Namespace) -> None:
         return
 
     show_table(main_table(found))
+    for line in rater_lines(found):
+        print_line(line)
     if path:
         print_line(f"report: {path}")
 

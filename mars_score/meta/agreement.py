@@ -1,7 +1,7 @@
 """How well the scores of each metric agree with people, and whether MARS agrees better."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import get_args
@@ -9,8 +9,8 @@ from typing import get_args
 import numpy as np
 
 from mars_score.meta.attacks import Attacked
-from mars_score.meta.metrics.base import Metric
-from mars_score.meta.rated import RatedSet
+from mars_score.meta.metrics.base import Metric, extra_meta
+from mars_score.meta.rated import RatedSet, SingleRatings
 from mars_score.stats.correlation import (
     Coefficient,
     CorrelationTest,
@@ -157,3 +157,40 @@ def _robustness(scores: Floats, after: Floats, data: RatedSet, attacked: Attacke
     above = (before > after) & ~np.isclose(before, after, rtol=_TIE, atol=0)
     share = float(above.mean()) if known else math.nan
     return Robustness(share, len(indices), correlation(before, ratings), correlation(after, ratings))
+
+
+def rater_agreement(items: Sequence[SingleRatings]) -> dict[str, float]:
+    """Compute how well raters agree with each other: Krippendorff's alpha of intervals, by aspect.
+
+    Where there are several aspects, "mean" is the alpha of each rater's mean over them, as in the paper's Table 2;
+    raters are then told apart by their places in the lists. An alpha is NaN where no item has two ratings, or all
+    ratings are equal. Without single ratings there are none.
+
+    Raises:
+        ImportError: the package krippendorff is not installed.
+    """
+    aspects = list(dict.fromkeys(aspect for item in items for aspect in item))
+    alphas = {aspect: _alpha([item.get(aspect, ()) for item in items]) for aspect in aspects}
+    if len(aspects) > 1:
+        alphas["mean"] = _alpha([_mean_ratings(item, aspects) for item in items])
+    return alphas
+
+
+def _mean_ratings(item: SingleRatings, aspects: Sequence[str]) -> list[float]:
+    """Return each rater's mean over all aspects; none where an aspect lacks raters."""
+    lists = [item.get(aspect, ()) for aspect in aspects]
+    if len({len(ratings) for ratings in lists}) > 1:
+        return []
+    return [sum(ratings) / len(ratings) for ratings in zip(*lists, strict=True)]
+
+
+def _alpha(items: Sequence[Sequence[float]]) -> float:
+    with extra_meta():
+        import krippendorff
+    ratings = np.full((max(map(len, items)), len(items)), np.nan)
+    for index, values in enumerate(items):
+        ratings[: len(values), index] = values
+    shared = ratings[:, (~np.isnan(ratings)).sum(0) > 1]
+    if len(np.unique(shared[~np.isnan(shared)])) < 2:
+        return math.nan
+    return float(krippendorff.alpha(shared, level_of_measurement="interval"))

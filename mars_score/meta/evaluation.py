@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from mars_score.data.values import plain
 from mars_score.errors import ModelUnavailableError
-from mars_score.meta.agreement import Agreement, MetricScores, agreements
+from mars_score.meta.agreement import Agreement, MetricScores, agreements, rater_agreement
 from mars_score.meta.attacks import ATTACKS, Attacked, attack
 from mars_score.meta.metrics import METRICS, make_metric
 from mars_score.meta.metrics.base import MarsVariant, Metric, Models, Scoring
@@ -31,6 +31,7 @@ class SetResult:
         attacks: by name.
         metrics: by name.
         agreements: by metric.
+        raters: Krippendorff's alpha by aspect, where the set has single ratings.
     """
 
     data: RatedSet
@@ -38,6 +39,7 @@ class SetResult:
     attacks: Mapping[str, Attacked]
     metrics: Mapping[str, MetricScores]
     agreements: Mapping[str, Agreement]
+    raters: Mapping[str, float] = field(default_factory=dict)
 
     def pearson(self, metric: str) -> float:
         """Return Pearson's r at the main level; NaN where it is undefined."""
@@ -52,6 +54,7 @@ class SetResult:
             "systems": len(set(self.data.systems)),
             "tasks": sorted({row.task for row in self.data.rows}),
             "notices": list(self.data.notices),
+            "raters": dict(self.raters),
             "attacks": {
                 name: {"items": len(attacked.indices), "skipped": attacked.skipped}
                 for name, attacked in self.attacks.items()
@@ -170,9 +173,18 @@ def meta_evaluate(
         attacked = {name: attack(name, data.rows, seed) for name in attacks}
         scored = {name: score_set(metric, data, attacked) for name, metric in by_name.items()}
         agreement = agreements(data, attacked, scored, level, resamples=resamples, seed=seed)
-        results[data.name] = SetResult(data, level, attacked, scored, agreement)
+        results[data.name] = _with_raters(SetResult(data, level, attacked, scored, agreement))
     models.runtime.report("data sets", len(sets), len(sets))
     return MetaEvaluation(results, resamples, seed)
+
+
+def _with_raters(result: SetResult) -> SetResult:
+    """Return the result with the agreement between raters, or with a notice of the missing package."""
+    try:
+        return replace(result, raters=rater_agreement(result.data.single_ratings))
+    except ImportError as error:
+        notices = (*result.data.notices, f"no agreement between raters: {error}")
+        return replace(result, data=replace(result.data, notices=notices))
 
 
 def score_set(metric: Metric, data: RatedSet, attacks: Mapping[str, Attacked]) -> MetricScores:

@@ -70,11 +70,20 @@ def _summary(evaluation: MetaEvaluation) -> Iterator[str]:
     yield f"Version {__version__}; seed {evaluation.seed}, {evaluation.resamples} resamples."
     yield from (f"skipped: {failure}" for failure in evaluation.failures())
     yield from evaluation.notices()
+    yield from rater_lines(evaluation)
     scored = [one.metric for result in results for one in result.metrics.values() if not one.failure]
     yield from sorted({f"{metric.title}: {metric.note}" for metric in scored if metric.note})
     for name, result in evaluation.sets.items():
         if MARS in result.metrics and result.metrics[MARS].signature:
             yield f"{name}: {result.metrics[MARS].signature}"
+
+
+def rater_lines(evaluation: MetaEvaluation) -> Iterator[str]:
+    """Yield a sentence for each set with single ratings: how well its raters agree with each other."""
+    for name, result in evaluation.sets.items():
+        if result.raters:
+            alphas = (f"{number(alpha, 2)} ({aspect})" for aspect, alpha in result.raters.items())
+            yield f"{name}: raters agree with Krippendorff's alpha {', '.join(alphas)}"
 
 
 def _metric_table(

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from mars_score.rows import TASKS, Row
 
 @dataclass(frozen=True)
 class RatedColumns:
-    """The names of a file's columns; a file may do without samples and tasks."""
+    """The names of a file's columns; a file may do without samples, tasks and single ratings."""
 
     candidate: str = "candidate"
     reference: str = "references"
@@ -31,6 +31,10 @@ class RatedColumns:
     id: str = "id"
     samples: str | None = None
     task: str | None = None
+    single: str = "individual"
+
+
+SingleRatings = Mapping[str, Sequence[float]]  # each rater's rating by aspect; NaN where there is none
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class RatedSet:
         corpus: the different references of the whole file, over which document frequencies are counted, so that a
             sample's scores are those of the whole.
         notices: what was left out or is missing, one sentence each.
+        single_ratings: of each item; empty where the file has none.
     """
 
     name: str
@@ -57,10 +62,11 @@ class RatedSet:
     ids: list[str]
     corpus: tuple[str, ...]
     notices: tuple[str, ...] = ()
+    single_ratings: list[SingleRatings] = field(default_factory=list)
 
     def where(self, kept: Sequence[bool]) -> RatedSet:
         """Return the items of which ``kept`` is true."""
-        names = ("rows", "ratings", "groups", "systems", "ids")
+        names = ("rows", "ratings", "groups", "systems", "ids", "single_ratings")
         columns: dict[str, Any] = {name: list(compress(getattr(self, name), kept)) for name in names}
         return replace(self, **columns)
 
@@ -109,6 +115,7 @@ def read_rated_set(
         _labels(file, columns.id) or [str(number) for number in range(1, len(rows) + 1)],
         corpus=tuple(dict.fromkeys(text for row in rows for text in row.references)),
         notices=tuple(_notices(columns, groups, systems, rated)),
+        single_ratings=_single_ratings(file, columns.single),
     )
     return whole.where(rated)
 
@@ -178,6 +185,29 @@ def _ratings(file: RowFile, name: str) -> list[float]:
             raise ValueError(f"{file.where(name)(index)} {fault}")
         ratings.append(float(value))
     return ratings
+
+
+def _single_ratings(file: RowFile, name: str) -> list[SingleRatings]:
+    """Return a column of single ratings, {} where an item has none; empty without any, as in CSV files."""
+    if delimiter_of(file.path) is not None:
+        return []
+    singles: list[SingleRatings] = []
+    for index, row in enumerate(file.rows):
+        value: Any = row.get(name) or {}
+        by_aspect = value if isinstance(value, Mapping) else {"rating": value}
+        for ratings in by_aspect.values():
+            if not isinstance(ratings, list) or not all(
+                one is None or type(one) in (int, float) for one in ratings
+            ):
+                fault = "must hold a list with each rater's rating (null: none), or one such list by aspect"
+                raise ValueError(f"{file.where(name)(index)} {fault}, got {value!r:.60}")
+        singles.append(
+            {
+                aspect: [math.nan if one is None else float(one) for one in ratings]
+                for aspect, ratings in by_aspect.items()
+            }
+        )
+    return singles if any(singles) else []
 
 
 def _labels(file: RowFile, name: str) -> list[str] | None:
