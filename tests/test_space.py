@@ -26,21 +26,27 @@ from mars_score.scorer import MarsScorer
 from mars_score.settings import resolve_settings
 from mars_score.space import limits, questions
 from mars_score.space.answer import METRICS, Answerer
-from mars_score.space.layout import Handlers, build
+from mars_score.space.layout import VALUES, Handlers, build
 from mars_score.space.limits import BODY_BYTES, Allowance, Gate, Refused, WorkLimit
 from mars_score.space.pages import TERMS, compared_page, headline, ranking_page, ranks_of
-from mars_score.space.questions import DEFAULTS, PRESET, SETTINGS, Question, read_examples, read_question
+from mars_score.space.questions import DEFAULTS, PRESET, Question, read_examples, read_question
 
 pytestmark = pytest.mark.usefixtures("tiny_space")
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> ${alert(3)} {{value}}'
-REST = ["", *(DEFAULTS[name] for name in SETTINGS)]  # samples, and the controls
 STORY = "It had been raining for three days."
 
 
 def visitor(address="203.0.113.1", session="any"):
     return SimpleNamespace(session_hash=session, client=SimpleNamespace(host=address))
+
+
+def typed(context, references, candidates, **others):
+    """The values of the page."""
+    texts = {"context": context, "references": references, "candidates": candidates, "samples": ""}
+    values = DEFAULTS | texts | others
+    return [values[name] for name in VALUES]
 
 
 @pytest.fixture
@@ -107,8 +113,9 @@ def test_defaults_are_those_of_the_package(handlers):
     assert [example.question.task for example in examples] == ["dialogue"] + ["text"] * (len(examples) - 1)
     page = build(handlers, examples)
     score = next(event for event in page.fns.values() if event.fn == handlers.page)
-    assert [control.value for control in score.inputs[4:]] == REST[1:]
-    assert [value for _, value in score.inputs[4].choices] == list(TASKS)
+    controls = dict(zip(VALUES, score.inputs, strict=True))
+    assert {name: controls[name].value for name in VALUES if name in DEFAULTS}.items() <= DEFAULTS.items()
+    assert [value for _, value in controls["task"].choices] == list(TASKS)
     endpoints = page.get_api_info()["named_endpoints"]
     assert set(endpoints) == {"/score"}
     names = [parameter["parameter_name"] for parameter in endpoints["/score"]["parameters"]]
@@ -165,7 +172,7 @@ def test_work_is_counted_by_address_and_stopped_when_it_takes_long():
     handlers.api("c", ["a"], ["x"], request=visitor(session="one"))
     for call in (
         partial(handlers.api, "c", ["a"], ["x"], request=visitor(session="two")),
-        partial(handlers.page, visitor(session="three"), "c", "a", "x", *REST),
+        partial(handlers.page, visitor(session="three"), *typed("c", "a", "x")),
     ):
         with pytest.raises(gr.Error, match="wait"):
             call()
@@ -280,7 +287,7 @@ def test_the_log_holds_no_texts(monkeypatch, caplog, capfd):
 
     with serving(Broken()) as client:
         assert "event: error" in listen(client, ask(client, "a secret"))
-        radio = {"data": ["a secret", "a", "x", "", "a secret", "max", True], "fn_index": 0, "session_hash": "s"}
+        radio = {"data": typed("a secret", "a", "x", task="a secret"), "fn_index": 0, "session_hash": "s"}
         assert client.post("queue/join", json=radio).status_code == 200
         assert "process_completed" in client.get("queue/data", params={"session_hash": "s"}).text
     logged = caplog.text + "".join(capfd.readouterr())
@@ -368,7 +375,7 @@ def test_what_the_language_model_wrote_is_underlined():
 
 
 def test_a_question_is_answered_and_the_papers_mars_added(handlers):
-    page = handlers.page(visitor(), "He was late.", "He ran home quickly.", "a\n\nx", *REST)
+    page = handlers.page(visitor(), *typed("He was late.", "He ran home quickly.", "a\n\nx"))
     assert "1 blank line" in page.notices
     assert page.ranking.count("mars-card") == 2
     assert "MARS paper" not in page.ranking
@@ -380,23 +387,25 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
 
 
 def test_notices_are_without_the_numbers_of_rows(handlers):
-    assert "(1 of 1 candidate)" in handlers.page(visitor(), "é" * 1_400, "r", "c", *REST).notices
+    assert "(1 of 1 candidate)" in handlers.page(visitor(), *typed("é" * 1_400, "r", "c")).notices
 
 
 def test_settings_and_samples_count(handlers):
-    page = handlers.page(visitor(), STORY, "a b c", "a b x", "a b x", "dialogue", "mean", True)
-    direct = MarsScorer(PRESET, variant="plus", task="dialogue", reference_aggregation="mean")
+    settings = {"task": "dialogue", "reference_aggregation": "mean"}
+    page = handlers.page(visitor(), *typed(STORY, "a b c", "a b x", samples="a b x", **settings))
+    direct = MarsScorer(PRESET, variant="plus", **settings)
     assert page.signature == str(direct.score(["a b x"], ["a b c"], [STORY], samples=[["a b x"]]).signature)
     assert "likelihood" not in page.ranking  # A likely reply is a dull one.
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_without_the_context_every_task_can_be_scored(handlers, task):
-    assert "mars-card" in handlers.page(visitor(), STORY, "a b c", "a b x", "", task, "max", False).ranking
+    values = typed(STORY, "a b c", "a b x", task=task, use_context=False)
+    assert "mars-card" in handlers.page(visitor(), *values).ranking
 
 
 def test_without_references_the_context_counts(handlers):
-    page = handlers.page(visitor(), STORY, "", "One.\nTwo.", *REST)
+    page = handlers.page(visitor(), *typed(STORY, "", "One.\nTwo."))
     assert "no reference" in page.notices
     assert "BLEU" not in page.ranking
     assert not page.paper["visible"]
@@ -407,7 +416,7 @@ def test_without_references_the_context_counts(handlers):
 def test_refusals_are_escaped_for_the_page_and_plain_for_programs(handlers, api):
     settings = {"reference_aggregation": HOSTILE}
     call = partial(handlers.api, "c", ["a"], ["x"], settings, request=visitor()) if api else None
-    call = call or partial(handlers.page, visitor(), "c", "a", "x", "", "text", HOSTILE, True)
+    call = call or partial(handlers.page, visitor(), *typed("c", "a", "x", **settings))
     with pytest.raises(gr.Error, match="A setting cannot be used") as refusal:
         call()
     assert ("<img" in refusal.value.message) == api
@@ -434,12 +443,12 @@ def test_examples_are_answered_before_they_are_asked_for():
     assert "Press" in handlers.arrive(question).ranking
     answerer.prepare([replace(question, paper=True), read_question(STORY, "", "A bus.")])
     assert "MARS paper" in handlers.arrive(question).ranking
-    assert "MARS paper" in handlers.page(visitor(), STORY, "She took a bus.", "A bus.", *REST).ranking
-    assert "mars-card" in handlers.page(visitor(), STORY, "", "A bus.", *REST).ranking
+    assert "MARS paper" in handlers.page(visitor(), *typed(STORY, "She took a bus.", "A bus.")).ranking
+    assert "mars-card" in handlers.page(visitor(), *typed(STORY, "", "A bus.")).ranking
     with pytest.raises(gr.Error, match="wait"):
-        handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "", "data", *REST[2:])
+        handlers.page(visitor(), *typed(STORY, "She took a bus.", "A bus.", task="data"))
     with pytest.raises(gr.Error, match="wait"):
-        handlers.page(visitor(), STORY, "She took a bus.", "A bus.", "A sample.", *REST[1:])
+        handlers.page(visitor(), *typed(STORY, "She took a bus.", "A bus.", samples="A sample."))
 
 
 # New processes

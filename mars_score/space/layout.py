@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from mars_score.errors import ModelUnavailableError
+from mars_score.rows import TASKS
 from mars_score.space.answer import Answer, Answerer
 from mars_score.space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
 from mars_score.space.pages import WAITING, compared_page, notices_page, ranking_page
-from mars_score.space.questions import DEFAULTS, PRESET, SETTINGS, PageExample, Question, read_question
+from mars_score.space.questions import DEFAULTS, PRESET, PageExample, Question, read_question
 
 CSS = Path(__file__).with_name("look.css")
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
@@ -27,7 +28,8 @@ _HEAD = f"""<div class="mars-head"><h1><em>MARS</em> scores text in its context<
 the paper, BLEU and ROUGE-L.</span> <a href="{_PAPER}" target="_blank" rel="noopener">Paper</a></p></div>"""
 _PRIVATE: dict[str, Any] = {"api_visibility": "private"}  # of events: not a part of the API
 _LIMITED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": MODEL}
-_TASKS = [("Text", "text"), ("Dialogue, one turn per line", "dialogue"), ("Data, fields and values", "data")]
+# What a visitor sets, in the order of the page.
+VALUES = ("context", "task", "references", "candidates", "samples", "reference_aggregation", "use_context")
 _log = logging.getLogger(__name__)
 
 
@@ -75,11 +77,11 @@ class Handlers:
         self._limit = limit or WorkLimit()
 
     def page(self, request: gr.Request, *values: Any) -> Page:
-        """Score what is on the page: context, references, candidates, samples, and the values of ``SETTINGS``."""
+        """Score what is on the page, whose values come in the order of :data:`VALUES`."""
         with friendly():
-            context, references, candidates, samples, *others = values
-            settings = dict(zip(SETTINGS, others, strict=True))
-            question = read_question(context, references, candidates, samples, settings)
+            given = dict(zip(VALUES, values, strict=True))
+            texts = [given.pop(name) for name in ("context", "references", "candidates", "samples")]
+            question = read_question(*texts, settings=given)
             return show(self._answer(request, question))
 
     def api(
@@ -144,7 +146,8 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
             with gr.Column(scale=6):
                 ranking = _ranking()
         outputs = _details(ranking)
-        values = [*inputs, *_controls()]
+        samples, *settings = _controls()
+        inputs, values = [*inputs, samples], [*inputs, samples, *settings]
         scoring: dict[str, Any] = {"show_progress_on": outputs.ranking, **_LIMITED, **_PRIVATE}
         button.click(handlers.page, values, list(outputs), **scoring)
         outputs.paper.click(handlers.paper, outputs.question, list(outputs), **scoring)
@@ -161,21 +164,30 @@ def build(handlers: Handlers, examples: list[PageExample]) -> gr.Blocks:
 
 
 def _inputs() -> list[Any]:
-    """Lay out the texts, with the task below the context; return the texts, and the task last."""
-    fields = (
-        ("Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"),
-        ("References, one per line", 1, 6, "Good texts, written by people. Without any, the context alone counts"),
-        ("Candidates, one per line", 3, 14, "Texts to score"),
-        ("Samples, one per line", 1, 6, "Optional: what a good language model writes for this context"),
-    )
-    texts = []
-    for label, lines, max_lines, hint in fields:
-        name = label.split(",")[0].lower()
-        sizes = {"lines": lines, "max_lines": max_lines}
-        texts.append(gr.Textbox(label=label, placeholder=hint, elem_id=f"mars-{name}", **sizes))
-        if name == "context":
-            task = gr.Radio(_TASKS, value=DEFAULTS["task"], label="The context is", elem_id="mars-task")
-    return [*texts, task]
+    """Lay out context, task, references and candidates; return them in this order."""
+    return [
+        _texts(
+            "Context", 2, 8, "What came before: a dialogue (one turn per line), a story, an article, a question"
+        ),
+        gr.Radio(
+            [(task.capitalize(), task) for task in TASKS],
+            value=DEFAULTS["task"],
+            label="The context is",
+            elem_id="mars-task",
+        ),
+        _texts(
+            "References, one per line",
+            1,
+            6,
+            "Good texts, written by people. Without any, the context alone counts",
+        ),
+        _texts("Candidates, one per line", 3, 14, "Texts to score"),
+    ]
+
+
+def _texts(label: str, lines: int, max_lines: int, hint: str) -> Any:
+    name = label.split(",")[0].lower()
+    return gr.Textbox(label=label, lines=lines, max_lines=max_lines, placeholder=hint, elem_id=f"mars-{name}")
 
 
 def _ranking() -> Page:
@@ -202,8 +214,9 @@ def _details(ranking: Page) -> Page:
 
 
 def _controls() -> list[Any]:
-    """Lay out the settings but the task; return them in their order."""
-    with gr.Accordion("Settings", open=False, elem_id="mars-settings"):
+    """Lay out samples and settings; return them in this order."""
+    with gr.Accordion("Samples and settings", open=False, elem_id="mars-settings"):
+        samples = _texts("Samples, one per line", 1, 6, "What a good language model writes for this context")
         with gr.Row():
             aggregation = gr.Radio(
                 [("Best", "max"), ("Mean", "mean")],
@@ -218,13 +231,13 @@ def _controls() -> list[Any]:
             f'<p class="mars-hint">Models: preset “{PRESET}”. Scores with different signatures cannot be '
             "compared.</p>"
         )
-    return [aggregation, use_context]
+    return [samples, aggregation, use_context]
 
 
 def _fill(example: PageExample) -> list[str]:
     question = example.question
     texts = map("\n".join, (question.references, question.candidates, question.samples))
-    return [example.lesson, question.context, *texts, question.task]
+    return [example.lesson, question.context, question.task, *texts]
 
 
 def _arrive(handlers: Handlers, example: PageExample) -> list[Any]:

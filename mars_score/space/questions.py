@@ -34,7 +34,6 @@ def space_preset() -> str:
 PRESET = space_preset()
 VARIANT = "plus"
 SCORER_SETTINGS = ("reference_aggregation", "use_context")  # of mars_score.settings
-SETTINGS = ("task", *SCORER_SETTINGS)  # in the order of the page
 DEFAULTS: dict[str, Any] = {
     "task": TASKS[0],
     **{name: dict(resolve_settings(PRESET, VARIANT).items())[name] for name in SCORER_SETTINGS},
