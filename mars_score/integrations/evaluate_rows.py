@@ -14,9 +14,15 @@ from typing import Any, NamedTuple
 
 import evaluate
 
-from mars_score.data.validation import Where, check_candidates, check_rows, check_tasks
+from mars_score.data.validation import (
+    Context,
+    Where,
+    check_candidates,
+    check_contexts,
+    check_rows,
+    check_tasks,
+)
 from mars_score.models.loading import free_models
-from mars_score.rows import Row
 from mars_score.scorer import MarsScorer
 from mars_score.settings import Settings
 
@@ -34,8 +40,8 @@ class _Added(NamedTuple):
     """What evaluate does not keep of a row that waits for ``compute()``."""
 
     samples: tuple[str, ...]  # no column of evaluate's, as combine() would ask all callers for it
-    task: str  # as it was said, else as the type of the context says
-    task_is_said: bool
+    task: str  # as it was said; "" for not
+    context_task: str  # as the type of the context says
     has_references: bool
     has_context: bool
 
@@ -184,23 +190,20 @@ class RowMetric(evaluate.Metric):  # type: ignore[misc]
         given = {name: column for name, column in columns.items() if name != "predictions"}
         has_references, has_context = (columns[name] is not None for name in ("references", "contexts"))
         candidates = check_candidates(columns["predictions"], where=where("predictions"))
-        rows = check_rows(
-            **given,
-            use_context=settings.use_context or has_context,  # for compute(use_context=True)
-            where=where,
-            predictions=candidates,
-        )
+        use_context = settings.use_context or has_context  # For compute(use_context=True).
+        rows = check_rows(**given, use_context=use_context, where=where, predictions=candidates)
+        contexts = check_contexts(columns["contexts"], len(rows), use_context=use_context)  # With all their lines.
         if self.num_process > 1:
-            _refuse_unshared(rows, columns, settings.task, where("contexts"))
+            _refuse_unshared(contexts, columns, settings.task, where("contexts"))
         texts: dict[str, list[Any]] = {
             "predictions": candidates,
             "references": [list(row.references) for row in rows],
-            "contexts": [row.context for row in rows],
+            "contexts": [context.text for context in contexts],
         }
-        said = map(bool, check_tasks(columns["tasks"], len(rows)))
+        tasks = check_tasks(columns["tasks"], len(rows))
         added = [
-            _Added(row.samples, row.task, is_said, has_references, has_context)
-            for row, is_said in zip(rows, said, strict=True)
+            _Added(row.samples, task, context.task, has_references, has_context)
+            for row, task, context in zip(rows, tasks, contexts, strict=True)
         ]
         return texts, added
 
@@ -243,11 +246,13 @@ def _scoring_options(added: Sequence[_Added], settings: Settings) -> dict[str, A
     by_type = settings.use_context and settings.task is None
     return {
         "samples": [row.samples for row in added] if any(row.samples for row in added) else None,
-        "tasks": [row.task if row.task_is_said or by_type else "" for row in added],
+        "tasks": [row.task or (row.context_task if by_type else "") for row in added],
     }
 
 
-def _refuse_unshared(rows: Sequence[Row], columns: Mapping[str, Any], task: str | None, where: Where) -> None:
+def _refuse_unshared(
+    contexts: Sequence[Context], columns: Mapping[str, Any], task: str | None, where: Where
+) -> None:
     """Raise ValueError for what evaluate does not gather from several processes: samples and tasks of rows."""
     for name in ("samples", "tasks"):
         if columns[name] is not None:
@@ -255,11 +260,11 @@ def _refuse_unshared(rows: Sequence[Row], columns: Mapping[str, Any], task: str 
             raise ValueError(
                 f"{name} are not gathered from several processes: leave num_process or {name} out{remedy}"
             )
-    for index, row in enumerate(rows):
-        if row.task != "text" and not task:
+    for index, context in enumerate(contexts):
+        if context.task and not task:
             raise ValueError(
-                f"{where(index)} is of task {row.task!r} by its type, which is not gathered from several "
-                f"processes: load the metric with task={row.task!r} if all rows are, or leave num_process out"
+                f"{where(index)} is of task {context.task!r} by its type, which is not gathered from several "
+                f"processes: load the metric with task={context.task!r} if all are, or leave num_process out"
             )
 
 
