@@ -259,7 +259,9 @@ def test_without_augmentation_no_language_model_is_loaded(make, loads):
     scorer = make(max_mask_ratio=0)
     result = scorer.score(*columns(ROWS))
     assert all(len(text.similarities) == 1 for row in result.rows for text in row.references)
-    assert scorer.augment(ROWS[0][1:2], [""]) == [ROWS[0][1]]
+    assert loads == ["encoder"]
+    with pytest.raises(ValueError, match="masks nothing"):
+        scorer.augment(ROWS[0][1:2], [""])
     assert loads == ["encoder"]
 
 

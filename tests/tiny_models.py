@@ -67,13 +67,6 @@ def causal_tokenizer(adds_bos: bool = False) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=_byte_level_bpe(512, [end]), **tokens, add_bos_token=adds_bos)
 
 
-def chat_tokenizer(template: str) -> PreTrainedTokenizerFast:
-    """As ``causal_tokenizer``, with a chat template."""
-    tokenizer = copy.deepcopy(causal_tokenizer())
-    tokenizer.chat_template = template
-    return tokenizer
-
-
 @functools.cache
 def roberta_tokenizer() -> PreTrainedTokenizerFast:
     """As RoBERTa's: ``<s>`` text ``</s>``, padded with id 1."""
@@ -189,12 +182,6 @@ def word_encoder() -> SentenceTransformer:
     one = torch.eye(words)
     embeddings.word_embeddings.weight.data = torch.cat([one, -one, one, -one], dim=1)  # with mean 0
     return encoder
-
-
-def tiny_writer(n_positions: int = 160):
-    """``(model, tokenizer)``: writes the words of TEXT in a random order, so that its samples pass the gates."""
-    config = {"pad_token_id": 1, "eos_token_id": 2, "initializer_range": 0.1}
-    return tiny_gpt2(0, torch.float32, n_positions, word_tokenizer(), **config)
 
 
 def tiny_bart(seed: int = 0, n_positions: int = 300, **config) -> transformers.BartForConditionalGeneration:
