@@ -23,8 +23,8 @@ COLUMNS = {
     "target": [["She went by bus."], ["A cat slept.", "It slept \U0001f408"], ["He left."], ["\u05e9\u05dc"]],
     "contexts": ["Her car broke\u2028down.", ["Where is", "the cat?"], "", "\u4f60\r\n\x85\u597d"],
 }
-TURNS = [COLUMNS["contexts"][0], "Where is\nthe cat?", *COLUMNS["contexts"][2:]]
-SCORED = [[text.strip() for text in COLUMNS["preds"]], COLUMNS["target"], TURNS]
+CONTEXTS = ["Her car broke down.", "Where is\nthe cat?", "", "\u4f60\n\n\u597d"]
+SCORED = [[text.strip() for text in COLUMNS["preds"]], COLUMNS["target"], CONTEXTS]
 
 
 @pytest.fixture(autouse=True)

@@ -181,7 +181,7 @@ def test_ids_may_be_tensors_arrays_or_lists(mars, scored, make):
 
 def test_batches_are_scored_together(mars, scored):
     """A batch that fails leaves nothing behind."""
-    contexts, tasks = ["x", ["y", "z"], "x", ["y", "z"]], ["data", "text", "text", "text"]
+    contexts, tasks = ["x", ["y", "z"], "x", ["y", "z"]], ["data", "text", "text", "dialogue"]
     metrics = compute_metrics(mars, Tokenizer(), contexts, tasks=tasks, samples=[["c"], [], [], []])
     for _ in range(2):
         assert metrics(PREDICTION, compute_result=False) == {}
@@ -190,7 +190,7 @@ def test_batches_are_scored_together(mars, scored):
         assert metrics(PREDICTION, compute_result=False) == {}
         assert metrics(PREDICTION, compute_result=True) == {"mars": 1.0}
     assert len(scored) == 2
-    assert scored[0][1] == [["a b", "c"] * 2, [["a b"], ["c"]] * 2, ["x", "y\nz"] * 2]
+    assert scored[0][1] == [["a b", "c"] * 2, [["a b"], ["c"]] * 2, ["x", "y z", "x", "y\nz"]]
 
 
 @pytest.mark.parametrize(
