@@ -17,6 +17,7 @@ CONTRADICTED = "the candidate probably contradicts its context or a reference"
 NOT_ENGLISH = "the row is not in English, the only language of the NLI model: it is scored without contradictions"
 SENTENCES_CUT = "the NLI model is given the first sentences of the candidate alone (see max_sentences)"
 UNTAGGED = "no spaCy pipeline of the language is installed and words are masked whatever their part of speech"
+FEW_DOCUMENTS = "IDF is counted over fewer than 10 different references; give more as idf_corpus (--idf-corpus)"
 OWN_SAMPLE = "a sample is the candidate itself and was left out"
 TOKEN_LISTS = "all references are single words: a list of tokens? join it, as each entry is a reference"
 REASONING = "the candidate holds reasoning such as <think>, which counts; take it out with clean=True (--clean)"
@@ -29,8 +30,8 @@ UNKNOWN = (
 )
 # In the order in which they are reported.
 NOTICES = (
-    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, TOKEN_LISTS, REASONING, CLEANED, URLS_REMOVED),
-    *(OWN_SAMPLE, TEXT_CUT, UNKNOWN),
+    *(BLANK, BLANK_CONTEXT, CONTEXT_CUT, REFERENCE_CUT, UNTAGGED, FEW_DOCUMENTS),
+    *(TOKEN_LISTS, REASONING, CLEANED, URLS_REMOVED, OWN_SAMPLE, TEXT_CUT, UNKNOWN),
     *(NOT_ENGLISH, SENTENCES_CUT, CONTRADICTED),
 )
 _NAMED = 5  # rows that a sentence names

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mars_score.models.nli import Entailment
     from mars_score.models.tagger import Tagger
 
+FEW_DOCUMENTS = 10  # different texts below which IDF says little
 UNKNOWN_SHARE = 0.1  # of the tokens of a text; above it there is a notice
 Pair = tuple[str, str]  # context and reference
 
@@ -223,8 +224,9 @@ def augment_references(
     calls.runtime.report("mask", len(different), len(different))
     blanked = [(context, one) for (context, _), masked in templates.items() for _, one in masked if one.blanks]
     filled = calls.infill(blanked, config)
-    untagged = frozenset() if tagger.tags else frozenset([errors.UNTAGGED])
-    return {pair: _join_infills(*pair, masked, filled, untagged) for pair, masked in templates.items()}
+    flags = {errors.UNTAGGED: not tagger.tags, errors.FEW_DOCUMENTS: idf.documents < FEW_DOCUMENTS}
+    notices = frozenset(notice for notice, flag in flags.items() if flag)
+    return {pair: _join_infills(*pair, masked, filled, notices) for pair, masked in templates.items()}
 
 
 def _join_infills(

@@ -8,6 +8,7 @@ import pytest
 import tiny_models
 from filelock import FileLock
 
+from mars_score import features
 from mars_score.models import loading
 from mars_score.models.wheels import language_model_source
 from mars_score.runtime import Runtime
@@ -32,6 +33,18 @@ def tiny_nli_in_presets(monkeypatch, request, nli):
     if "presets_as_they_are" not in request.fixturenames:
         for models in PRESETS.values():
             monkeypatch.setitem(models, "entailment_model", nli)
+
+
+@pytest.fixture(autouse=True)
+def few_references_are_enough(monkeypatch, request):
+    """No notice of few references for IDF, which nearly all tests have, but for a test with ``few_references``."""
+    if "few_references" not in request.fixturenames:
+        monkeypatch.setattr(features, "FEW_DOCUMENTS", 0)
+
+
+@pytest.fixture
+def few_references():
+    """There is a notice where IDF is counted over few references."""
 
 
 @pytest.fixture

@@ -1,0 +1,100 @@
+"""The whole path with models as the Hub has them: folders of GPT-2 and RoBERTa, by ``save_pretrained``."""
+
+import copy
+import json
+
+import evaluate
+import jsonl
+import oracle
+import pytest
+import tiny_models
+import torch
+from transformers import AutoTokenizer
+
+import mars_metric
+from mars_score import MarsScorer
+from mars_score.errors import CONTEXT_CUT, FEW_DOCUMENTS, TEXT_CUT
+from mars_score.infilling.plain import PlainInfiller
+from mars_score.models.tagger import Tagger
+from mars_score.settings.presets import PRESETS
+
+CONTEXT = "The old harbour town wakes early in the summer."
+ROWS = [
+    ("The caf\u00e9 opens at six \U0001f600.", ["The baker opens her shop."], CONTEXT),
+    ("Nobody came.", ["They wait on the bridge, and it rains."], " ".join([CONTEXT] * 90)),  # over 1,024 tokens
+    ("She waited. " * 200, ["He forgot his ticket at home."], ""),  # over 512 tokens
+]
+SETTINGS = {"variant": "paper", "max_mask_ratio": 0.4, "plan_iterations": 1, "sigma": 1, "dtype": "float64"}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """GPT-2 without a pad token and with 1,024 positions; RoBERTa with 514, of which two are the padding's."""
+    folder = tmp_path_factory.mktemp("hub")
+    tokenizer = copy.deepcopy(tiny_models.causal_tokenizer())
+    tokenizer.pad_token, tokenizer.model_max_length = None, 1024
+    model, _ = tiny_models.tiny_gpt2(3, torch.float32, 1024, tokenizer, pad_token_id=None)
+    for part in (model, tokenizer):
+        part.save_pretrained(folder / "gpt2")
+    tiny_models.tiny_encoder(seed=5, dtype=torch.float32, n_positions=512).save(str(folder / "roberta"))
+    loaded = AutoTokenizer.from_pretrained(folder / "gpt2")
+    sizes = [json.loads((folder / path).read_text()) for path in ("gpt2/config.json", "roberta/config.json")]
+    assert (loaded.pad_token, loaded.model_max_length) == (None, 1024)
+    assert (sizes[0]["n_positions"], sizes[1]["max_position_embeddings"]) == (1024, 514)
+    return {"language_model": str(folder / "gpt2"), "encoder": str(folder / "roberta")}
+
+
+@pytest.fixture(scope="module")
+def expected(folders):
+    """The scores by the plain forms: one text and one token at a time."""
+    scorer = MarsScorer(**folders, **SETTINGS, store=False)
+    model, encoder = scorer.calls.language_model(), scorer.calls.encoder()
+    infiller = PlainInfiller(model.model, model.codec.tokenizer, scorer.settings.paper)
+
+    def fill(context, template):
+        return infiller.fill(context, template).filled.text
+
+    templates = oracle.oracle_templates(ROWS, scorer.settings.paper, Tagger())
+    return oracle.oracle_scores(ROWS, templates, fill, encoder, scorer.settings.paper)
+
+
+def by_python(preset, run, tmp_path):
+    result = MarsScorer(preset, **SETTINGS).score(*jsonl.columns(ROWS))
+    kinds = [{kind for kind in (CONTEXT_CUT, TEXT_CUT) if kind in row.notices} for row in result.rows]
+    assert kinds == [set(), {CONTEXT_CUT}, {TEXT_CUT}]
+    return result.scores
+
+
+def by_evaluate(preset, run, tmp_path):
+    metric = evaluate.load(mars_metric.__file__, preset=preset, cache_dir=str(tmp_path), **SETTINGS)
+    names = ("predictions", "references", "contexts")
+    return metric.compute(**dict(zip(names, jsonl.columns(ROWS), strict=True)), detailed=True)["scores"]
+
+
+def by_command(preset, run, tmp_path):
+    names = ("prediction", "references", "context")
+    path = jsonl.write(tmp_path / "rows.jsonl", [dict(zip(names, row, strict=True)) for row in ROWS])
+    options = [part for name, value in SETTINGS.items() for part in (f"--{name.replace('_', '-')}", value)]
+    columns = ("--reference-column", "references")
+    code, _, err = run("score", path, "--preset", preset, *options, *columns, "--out", tmp_path / "out.jsonl")
+    assert code == 0, err
+    return [row["mars"] for row in jsonl.read(tmp_path / "out.jsonl")]
+
+
+@pytest.mark.parametrize("way", [by_python, by_evaluate, by_command])
+@pytest.mark.parametrize("preset", ["base", "paper"])
+def test_scores_are_those_of_the_plain_forms(folders, expected, preset, way, monkeypatch, run, tmp_path):
+    for kind, folder in folders.items():
+        monkeypatch.setitem(PRESETS[preset], kind, folder)
+    assert way(preset, run, tmp_path) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("count", "settings", "noticed"), [(9, {}, True), (10, {}, False), (9, {"idf_corpus": 10}, False)]
+)
+def test_few_references_for_idf_are_noticed(folders, few_references, count, settings, noticed):
+    texts = [f"The baker opens shop number {number}." for number in range(10)]
+    corpus = {name: texts[:size] for name, size in settings.items()}
+    scorer = MarsScorer(**folders, planner="none", max_mask_ratio=0.2, **corpus)
+    result = scorer.score(["Nobody came."] * count, texts[:count], [CONTEXT] * count)
+    assert [FEW_DOCUMENTS in row.notices for row in result.rows] == [noticed] * count
