@@ -381,6 +381,7 @@ def test_a_question_is_answered_and_the_papers_mars_added(handlers):
     assert "MARS paper" not in page.ranking
     assert page.paper["visible"]
     page = handlers.paper(visitor(), page.question)
+    assert page.notices.count("<li>") == 1  # That the IDF is over few references is no news to a visitor.
     assert "MARS paper" in page.ranking
     assert "masked</small>" in page.compared
     assert not page.paper["visible"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from mars_score.errors import BLANK_CONTEXT, NOTICES
+from mars_score.errors import BLANK_CONTEXT, FEW_DOCUMENTS, NOTICES
 from mars_score.meta.metrics.lexical import rouge_l, sentence_bleu
 from mars_score.results import MarsResult, augmented_to_dict
 from mars_score.runtime import Progress
@@ -14,6 +14,8 @@ from mars_score.scorer import MarsScorer
 from mars_score.space.limits import place_of
 from mars_score.space.questions import PRESET, VARIANT, Question
 
+# The question says itself that its context is blank; more references than it has cannot be given here.
+_NOT_SHOWN = {BLANK_CONTEXT, FEW_DOCUMENTS}
 _log = logging.getLogger(__name__)
 
 
@@ -104,7 +106,7 @@ class Answer:
 
 def _notices_of(result: MarsResult) -> list[str]:
     """Return the notices of a result without the indices of its rows, which a visitor does not count."""
-    counts = Counter(notice for row in result.rows for notice in row.notices - {BLANK_CONTEXT})
+    counts = Counter(notice for row in result.rows for notice in row.notices - _NOT_SHOWN)
     total = len(result.rows)
     return [
         f"{notice[:1].upper()}{notice[1:]} ({counts[notice]} of {total} candidate{'' if total == 1 else 's'})."

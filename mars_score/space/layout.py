@@ -19,7 +19,7 @@ from mars_score.rows import TASKS
 from mars_score.space.answer import Answer, Answerer
 from mars_score.space.limits import MODEL, FairQueue, Refused, WorkLimit, place_of
 from mars_score.space.pages import WAITING, compared_page, notices_page, ranking_page
-from mars_score.space.questions import DEFAULTS, PRESET, PageExample, Question, read_question
+from mars_score.space.questions import DEFAULTS, LIMITS, PRESET, PageExample, Question, read_question
 
 CSS = Path(__file__).with_name("look.css")
 _PAPER = "https://aclanthology.org/2021.acl-long.521"
@@ -80,8 +80,8 @@ class Handlers:
         """Score what is on the page, whose values come in the order of :data:`VALUES`."""
         with friendly():
             given = dict(zip(VALUES, values, strict=True))
-            texts = [given.pop(name) for name in ("context", "references", "candidates", "samples")]
-            question = read_question(*texts, settings=given)
+            context, *texts = (given.pop(name) for name in ("context", *LIMITS))
+            question = read_question(context, *texts, settings=given)
             return show(self._answer(request, question))
 
     def api(
@@ -102,7 +102,7 @@ class Handlers:
         language model. Blank texts are left out; "index" counts the rest from 0.
         """
         with friendly(html=False):
-            question = read_question(context, references, candidates, samples, settings)
+            question = read_question(context, references, candidates, samples, settings=settings)
             return self._answer(request, question).to_dict()
 
     def arrive(self, example: Question) -> Page:

@@ -88,7 +88,12 @@ class Question:
 
 
 def read_question(
-    context: Any, references: Any, candidates: Any, samples: Any = None, settings: Mapping[str, Any] | None = None
+    context: Any,
+    references: Any,
+    candidates: Any,
+    samples: Any = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
 ) -> Question:
     """Check texts and settings; references, candidates and samples are lists or have one text per line.
 
