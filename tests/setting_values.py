@@ -2,6 +2,7 @@
 
 GENERAL = {
     "task": "data",
+    "clean": True,
     "language": "de",
     "max_context_tokens": 9,
     "reference_aggregation": "mean",

@@ -150,7 +150,7 @@ BAD = by_name(
         "sigma": [-1, 2.5, "2"],
         "pos_weights": ["ADJ", [("ADJ", 4)], {"adj": 4}, {"SPACE": 1}, {"ADJ": 0}, {"ADJ": -1}, {"ADJ": "4"}],
         "idf_corpus": ["text", [], [None]],
-        "use_context strip_urls_hashtags": [0, 1, "yes"],
+        "use_context strip_urls_hashtags clean": [0, 1, "yes"],
         "planner reference_aggregation dtype": ["", "x", 32],
         "language": ["", "german", "de_no_such", "xy_core_news_sm", 5],
         "task": ["translation", "", 5, "summary"],
